@@ -204,7 +204,7 @@ pub fn job_statuses() -> Vec<CompletionCandidate> {
     all(&JobStatus::ALL)
 }
 
-/// Where a task may stand.
+/// The statuses of tasks.
 pub fn task_statuses() -> Vec<CompletionCandidate> {
     all(ChainTaskStatus::ALL)
 }

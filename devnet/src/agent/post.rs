@@ -1,10 +1,10 @@
 //! Carries letters to the chain: in their order, a bounded number at a time, again where they got
 //! lost, and tells what came of each.
 //!
-//! The agent's account is nobody else's, so its nonces are counted here. A transaction that is not
-//! in a block after [`PATIENCE`] blocks is handed to a validator again; one whose nonce somebody
-//! used, or that pays too little by now, is signed anew. A proof is held back until its task's
-//! commitment is in a block.
+//! Only the agent uses its account, so its nonces are counted here. A transaction that is not in a
+//! block after [`PATIENCE`] blocks is handed to a validator again. One whose nonce is taken, or
+//! whose fee has become too low, is signed again. A proof waits until its task's commitment is in a
+//! block.
 
 use super::{
     core::Core,

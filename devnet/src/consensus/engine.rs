@@ -510,3 +510,35 @@ async fn released<E: Clock + Storage>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use commonware_runtime::{Runner as _, Supervisor as _, deterministic};
+
+    /// A validator whose disk is full waits for space, and one that ends for no reason dies: which
+    /// it is must not depend on which part is seen to end first.
+    #[test]
+    fn a_ledgers_error_is_told_also_where_it_is_seen_last() {
+        let told = |after: Duration, fails: bool| {
+            deterministic::Runner::default().start(|context| async move {
+                let ledger = context.child("ledger").spawn(move |context| async move {
+                    context.sleep(after).await;
+                    match fails {
+                        true => Err(EngineError::Archive(primitives::Height::new(7))),
+                        false => Ok(()),
+                    }
+                });
+                let other = context.child("other").spawn(|_| async {});
+                let mut parts = Parts { ledger, others: vec![("other", other)] };
+                parts.first_to_end(&context.child("end")).await
+            })
+        };
+        for after in [Duration::ZERO, LAST_WORD / 2] {
+            assert!(matches!(told(after, true), EngineError::Archive(_)), "{after:?}");
+        }
+        let ended = |error| matches!(error, EngineError::Ended { part: "other", .. });
+        assert!(ended(told(LAST_WORD / 2, false)));
+        assert!(ended(told(2 * LAST_WORD, true)));
+    }
+}

@@ -58,8 +58,8 @@ pub(super) struct Shown {
     pub height: Height,
     /// The name of the job's state.
     pub status: &'static str,
-    /// The runner's attempt at it, and its specification; `None`: the job is somebody else's, or
-    /// has ended.
+    /// The runner's attempt at it, and its specification; `None`: the job is another runner's,
+    /// or has ended.
     pub assigned: Option<(Attempt, Vec<u8>)>,
 }
 

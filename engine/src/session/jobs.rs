@@ -194,9 +194,11 @@ impl Known {
         }
     }
 
-    /// A validator says that the attempt with this deadline is over; whether enough say so.
+    /// A validator says that the attempt with this deadline is over; whether enough say so. Where
+    /// one is enough, it is one that dispatched it.
     fn cancel(&mut self, from: &PublicKey, deadline: Height) -> bool {
-        if deadline >= self.deadline {
+        let alone = self.agreeing == 1 && !self.dispatchers.is_empty();
+        if deadline >= self.deadline && (!alone || self.dispatchers.contains(from)) {
             self.cancelled.insert(from.clone());
         }
         self.cancelled.len() >= self.agreeing
@@ -361,14 +363,21 @@ impl JobTable {
     }
 
     /// An agent that the operator trusts sends the runner on an errand through one validator, which
-    /// may cancel it: the same checks but for agreement.
+    /// alone may cancel it: the same checks but for agreement.
     pub fn offer_errand(
         &mut self,
+        from: &PublicKey,
         attempt: Attempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Decided {
-        self.offer_sure(attempt, 1, head, check)
+        let decided = self.offer_sure(attempt, 1, head, check);
+        if decided.offer == Offer::Accept
+            && let Some(known) = self.running.get_mut(&attempt.job_id)
+        {
+            known.dispatchers.insert(from.clone());
+        }
+        decided
     }
 
     fn offer_sure(

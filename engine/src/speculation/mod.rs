@@ -14,7 +14,7 @@
 //!
 //! * Upon a request: it is refused by the first rule that it breaks, and then nothing has changed
 //!   ([`Reason`]); or its bond is locked, as it is priced at that moment.
-//! * Upon an output: a commitment to it stands in the ledger, and its proof is asked for. How long
+//! * Upon an output: a commitment to it enters the ledger, and its proof is asked for. How long
 //!   that may take counts from when a prover begins; before, it waits in a queue.
 //! * Upon a proof: it waits until every ancestor is confirmed. Ready proofs go out by the depth
 //!   they were queued at, then in order; a slot that comes free is taken at once.

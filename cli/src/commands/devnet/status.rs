@@ -1,6 +1,6 @@
 //! `devnet ls`, `status` and `env`.
 
-use super::not_running;
+use super::{not_running, saved_plan};
 use crate::{
     commands::{fault, validator::state},
     context::{self, Context},
@@ -11,7 +11,7 @@ use cowboy_devnet::{
     api::types::{AddressText, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus},
     client::Client,
     orchestrator::home::{DevnetHome, State},
-    topology::{Name, Overrides, Plan, Topology},
+    topology::{Name, Plan},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -101,9 +101,7 @@ impl Entry {
 
 /// The saved topology, where it can be read.
 pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
-    let text = devnet.topology().ok()??;
-    let topology = Topology::parse(&text, "").ok()?;
-    topology.resolve(&Overrides::default(), &text, "").ok()
+    saved_plan(devnet).ok()?
 }
 
 impl Row for Entry {

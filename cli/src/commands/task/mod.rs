@@ -32,15 +32,16 @@ pub enum Task {
     /// The reward is taken from the account at once. It goes to the agent that completes the task,
     /// and back when the deadline passes before.
     Create(Box<Create>),
-    /// Claim a task: until a height, nobody else may complete it
+    /// Claim a task, so that no other account may complete it until a given height
     ///
-    /// An open one, one whose claim is past, or one's own for longer.
+    /// The task must be open, or its claim must have expired. Claiming your own task again extends
+    /// the claim.
     Claim(Claim),
     /// Lock a bond under a task's output, without telling the output
     ///
     /// The outputs that it was made from are those that the tasks it reads have committed to now.
     Commit(Commit),
-    /// Prove that one has the output that one has committed to, and get the reward
+    /// Prove that you have the output you committed to, and collect the reward
     ///
     /// All tasks that it depends on have to be completed. The proof is checked here before it is
     /// sent: one that the chain refuses costs a share of the bond.
@@ -49,7 +50,7 @@ pub enum Task {
     Resolve(Resolve),
     /// Tasks, newest first
     Ls {
-        /// Only tasks that stand there: open, claimed, completed or expired
+        /// Only tasks with this status: open, claimed, completed or expired
         #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true, value_parser = status)]
         #[arg(add = ArgValueCandidates::new(complete::task_statuses))]
         status: Option<ChainTaskStatus>,
@@ -61,7 +62,7 @@ pub enum Task {
         #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_AGENT", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         agent: Option<String>,
-        /// Only tasks with so many uncompleted tasks above them at their creation
+        /// Only tasks of this depth: uncompleted tasks on the longest path above, at creation
         #[arg(long, value_name = "N", env = "COWBOYCTL_DEPTH", hide_env_values = true)]
         depth: Option<u32>,
         /// Only tasks with an open commitment, or with false those without

@@ -6,7 +6,7 @@
 use super::{Begun, Sender, send};
 use crate::{
     args::{self, HeightArg},
-    commands::transaction::Signer,
+    commands::{devnet::saved_plan, transaction::Signer},
     complete,
     context::Context,
     error::{CliError, Exit},
@@ -19,7 +19,6 @@ use cowboy_devnet::{
     home::DevnetHome,
     orchestrator::genesis::{genesis, proof_seed},
     speculation::pipeline,
-    topology::{Overrides, Topology},
 };
 use cowboy_engine::{
     chain::{
@@ -245,10 +244,7 @@ async fn scheme(devnet: &DevnetHome, client: &Client) -> Result<(Scheme, u64), C
         CliError::new(Exit::NotFound, what)
             .detail("they follow from the seed in its topology file, which is another chain's")
     };
-    let text = devnet.topology()?.ok_or_else(foreign)?;
-    let plan = Topology::parse(&text, "")
-        .and_then(|topology| topology.resolve(&Overrides::default(), &text, ""))
-        .map_err(|_| foreign())?;
+    let plan = saved_plan(devnet)?.ok_or_else(foreign)?;
     let genesis = genesis(&plan);
     match client.parameters().await?.chain_id.0.0 == genesis.chain_id() {
         true => Ok((genesis.params.tasks.scheme, plan.seed)),

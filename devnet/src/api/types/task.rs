@@ -11,13 +11,13 @@ pub const TASK_PAGE: usize = 100;
 /// Tasks in a list at most.
 pub const TASK_PAGE_LIMIT: usize = 10_000;
 
-/// Where a task on the chain stands.
+/// The status of a task on the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainTaskStatus {
     /// No agent has claimed it.
     Open,
-    /// An agent works on it, or its claim is past and nobody has claimed it since.
+    /// An agent has claimed it. The claim may have expired without another one.
     Claimed,
     /// Proved and paid.
     Completed,
@@ -47,7 +47,7 @@ impl From<tasks::TaskStatus> for ChainTaskStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ChainTaskQuery {
-    /// Only tasks that stand there.
+    /// Only tasks with this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<ChainTaskStatus>,
@@ -57,7 +57,7 @@ pub struct ChainTaskQuery {
     /// Only tasks that this account has claimed or completed: a name or an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only tasks with so many tasks above them that were not completed when they were created.
+    /// Only tasks of this depth: uncompleted tasks on the longest path above, at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Only tasks with an open commitment, or without one.
@@ -83,7 +83,7 @@ pub struct ChainTask {
     pub creator: AddressText,
     /// That account's name, where the devnet knows one.
     pub creator_name: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: ChainTaskStatus,
     /// What completing it is paid.
     pub reward: AmountText,

@@ -280,7 +280,7 @@ where
         };
         let has_its_id = errand.has_its_id();
         self.decide(session, stream, attempt, |table, head, spec| {
-            table.offer_errand(attempt, head, || {
+            table.offer_errand(&self.validator, attempt, head, || {
                 if !self.core.agents.contains(&agent) {
                     tracing::info!(%agent, "errand of an agent that the operator has not named");
                     return Err(RejectReason::MissingEntitlement);

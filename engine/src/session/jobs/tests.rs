@@ -432,10 +432,11 @@ fn a_proof_starts_what_one_validator_assigns_and_an_errand_needs_no_other() {
     let decided = table.offer_proved(attempt(0, 20), head, || Ok(()));
     assert_eq!(decided.offer, Offer::Accept);
     assert_eq!(decided.others, [validator("a").public_key()]);
-    let errand = table.offer_errand(attempt(1, 20), head, || Ok(()));
+    let errand = table.offer_errand(&validator("a").public_key(), attempt(1, 20), head, || Ok(()));
     assert_eq!((errand.offer, errand.others), (Offer::Accept, vec![]));
     assert!(!cancel(&mut table, "b", 0), "one of two");
-    assert!(cancel(&mut table, "b", 1), "it came through one validator");
+    assert!(!cancel(&mut table, "b", 1), "it came through another validator");
+    assert!(cancel(&mut table, "a", 1), "it came through this one");
 }
 
 #[test]
