@@ -109,7 +109,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// hash_4 of the output.
+    /// hash_4 of the output, without the salt: equal outputs have equal hashes.
     pub fn constraint_hash(&self) -> Element {
         hash_4(self.output)
     }
@@ -137,7 +137,7 @@ pub struct Statement {
     pub task_id: Element,
     /// The agent's key.
     pub agent: Element,
-    /// hash_4 of the output.
+    /// hash_4 of the output, unsalted: a guess at the output can be tested.
     pub constraint_hash: Element,
     /// hash_2 of the constraint hash and the salt.
     pub output_commitment: Element,

@@ -456,3 +456,11 @@ fn what_hides_stays_hidden() {
     let id = prover.key().verifying_key().id();
     assert_eq!(format!("{:?}", prover.key()), format!("ProvingKey({id})"));
 }
+
+#[test]
+fn equal_outputs_are_linkable_by_their_hash_and_not_by_their_commitment() {
+    let (one, other) = (witness(1), witness(2));
+    assert_eq!(one.output, other.output);
+    assert_eq!(one.constraint_hash(), other.constraint_hash());
+    assert_ne!(one.output_commitment(), other.output_commitment());
+}
