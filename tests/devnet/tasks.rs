@@ -107,6 +107,13 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     task(&home, "dev-2", &["commit", &child, "43"]);
     let first = refused(&home, "dev-2", &["complete", &child, "43"]);
     assert!(first.contains("ParentNotCompleted"), "{first}");
+    let listed = |args: &[&str]| -> Vec<String> {
+        let all = home.json(&[&["task", "ls"], args].concat());
+        list(&all).iter().map(|task| text(&task["task_id"]).to_owned()).collect()
+    };
+    let shown = home.json(&["task", "show", &id]);
+    let output = text(&shown["commitment"]["output_commitment"]).to_owned();
+    assert_eq!(listed(&["--commitment", &output]), [id.as_str()]);
     let done = task(&home, "dev-2", &["complete", &id, "42"]);
     assert_eq!(done["status"], "completed");
     task(&home, "dev-2", &["complete", &child, "43"]);
@@ -115,10 +122,6 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
         assert!(resolved["commitment"].is_null(), "{resolved}");
     }
 
-    let listed = |args: &[&str]| -> Vec<String> {
-        let all = home.json(&[&["task", "ls"], args].concat());
-        list(&all).iter().map(|task| text(&task["task_id"]).to_owned()).collect()
-    };
     assert_eq!(
         listed(&["--status", "completed", "--agent", "dev-2"]),
         [child.as_str(), id.as_str()]
@@ -127,6 +130,9 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     assert_eq!(listed(&["--depth", "1", "--creator", "dev-1"]), [child.as_str()]);
     assert_eq!(listed(&["--requires", "gpu", "--committed=false"]), [id.as_str()]);
     assert_eq!(listed(&["--committed"]), [""; 0]);
+    assert_eq!(listed(&["--commitment", &output, "--committed=false"]), [id.as_str()]);
+    let nonsense = home.fails(2, &["task", "ls", "--commitment", "42"]);
+    assert!(nonsense.contains("output commitment"), "{nonsense}");
     assert_eq!(listed(&["--deadline-by", "1"]), [""; 0]);
 
     let after = accounts.map(|account| balance(&home, account));

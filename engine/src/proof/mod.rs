@@ -1,12 +1,12 @@
 //! Proofs that an agent knows a task's output (spec speculation.md, Proofs).
 //!
 //! A proof of the generator `groth16` says: for this task, this agent has an output with this hash
-//! (`constraint_hash`) and this commitment. It is 388 bytes and takes a millisecond to check. `mock`
-//! is a hash in its place, which proves nothing.
+//! (`constraint_hash`) and this commitment. It is 388 bytes and takes a millisecond to check.
+//! `mock` is a hash in its place, which proves nothing.
 //!
-//! The proof itself tells nothing of the output, the public inputs do: `constraint_hash` has no salt,
-//! since a task asks for an output by this hash. Equal outputs are linkable across tasks and agents,
-//! and a guess at an output can be tested. `output_commitment` is salted and tells neither.
+//! The proof itself tells nothing of the output, the public inputs do: `constraint_hash` has no
+//! salt, since a task asks for an output by this hash. Equal outputs are linkable across tasks and
+//! agents, and a guess at an output can be tested. `output_commitment` is salted and tells neither.
 //!
 //! | file | subject |
 //! |---|---|

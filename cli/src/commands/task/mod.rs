@@ -69,6 +69,9 @@ pub enum Task {
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
         #[arg(require_equals = true, env = "COWBOYCTL_COMMITTED", hide_env_values = true)]
         committed: Option<bool>,
+        /// Only tasks whose agent has committed to this, also once it is proved: 0x-hex
+        #[arg(long, value_name = "HASH", env = "COWBOYCTL_COMMITMENT", hide_env_values = true)]
+        commitment: Option<String>,
         /// Only tasks that ask for this
         #[arg(long, value_name = "LABEL", env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
         requires: Option<String>,
@@ -96,7 +99,17 @@ impl Task {
             Self::Commit(commit) => commit.run(cx).await,
             Self::Complete(complete) => complete.run(cx).await,
             Self::Resolve(resolve) => resolve.run(cx).await,
-            Self::Ls { status, creator, agent, depth, committed, requires, deadline_by, limit } => {
+            Self::Ls {
+                status,
+                creator,
+                agent,
+                depth,
+                committed,
+                commitment,
+                requires,
+                deadline_by,
+                limit,
+            } => {
                 let limit = Some(limit);
                 let query = ChainTaskQuery {
                     status,
@@ -104,6 +117,7 @@ impl Task {
                     agent,
                     depth,
                     committed,
+                    commitment,
                     requires,
                     deadline_by,
                     limit,

@@ -22,12 +22,19 @@ pub(super) fn list(view: &View, query: &ChainTaskQuery) -> Result<Vec<ChainTask>
         text.as_deref().map(|text| view.resolve("account", text)).transpose()
     };
     let (creator, agent) = (account(&query.creator)?, account(&query.agent)?);
+    let hash = |text: &String| view::hash("output commitment", text);
+    let commitment = query.commitment.as_ref().map(hash).transpose()?;
+    let has_committed_to = |task: &Task, wanted: Hash| {
+        let open = task.commitment.map(|commitment| commitment.output_commitment);
+        open.or(task.output).is_some_and(|output| Hash(output.to_bytes()) == wanted)
+    };
     let wanted = |task: &Task| {
         query.status.is_none_or(|status| ChainTaskStatus::from(task.status) == status)
             && creator.is_none_or(|creator| task.creator == creator)
             && agent.is_none_or(|agent| task.claim.is_some_and(|claim| claim.agent == agent))
             && query.depth.is_none_or(|depth| task.speculation_depth == depth)
             && query.committed.is_none_or(|committed| task.commitment.is_some() == committed)
+            && commitment.is_none_or(|commitment| has_committed_to(task, commitment))
             && query.deadline_by.is_none_or(|height| task.deadline.get() <= height)
             && query.requires.as_ref().is_none_or(|label| task.requirements.contains(label))
     };

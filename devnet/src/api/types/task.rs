@@ -63,6 +63,9 @@ pub struct ChainTaskQuery {
     /// Only tasks with an open commitment, or without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed: Option<bool>,
+    /// Only tasks whose agent has committed to this, also once it is proved: an output commitment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<String>,
     /// Only tasks that ask for this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
