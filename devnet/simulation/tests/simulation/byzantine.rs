@@ -213,18 +213,13 @@ fn play(seeds: impl Iterator<Item = u64>) {
     assert!(all.lies > 0 && all.absent > 0 && all.present > 0, "nothing was checked: {all:?}");
 }
 
-/// How many seeds there are in all; each test plays a tenth.
-fn seeds() -> u64 {
-    let asked = std::env::var("COWBOYCTL_BYZANTINE_SEEDS").ok();
-    asked.map_or(504, |text| text.parse().expect("COWBOYCTL_BYZANTINE_SEEDS is a number"))
-}
-
-/// Ten tests, so that they run side by side.
+/// Ten tests with a tenth of the seeds each, so that they run side by side.
 macro_rules! tenths {
     ($($name:ident: $tenth:literal),*) => {$(
         #[test]
         fn $name() {
-            play($tenth * seeds() / 10..($tenth + 1) * seeds() / 10);
+            let seeds = seeds("COWBOYCTL_BYZANTINE_SEEDS", 504);
+            play($tenth * seeds / 10..($tenth + 1) * seeds / 10);
         }
     )*};
 }
