@@ -10,6 +10,7 @@ use self::reach::Reach;
 use super::{
     letter::{Kind, Letter},
     run::{Run, TaskRun, Times},
+    spans::{Spans, Stage},
 };
 use crate::{
     api::types::{HashText, TaskStatus},
@@ -77,16 +78,10 @@ pub(super) struct ToProve {
 /// What is counted as it happens.
 pub(super) enum Count {
     Scheduled {
-        task: TaskId,
-        parents: String,
         depth: u32,
-        bond: Wei,
     },
     Rejected {
-        task: TaskId,
-        parents: String,
         reason: Reason,
-        error: String,
     },
     ProofGenerated {
         task: TaskId,
@@ -103,10 +98,7 @@ pub(super) enum Count {
     ProofFailed {
         task: TaskId,
     },
-    /// The transaction is the agent's that brought the proof, where one did.
     Confirmed {
-        task: TaskId,
-        transaction: Option<HashText>,
         waited_ms: Option<u64>,
     },
     RolledBack(Summary),
@@ -168,6 +160,7 @@ pub(super) struct Core {
     pub(super) new_rollbacks: Vec<Undone>,
     actions: Vec<Action>,
     counts: Vec<Count>,
+    pub(super) spans: Spans,
     /// Bytes of the outputs that are kept.
     output_bytes: u64,
     /// What is not stored yet.
@@ -215,6 +208,7 @@ impl Core {
             new_rollbacks: Vec::new(),
             actions: Vec::new(),
             counts: Vec::new(),
+            spans: Spans::new(0, agent, None),
             output_bytes: 0,
             dirty: BTreeSet::new(),
             dirty_outputs: BTreeSet::new(),
@@ -303,6 +297,9 @@ impl Core {
     /// A pipeline is known from now on.
     pub(super) fn adopt(&mut self, run: Run) {
         let number = run.number;
+        if run.open > 0 {
+            self.spans.pipeline(number, &run.pipeline.name, run.tasks.len(), run.submitted_at);
+        }
         let mut ready = Vec::new();
         for (at, task) in run.tasks.iter().enumerate() {
             self.places.insert(task.id, (number, at));
@@ -404,18 +401,11 @@ impl Core {
     fn refuse(&mut self, place: (u64, usize), error: &Refused) {
         let run = &self.runs[&place.0];
         let task = &run.tasks[place.1];
-        let parents = run.pipeline.tasks[place.1].parents.iter();
-        let parents: Vec<_> = parents.map(|(at, _)| (run.tasks[*at].id, Link::Reads)).collect();
         let (id, text) = (task.id, error.to_string());
         let told = task.reason.as_ref() == Some(&text);
         // The same again is no news.
         if self.refused.insert(id, error.reason) != Some(error.reason) {
-            self.counts.push(Count::Rejected {
-                task: id,
-                parents: names(&parents),
-                reason: error.reason,
-                error: text.clone(),
-            });
+            self.counts.push(Count::Rejected { reason: error.reason });
         }
         if !told {
             self.change(place, |task| task.reason = Some(text));
@@ -452,7 +442,16 @@ impl Core {
         let inputs = self.inputs_of(number, at);
         let refused = self.refused.get(&id).copied();
         let request = Request { inputs, refused, ..Request::new(id, &parents, until) };
-        let scheduled = self.machine.schedule(request, now)?;
+        let span = self.spans.schedule(number, &id);
+        let scheduled = match self.machine.schedule(request, now) {
+            Ok(scheduled) => scheduled,
+            Err(error) => {
+                let news = refused != Some(error.reason);
+                self.spans.refused(span, news.then(|| names(&parents)).as_deref(), &error);
+                return Err(error);
+            }
+        };
+        self.spans.accepted(span, &names(&parents), scheduled.depth, scheduled.bond);
         self.refused.remove(&id);
         // Of what was made from other inputs nothing is used again.
         let task = &self.runs[&number].tasks[at];
@@ -460,9 +459,7 @@ impl Core {
         let again = task.output.clone();
         let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
         let attempt = scheduled.attempt;
-        let (depth, bond) = (scheduled.depth, scheduled.bond);
-        let names = names(&parents);
-        self.counts.push(Count::Scheduled { task: id, parents: names, depth, bond });
+        self.counts.push(Count::Scheduled { depth: scheduled.depth });
         self.change((number, at), |task| {
             task.status = TaskStatus::Running;
             task.reason = None;
@@ -623,10 +620,11 @@ impl Core {
 
     /// A prover begins with a task's proof.
     pub(super) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
-        if self.present(task, attempt, TaskStatus::Proving).is_some()
-            && let Err(error) = self.machine.proving(*task, now)
-        {
-            tracing::debug!(%task, %error, "its proof is not waited for");
+        if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
+            match self.machine.proving(*task, now) {
+                Ok(()) => self.spans.begin(number, task, Stage::Generate, attempt),
+                Err(error) => tracing::debug!(%task, %error, "its proof is not waited for"),
+            }
         }
         self.go_on(now);
     }
@@ -640,6 +638,8 @@ impl Core {
         now: u64,
     ) {
         let Some(place) = self.present(task, attempt, TaskStatus::Proving) else { return };
+        let made = outcome.as_ref().map(|_| ()).map_err(|_| "the prover cannot make it");
+        self.spans.done(task, Stage::Generate, made);
         match outcome {
             Ok((proof, took_ms)) => {
                 self.change(place, |task| {
@@ -696,6 +696,8 @@ impl Core {
                     task.times.submitted = task.times.submitted.or(Some(now));
                 });
                 self.counts.push(Count::ProofSubmitted { task, attempt });
+                let stage = if landed { Stage::Wait } else { Stage::Submit };
+                self.spans.begin(place.0, &task, stage, attempt);
                 if landed {
                     // The chain has had it since an earlier attempt.
                     self.actions.push(Action::ConfirmAt { task, at: now });
@@ -719,7 +721,8 @@ impl Core {
                     task.proof_ms = task.proof_ms.or(Some(0));
                     task.times.confirmed = Some(now);
                 });
-                self.counts.push(Count::Confirmed { task, transaction, waited_ms });
+                self.counts.push(Count::Confirmed { waited_ms });
+                self.spans.confirmed(&task, transaction, waited_ms);
                 self.actions.push(Action::Stop { task, attempt });
                 self.send(task, attempt, Kind::Resolve(None));
                 self.end_run(place.0, now);

@@ -22,7 +22,10 @@
 //! expects that of a restart. Series of all reasons are there from the start, so that the first
 //! event of a kind is a growth from 0 and not a new series, which no rate would see.
 
-use crate::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
+use crate::{
+    openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount},
+    telemetry,
+};
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
@@ -116,6 +119,7 @@ pub struct Metrics {
     confirmation: Histogram,
     rollback: Histogram,
     chain_depth: Histogram,
+    spans: telemetry::Counts,
 }
 
 impl Default for Metrics {
@@ -154,9 +158,15 @@ impl Metrics {
             confirmation: Histogram::new(LATENCY_MS),
             rollback: Histogram::new(ROLLBACK_MS),
             chain_depth: Histogram::new(depths),
+            spans: telemetry::Counts::default(),
         };
         metrics.registry = Arc::new(metrics.register());
         metrics
+    }
+
+    /// Where it is counted what became of spans.
+    pub const fn spans(&self) -> &telemetry::Counts {
+        &self.spans
     }
 
     /// A task was accepted, at a depth.
@@ -335,6 +345,12 @@ impl Metrics {
             self.rollback.clone(),
         );
         to.register("chain_depth", "Depth at which tasks were accepted", self.chain_depth.clone());
+        to.register("spans_exported", "Spans that the collector took", self.spans.exported.clone());
+        to.register(
+            "spans_lost",
+            "Spans that did not reach the collector, by reason",
+            self.spans.lost.clone(),
+        );
         to
     }
 }

@@ -32,7 +32,7 @@ const SOURCE: [(&str, &str, Option<&str>); 16] = [
 ];
 
 /// What the alerts and dashboards of §8 need beside those.
-const OURS: [(&str, &str, Option<&str>); 8] = [
+const OURS: [(&str, &str, Option<&str>); 10] = [
     ("speculation_proofs", "gauge", Some("stage")),
     ("speculation_proof_workers", "gauge", None),
     ("speculation_confirmation_timeout_ms", "gauge", None),
@@ -41,6 +41,8 @@ const OURS: [(&str, &str, Option<&str>); 8] = [
     ("speculation_min_stake_lamports", "gauge", None),
     ("speculation_enabled", "gauge", None),
     ("speculation_breaker_state", "gauge", Some("state")),
+    ("speculation_spans_exported_total", "counter", None),
+    ("speculation_spans_lost_total", "counter", Some("reason")),
 ];
 
 /// Names as Prometheus stores them, with kinds and labels other than a bucket's end.
