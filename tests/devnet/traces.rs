@@ -2,7 +2,7 @@
 
 use crate::{
     speculation::{ended, rollbacks, submit, task},
-    support::{Home, wait_until},
+    support::{Home, list, wait_until},
     timers::{number, text},
 };
 use opentelemetry_proto::tonic::{
@@ -11,12 +11,13 @@ use opentelemetry_proto::tonic::{
     trace::v1::Span,
 };
 use prost::Message as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Lines, Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    process::{Child, ChildStdout, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -132,6 +133,33 @@ fn children(trace: &[Span]) -> BTreeMap<&str, Vec<&Span>> {
     by_name
 }
 
+/// `speculation events --follow`, as it runs.
+struct Followed(Child, Lines<BufReader<ChildStdout>>);
+
+fn follow(home: &Home, args: &[&str]) -> Followed {
+    let follow = ["speculation", "events", "--follow", "-o", "jsonl"];
+    let mut command = home.command(&[&follow[..], args].concat());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    Followed(child, lines)
+}
+
+impl Followed {
+    /// The number of the next event.
+    fn next(&mut self) -> u64 {
+        let line = self.1.next().unwrap().unwrap();
+        let event: Value = serde_json::from_str(&line).unwrap();
+        number(&event["seq"])
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stops_nothing() {
     let collector = Collector::start();
@@ -194,6 +222,52 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let affected = value(rollback, "speculation.affected_tasks");
     assert_eq!(affected, Some(number(&undone["tasks"]).to_string()));
 
+    // What the components told of the same.
+    let events = home.json(&["speculation", "events", "--pipeline", &pipeline]);
+    let told = |task: Option<&str>| -> Vec<&str> {
+        let of = list(&events).iter().filter(|event| event["task"].as_str() == task);
+        of.map(|event| text(&event["kind"])).collect()
+    };
+    let begins = [
+        "graph:added",
+        "stake:locked",
+        "task:scheduled",
+        "task:executing",
+        "commitment:created",
+        "graph:changed",
+        "task:completed",
+        "proof:queued",
+        "proof:proving",
+        "commitment:updated",
+        "proof:ready",
+        "proof:submitting",
+        "commitment:updated",
+        "proof:submitted",
+        "proof:failed",
+        "rollback:planned",
+    ];
+    let of_a = told(Some("a"));
+    assert!(of_a.starts_with(&begins), "{of_a:?}");
+    assert!(of_a.contains(&"stake:slashed") && of_a.contains(&"task:failed"), "{of_a:?}");
+    for name in ["a", "b", "c"] {
+        let of = told(Some(name));
+        let last = of.iter().rposition(|kind| *kind == "task:confirmed");
+        assert!(last.is_some(), "{name}: {of:?}");
+        assert!(of.contains(&"task:executing"), "{name}: {of:?}");
+    }
+    assert!(!events.to_string().contains("hush"), "{events}");
+    let first = number(&events[0]["seq"]);
+    let only = home.json(&["speculation", "events", "--kind", "rollback:taskRolledBack"]);
+    assert_eq!(list(&only).len() as u64, number(&undone["tasks"]), "{only}");
+    assert_eq!(list(&only).last().unwrap()["task"], "a", "leaves first: {only}");
+    // The same as a stream, from its middle on, and a cursor of an earlier process.
+    let mut followed = follow(&home, &["--from", &(first + 3).to_string()]);
+    assert_eq!(followed.next(), number(&events[0]["seq"]) + 3);
+    drop(followed);
+    let missed = home.json(&["speculation", "events", "--from", "7", "--kind", "rollback:planned"]);
+    assert_eq!(missed[0]["kind"], "stream:missed", "{missed}");
+    assert_eq!(missed[0]["data"]["restarted"], true, "{missed}");
+
     // The devnet stops while a proof is made, and makes it again.
     let slow = json!([{ "id": "x", "command": ["echo", "1"], "fault": { "slow_ms": 2_000 } }]);
     let pipeline = submit(&home, &slow);
@@ -203,6 +277,8 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     home.json(&["devnet", "down"]);
     home.up(&[]);
     ended(&home, &pipeline, "completed");
+    let later = home.json(&["speculation", "events", "--kind", "task:confirmed"]);
+    assert!(number(&later[0]["seq"]) > number(&list(&events).last().unwrap()["seq"]), "{later}");
     let trace = collector.trace(&pipeline);
     let of_both = self::children(&trace);
     let proofs = &of_both["speculation.proof_generate"];

@@ -4,16 +4,18 @@
 
 mod onchain;
 mod reach;
+mod told;
 mod undo;
 
 use self::reach::Reach;
 use super::{
+    journal::Journal,
     letter::{Kind, Letter},
     run::{Run, TaskRun, Times},
     spans::{Spans, Stage},
 };
 use crate::{
-    api::types::{HashText, TaskStatus},
+    api::types::{HashText, TASK_EXECUTING, TaskStatus},
     speculation::pipeline::{Checked, Fault, elements},
     topology::Options,
 };
@@ -27,6 +29,7 @@ use cowboy_engine::{
         Slashing, Speculation, Summary, TaskId, away::TRIES,
     },
 };
+use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
@@ -161,6 +164,7 @@ pub(super) struct Core {
     actions: Vec<Action>,
     counts: Vec<Count>,
     pub(super) spans: Spans,
+    pub(super) journal: Journal,
     /// Bytes of the outputs that are kept.
     output_bytes: u64,
     /// What is not stored yet.
@@ -209,6 +213,7 @@ impl Core {
             actions: Vec::new(),
             counts: Vec::new(),
             spans: Spans::new(0, agent, None),
+            journal: Journal::new(now),
             output_bytes: 0,
             dirty: BTreeSet::new(),
             dirty_outputs: BTreeSet::new(),
@@ -236,6 +241,7 @@ impl Core {
 
     /// What is to be done, and what is to be counted.
     pub(super) fn take(&mut self) -> (Vec<Action>, Vec<Count>) {
+        self.tell();
         (mem::take(&mut self.actions), mem::take(&mut self.counts))
     }
 
@@ -520,8 +526,12 @@ impl Core {
     }
 
     /// A runner has begun to work on a task, or none is there that could.
-    pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>) {
+    pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>, now: u64) {
         if let Some(place) = self.present(task, attempt, TaskStatus::Running) {
+            if let Some(runner) = &runner {
+                let data = json!({ "attempt": attempt, "runner": runner });
+                self.tell_of(task, TASK_EXECUTING, data, now);
+            }
             let none = || "no runner that can do it is there and free: it waits for one".to_owned();
             let reason = runner.is_none().then(none);
             self.change(place, |task| (task.runner, task.reason) = (runner, reason));

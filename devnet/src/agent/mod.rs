@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `core` | what is known and decided, over one machine |
 //! | `run` | a pipeline that was taken |
+//! | `journal` | what the components did last |
 //! | `letter` | what the chain is told of a task |
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
@@ -29,6 +30,7 @@
 
 mod core;
 mod crew;
+mod journal;
 mod letter;
 mod post;
 mod prover;
@@ -78,6 +80,7 @@ use tokio::{
     sync::{
         Notify,
         broadcast::{self, error::RecvError},
+        watch,
     },
     task::AbortHandle,
 };
@@ -139,6 +142,8 @@ struct Inner {
     sooner: Notify,
     /// Something is to be stored.
     changed: Notify,
+    /// The number of the next event of the journal.
+    told: watch::Sender<u64>,
     runtime: Handle,
 }
 
@@ -176,8 +181,10 @@ impl Agent {
         core.spans = Spans::new(chain_id, agent, exporter);
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
+        core.machine.tell_events();
         core.set_bonds(&bonds);
         let crew = Crew::new(chain_id, key.clone(), block_ms);
+        let told = watch::Sender::new(core.journal.next());
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
         let inner = Inner {
             books: Mutex::new(books),
@@ -192,6 +199,7 @@ impl Agent {
             closed: AtomicBool::new(false),
             sooner: Notify::new(),
             changed: Notify::new(),
+            told,
             runtime: Handle::current(),
         };
         let agent = Self(Arc::new(inner));
@@ -322,6 +330,8 @@ impl Agent {
             for count in counts {
                 self.count(count, begun);
             }
+            let next = core.journal.next();
+            self.0.told.send_if_modified(|told| std::mem::replace(told, next) != next);
             (out, others, undoes)
         };
         for action in actions {
@@ -360,7 +370,7 @@ impl Agent {
                             let name = agent.0.runners.get(&runner);
                             name.cloned().unwrap_or_else(|| runner.to_string())
                         });
-                        agent.act(|core, _| core.given(&task, attempt, name));
+                        agent.act(|core, now| core.given(&task, attempt, name, now));
                     };
                     let outcome = agent.0.crew.work(work, given).await;
                     agent.act(|core, now| core.worked(&task, attempt, outcome, now));

@@ -17,6 +17,7 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Wei},
     speculation::{Answer, Confirmation, RollbackReason, TaskId},
 };
+use serde_json::json;
 
 /// The name that an error of the chain's begins with.
 fn name(error: &str) -> &str {
@@ -171,6 +172,9 @@ impl Core {
         if !slashed.is_zero() {
             let (task, reason, amount) = (*task_id, *reason, *slashed);
             self.counts.push(Count::Slashed { task, reason, amount });
+            let named = reason.map(RollbackReason::name);
+            let data = json!({ "amount": amount.to_string(), "reason": named });
+            self.tell_of(&task, "stake:slashed", data, now);
         }
         let Some(place) = self.place(task_id) else { return };
         let Some(number) = self.runs[&place.0].tasks[place.1].undone_by else { return };
