@@ -268,6 +268,26 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     assert_eq!(missed[0]["kind"], "stream:missed", "{missed}");
     assert_eq!(missed[0]["data"]["restarted"], true, "{missed}");
 
+    // Somebody holds the breaker: nothing runs ahead, and all is done in the end.
+    let hold = |to: &str| {
+        let set = format!("breaker.override={to}");
+        home.json(&["speculation", "config", "set", &set]);
+    };
+    hold("open");
+    let pair = json!([
+        { "id": "x", "command": ["echo", "1"] },
+        { "id": "y", "depends_on": ["x"], "command": ["cat"] },
+    ]);
+    let held = submit(&home, &pair);
+    ended(&home, &held, "completed");
+    let refused =
+        home.json(&["speculation", "events", "--pipeline", &held, "--kind", "task:rejected"]);
+    assert_eq!(refused[0]["data"]["reason"], "breaker_open", "{refused}");
+    hold("none");
+    let changed = home.json(&["speculation", "events", "--kind", "breaker:changed"]);
+    let states: Vec<_> = list(&changed).iter().map(|one| text(&one["data"]["state"])).collect();
+    assert_eq!(states, ["open", "closed"]);
+
     // The devnet stops while a proof is made, and makes it again.
     let slow = json!([{ "id": "x", "command": ["echo", "1"], "fault": { "slow_ms": 2_000 } }]);
     let pipeline = submit(&home, &slow);

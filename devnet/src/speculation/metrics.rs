@@ -29,7 +29,7 @@ use crate::{
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
-        BreakerState, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
+        BreakerState, Override, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
         engine::Gauges,
     },
 };
@@ -72,6 +72,14 @@ pub struct Standing {
     pub enabled: bool,
     /// What the circuit breaker lets through.
     pub breaker: BreakerState,
+    /// What it is held to, `breaker.override`.
+    pub held: Override,
+    /// `breaker.slashLimit`: what may be slashed within an hour; zero: anything.
+    pub slash_limit: Wei,
+    /// Tasks on their way.
+    pub live_tasks: u64,
+    /// Until the first of their claims expires, in ms; 0 where there is none.
+    pub time_to_expiry_ms: u64,
 }
 
 impl Standing {
@@ -87,6 +95,10 @@ impl Standing {
             confirmation_timeout_ms: config.confirmation_timeout_ms,
             enabled: config.enabled,
             breaker: machine.breaker_state(),
+            held: config.breaker.held,
+            slash_limit: Wei::new(config.breaker.slash_limit.into()),
+            live_tasks: machine.graph().live() as u64,
+            time_to_expiry_ms: machine.time_to_expiry().unwrap_or(0),
         }
     }
 }
@@ -114,6 +126,10 @@ pub struct Metrics {
     max_depth_current: CountGauge,
     enabled: CountGauge,
     breaker_state: Row<CountGauge>,
+    breaker_override: Row<CountGauge>,
+    slash_limit: AmountGauge,
+    live_tasks: CountGauge,
+    time_to_expiry: CountGauge,
     proof_generation: Histogram,
     proof_submission: Histogram,
     confirmation: Histogram,
@@ -153,6 +169,10 @@ impl Metrics {
             max_depth_current: CountGauge::default(),
             enabled: CountGauge::default(),
             breaker_state: Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
+            breaker_override: Row::new("state", Override::ALL.iter().map(|one| one.name())),
+            slash_limit: AmountGauge::default(),
+            live_tasks: CountGauge::default(),
+            time_to_expiry: CountGauge::default(),
             proof_generation: Histogram::new(LATENCY_MS),
             proof_submission: Histogram::new(LATENCY_MS),
             confirmation: Histogram::new(LATENCY_MS),
@@ -247,6 +267,12 @@ impl Metrics {
         for &state in BreakerState::ALL {
             self.breaker_state.at(state as usize).set((state == standing.breaker).into());
         }
+        for &held in Override::ALL {
+            self.breaker_override.at(held as usize).set((held == standing.held).into());
+        }
+        self.slash_limit.set(amount(standing.slash_limit));
+        self.live_tasks.set(standing.live_tasks);
+        self.time_to_expiry.set(standing.time_to_expiry_ms);
     }
 
     /// All of it as a part of an OpenMetrics text.
@@ -323,6 +349,22 @@ impl Metrics {
             "breaker_state",
             "1 for the state that the circuit breaker is in",
             self.breaker_state.clone(),
+        );
+        to.register(
+            "breaker_override",
+            "1 for what an operator holds the circuit breaker to, breaker.override",
+            self.breaker_override.clone(),
+        );
+        to.register(
+            "slash_limit_lamports",
+            "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit",
+            self.slash_limit.clone(),
+        );
+        to.register("live_tasks", "Tasks on their way", self.live_tasks.clone());
+        to.register(
+            "time_to_expiry_ms",
+            "Milliseconds until the first claim on a task expires, 0 where there is none",
+            self.time_to_expiry.clone(),
         );
         to.register(
             "proof_generation_duration_ms",

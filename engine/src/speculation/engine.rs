@@ -588,7 +588,13 @@ impl Speculation {
     /// Gives the running machine another configuration, as [`configure`](Self::configure) does.
     pub fn set_config(&mut self, config: Config, now: u64) {
         self.advance(now);
+        let before = self.breaker_state();
         self.config = config;
+        let state = self.breaker_state();
+        if state != before {
+            self.outputs.push_back(Output::Breaker(state));
+            self.tell_of(None, EventKind::BreakerChanged { state });
+        }
         self.settle();
     }
 

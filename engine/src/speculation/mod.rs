@@ -71,7 +71,7 @@ mod tests;
 mod walk;
 
 pub use bonds::{Bonds, Slashing};
-pub use breaker::{Breaker, BreakerState};
+pub use breaker::{Breaker, BreakerState, Override};
 pub use config::{Config, ConfigError, Mode, Policy};
 pub use deferral::ProofStatus;
 pub use engine::{

@@ -28,6 +28,15 @@ impl Speculation {
         task.into_iter().chain(prune).min()
     }
 
+    /// How long it is until the first claim on a live task expires, in milliseconds; of tasks whose
+    /// confirmations are held, which the chain has, no claim counts.
+    pub fn time_to_expiry(&self) -> Option<u64> {
+        let counts = |at: &Task| self.graph.status_of(*at).is_live() && !self.terms[*at].held;
+        let live = self.graph.places().filter(counts);
+        let first = live.map(|at| self.terms[at].claim_expires_at).min();
+        first.map(|at| at.saturating_sub(self.now))
+    }
+
     /// Moves the clock on and does what is due.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
@@ -296,6 +305,7 @@ impl Speculation {
         }
         if !slashed.is_zero() {
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+            self.with_breaker(|breaker, limits, now| breaker.record_slash(limits, slashed, now));
         }
         self.tell(at, EventKind::RollbackCompleted { tasks: count });
         let at = self.now;

@@ -88,6 +88,7 @@ impl Speculation {
         if !lost.is_zero() {
             self.stake.lose(lost);
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+            self.with_breaker(|breaker, limits, now| breaker.record_slash(limits, lost, now));
         }
     }
 

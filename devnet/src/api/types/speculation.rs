@@ -393,8 +393,8 @@ pub struct SpeculationEventPage {
 /// A circuit breaker that is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BreakerOpened {
-    /// What opened it: `failures` within a minute, the `rate` of rollbacks, or the `probe` that it
-    /// had let through.
+    /// What opened it: `failures` within a minute, the `rate` of rollbacks, the `probe` that it had
+    /// let through, or `slashes` within an hour.
     pub cause: String,
     /// When, or when a task failed last while it was open.
     pub since: TimeText,
