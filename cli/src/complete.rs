@@ -234,6 +234,11 @@ pub fn event_kinds() -> Vec<CompletionCandidate> {
     EventKind::NAMES.iter().map(CompletionCandidate::new).collect()
 }
 
+/// The kinds of what the components of speculation do, and the components.
+pub fn speculation_event_kinds() -> Vec<CompletionCandidate> {
+    cowboy_devnet::api::types::speculation_event_kinds().map(CompletionCandidate::new).collect()
+}
+
 /// The names of all of something.
 pub fn all<T: ToString>(all: &[T]) -> Vec<CompletionCandidate> {
     all.iter().map(|one| CompletionCandidate::new(one.to_string())).collect()

@@ -15,6 +15,7 @@
 //! | [`open_files`] | the limit of open files |
 //! | [`sse`] | the text of event streams, read |
 //! | [`openmetrics`] | metrics as Prometheus reads them: their text, rows of series |
+//! | [`telemetry`] | spans for a collector of OpenTelemetry |
 //! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
 //! | [`storage`] | what a validator keeps beside consensus' archives |
@@ -61,6 +62,7 @@ pub mod speculation;
 pub mod spelling;
 mod sse;
 pub mod storage;
+pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod validator;

@@ -51,6 +51,7 @@ fn shown() -> Vec<(Fake, Vec<Vec<String>>)> {
         &["speculation", "show", "7", "second"],
         &["speculation", "commitments"],
         &["speculation", "rollbacks", "--pipeline", "7"],
+        &["speculation", "events", "--pipeline", "7"],
         &["speculation", "status"],
         &["speculation", "config"],
     ]

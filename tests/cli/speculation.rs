@@ -6,7 +6,7 @@ use crate::{
 };
 use cowboy_devnet::api::types::*;
 use cowboy_engine::primitives::{Address, Wei};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, io::Write as _, process::Stdio};
 
 fn wei(amount: u128) -> AmountText {
@@ -195,6 +195,43 @@ fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
             submissions: 0,
             waits_for: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
         }]),
+        "GET /v1/speculation/events?pipeline=7" => Answer::json(&SpeculationEventPage {
+            events: vec![
+                SpeculationEvent {
+                    seq: 1_000,
+                    at: time(),
+                    kind: "task:rejected".to_owned(),
+                    pipeline: Some(7),
+                    task: Some("second".to_owned()),
+                    task_id: Some(hash(6)),
+                    data: json!({ "reason": "breaker_open", "depth": 1, "bond": null }),
+                },
+                SpeculationEvent {
+                    seq: 1_001,
+                    at: time(),
+                    kind: "stake:slashed".to_owned(),
+                    pipeline: Some(7),
+                    task: Some("first".to_owned()),
+                    task_id: Some(hash(5)),
+                    data: json!({ "amount": "100000", "reason": "proof_failed" }),
+                },
+            ],
+            next: 1_002,
+            more: true,
+        }),
+        "GET /v1/speculation/events?from=1002&pipeline=7" => Answer::json(&SpeculationEventPage {
+            events: vec![SpeculationEvent {
+                seq: 1_002,
+                at: time(),
+                kind: "breaker:changed".to_owned(),
+                pipeline: None,
+                task: None,
+                task_id: None,
+                data: json!({ "state": "open" }),
+            }],
+            next: 1_003,
+            more: false,
+        }),
         "GET /v1/speculation/rollbacks?limit=100&pipeline=7" => Answer::json(&[Rollback {
             at: time(),
             pipeline: 7,
@@ -246,6 +283,7 @@ fn tables_read_well() {
         (S::Running, &["commitments"]),
         (S::Running, &["proofs", "--pipeline", "7", "--limit", "5"]),
         (S::Running, &["rollbacks", "--pipeline", "latest"]),
+        (S::Running, &["events", "--pipeline", "7"]),
         (S::Running, &["cancel", "7"]),
         (S::Running, &["cancel", "7", "second"]),
         (S::Running, &["status"]),
@@ -289,6 +327,12 @@ fn documents_have_the_fields_that_scripts_rely_on() {
     assert_eq!(timeline["tasks"][1]["executed_ms"], 400);
     assert_eq!(json(&["show", "7", "second", "-o", "json"])["output_text"], "14\n");
     assert_eq!(json(&["config", "-o", "json"])[1]["range"], "1 to 20");
+    let events = json(&["events", "--pipeline", "7", "-o", "json"]);
+    assert_eq!((&events[1]["seq"], &events[1]["kind"]), (&1_001.into(), &"stake:slashed".into()));
+    assert_eq!(events[2]["seq"], 1_002, "a page goes on where the last one ended");
+    let refused = fake.folder.run(&["speculation", "events", "--kind", "proof:lost"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("proof:backOff"), "{refused:?}");
 
     let quiet = |args: &[&str]| fake.folder.prints(&[&["-q", "speculation"], args].concat());
     assert_eq!(quiet(&["ls"]), "7\n");

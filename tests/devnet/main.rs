@@ -52,5 +52,6 @@ mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;
 mod timers;
+mod traces;
 mod trust;
 mod watch;

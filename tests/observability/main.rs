@@ -192,7 +192,7 @@ fn table(document: &str, heading: &str) -> Vec<Vec<String>> {
 #[test]
 fn alerts_are_those_of_the_design_document() {
     let got: Vec<_> = alerts().into_iter().map(|alert| (alert.name, alert.severity)).collect();
-    // AgenC §8.4.
+    // AgenC §8.4, then §5.4 and §11.2.
     let expected = [
         ("SpeculationRollbackRateHigh", "warning"),
         ("SpeculationConfirmationSlow", "warning"),
@@ -200,6 +200,9 @@ fn alerts_are_those_of_the_design_document() {
         ("SpeculationStakeExhausted", "critical"),
         ("SpeculationErrorRate", "critical"),
         ("SpeculationDisabled", "critical"),
+        ("SpeculationClaimExpiryNear", "warning"),
+        ("SpeculationSlashRateHigh", "critical"),
+        ("SpeculationManualOverride", "warning"),
     ];
     assert_eq!(got, expected.map(|(name, severity)| (name.to_owned(), severity.to_owned())));
 }

@@ -187,6 +187,10 @@ const ALL: &[(&str, Prints)] = &[
     ("speculation timeline", Json(&[one::<speculation::timeline::Timeline<'_>>()])),
     ("speculation commitments", Json(&[many::<api::SpeculativeCommitment>()])),
     ("speculation proofs", Json(&[many::<api::SpeculativeProof>()])),
+    (
+        "speculation events",
+        Json(&[many::<api::SpeculationEvent>(), one::<api::SpeculationEvent>()]),
+    ),
     ("speculation rollbacks", Json(&[many::<api::Rollback>()])),
     ("speculation cancel", Json(&[one::<speculation::show::Cancelled>()])),
     ("speculation status", Json(&[one::<api::SpeculationStatus>()])),

@@ -4,15 +4,18 @@
 
 mod onchain;
 mod reach;
+mod told;
 mod undo;
 
 use self::reach::Reach;
 use super::{
+    journal::Journal,
     letter::{Kind, Letter},
     run::{Run, TaskRun, Times},
+    spans::{Spans, Stage},
 };
 use crate::{
-    api::types::{HashText, TaskStatus},
+    api::types::{HashText, TASK_EXECUTING, TaskStatus},
     speculation::pipeline::{Checked, Fault, elements},
     topology::Options,
 };
@@ -26,6 +29,7 @@ use cowboy_engine::{
         Slashing, Speculation, Summary, TaskId, away::TRIES,
     },
 };
+use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
@@ -77,16 +81,10 @@ pub(super) struct ToProve {
 /// What is counted as it happens.
 pub(super) enum Count {
     Scheduled {
-        task: TaskId,
-        parents: String,
         depth: u32,
-        bond: Wei,
     },
     Rejected {
-        task: TaskId,
-        parents: String,
         reason: Reason,
-        error: String,
     },
     ProofGenerated {
         task: TaskId,
@@ -103,10 +101,7 @@ pub(super) enum Count {
     ProofFailed {
         task: TaskId,
     },
-    /// The transaction is the agent's that brought the proof, where one did.
     Confirmed {
-        task: TaskId,
-        transaction: Option<HashText>,
         waited_ms: Option<u64>,
     },
     RolledBack(Summary),
@@ -168,6 +163,8 @@ pub(super) struct Core {
     pub(super) new_rollbacks: Vec<Undone>,
     actions: Vec<Action>,
     counts: Vec<Count>,
+    pub(super) spans: Spans,
+    pub(super) journal: Journal,
     /// Bytes of the outputs that are kept.
     output_bytes: u64,
     /// What is not stored yet.
@@ -215,6 +212,8 @@ impl Core {
             new_rollbacks: Vec::new(),
             actions: Vec::new(),
             counts: Vec::new(),
+            spans: Spans::new(0, agent, None),
+            journal: Journal::new(now),
             output_bytes: 0,
             dirty: BTreeSet::new(),
             dirty_outputs: BTreeSet::new(),
@@ -242,6 +241,7 @@ impl Core {
 
     /// What is to be done, and what is to be counted.
     pub(super) fn take(&mut self) -> (Vec<Action>, Vec<Count>) {
+        self.tell();
         (mem::take(&mut self.actions), mem::take(&mut self.counts))
     }
 
@@ -303,6 +303,9 @@ impl Core {
     /// A pipeline is known from now on.
     pub(super) fn adopt(&mut self, run: Run) {
         let number = run.number;
+        if run.open > 0 {
+            self.spans.pipeline(number, &run.pipeline.name, run.tasks.len(), run.submitted_at);
+        }
         let mut ready = Vec::new();
         for (at, task) in run.tasks.iter().enumerate() {
             self.places.insert(task.id, (number, at));
@@ -404,18 +407,11 @@ impl Core {
     fn refuse(&mut self, place: (u64, usize), error: &Refused) {
         let run = &self.runs[&place.0];
         let task = &run.tasks[place.1];
-        let parents = run.pipeline.tasks[place.1].parents.iter();
-        let parents: Vec<_> = parents.map(|(at, _)| (run.tasks[*at].id, Link::Reads)).collect();
         let (id, text) = (task.id, error.to_string());
         let told = task.reason.as_ref() == Some(&text);
         // The same again is no news.
         if self.refused.insert(id, error.reason) != Some(error.reason) {
-            self.counts.push(Count::Rejected {
-                task: id,
-                parents: names(&parents),
-                reason: error.reason,
-                error: text.clone(),
-            });
+            self.counts.push(Count::Rejected { reason: error.reason });
         }
         if !told {
             self.change(place, |task| task.reason = Some(text));
@@ -452,7 +448,16 @@ impl Core {
         let inputs = self.inputs_of(number, at);
         let refused = self.refused.get(&id).copied();
         let request = Request { inputs, refused, ..Request::new(id, &parents, until) };
-        let scheduled = self.machine.schedule(request, now)?;
+        let span = self.spans.schedule(number, &id);
+        let scheduled = match self.machine.schedule(request, now) {
+            Ok(scheduled) => scheduled,
+            Err(error) => {
+                let news = refused != Some(error.reason);
+                self.spans.refused(span, news.then(|| names(&parents)).as_deref(), &error);
+                return Err(error);
+            }
+        };
+        self.spans.accepted(span, &names(&parents), scheduled.depth, scheduled.bond);
         self.refused.remove(&id);
         // Of what was made from other inputs nothing is used again.
         let task = &self.runs[&number].tasks[at];
@@ -460,9 +465,7 @@ impl Core {
         let again = task.output.clone();
         let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
         let attempt = scheduled.attempt;
-        let (depth, bond) = (scheduled.depth, scheduled.bond);
-        let names = names(&parents);
-        self.counts.push(Count::Scheduled { task: id, parents: names, depth, bond });
+        self.counts.push(Count::Scheduled { depth: scheduled.depth });
         self.change((number, at), |task| {
             task.status = TaskStatus::Running;
             task.reason = None;
@@ -523,8 +526,12 @@ impl Core {
     }
 
     /// A runner has begun to work on a task, or none is there that could.
-    pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>) {
+    pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>, now: u64) {
         if let Some(place) = self.present(task, attempt, TaskStatus::Running) {
+            if let Some(runner) = &runner {
+                let data = json!({ "attempt": attempt, "runner": runner });
+                self.tell_of(task, TASK_EXECUTING, data, now);
+            }
             let none = || "no runner that can do it is there and free: it waits for one".to_owned();
             let reason = runner.is_none().then(none);
             self.change(place, |task| (task.runner, task.reason) = (runner, reason));
@@ -623,10 +630,11 @@ impl Core {
 
     /// A prover begins with a task's proof.
     pub(super) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
-        if self.present(task, attempt, TaskStatus::Proving).is_some()
-            && let Err(error) = self.machine.proving(*task, now)
-        {
-            tracing::debug!(%task, %error, "its proof is not waited for");
+        if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
+            match self.machine.proving(*task, now) {
+                Ok(()) => self.spans.begin(number, task, Stage::Generate, attempt),
+                Err(error) => tracing::debug!(%task, %error, "its proof is not waited for"),
+            }
         }
         self.go_on(now);
     }
@@ -640,6 +648,8 @@ impl Core {
         now: u64,
     ) {
         let Some(place) = self.present(task, attempt, TaskStatus::Proving) else { return };
+        let made = outcome.as_ref().map(|_| ()).map_err(|_| "the prover cannot make it");
+        self.spans.done(task, Stage::Generate, made);
         match outcome {
             Ok((proof, took_ms)) => {
                 self.change(place, |task| {
@@ -696,6 +706,8 @@ impl Core {
                     task.times.submitted = task.times.submitted.or(Some(now));
                 });
                 self.counts.push(Count::ProofSubmitted { task, attempt });
+                let stage = if landed { Stage::Wait } else { Stage::Submit };
+                self.spans.begin(place.0, &task, stage, attempt);
                 if landed {
                     // The chain has had it since an earlier attempt.
                     self.actions.push(Action::ConfirmAt { task, at: now });
@@ -719,7 +731,8 @@ impl Core {
                     task.proof_ms = task.proof_ms.or(Some(0));
                     task.times.confirmed = Some(now);
                 });
-                self.counts.push(Count::Confirmed { task, transaction, waited_ms });
+                self.counts.push(Count::Confirmed { waited_ms });
+                self.spans.confirmed(&task, transaction, waited_ms);
                 self.actions.push(Action::Stop { task, attempt });
                 self.send(task, attempt, Kind::Resolve(None));
                 self.end_run(place.0, now);

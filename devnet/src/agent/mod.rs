@@ -15,11 +15,13 @@
 //! |---|---|
 //! | `core` | what is known and decided, over one machine |
 //! | `run` | a pipeline that was taken |
+//! | `journal` | what the components did last |
 //! | `letter` | what the chain is told of a task |
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
 //! | `prover` | makes proofs |
 //! | `synchronous` | how long a pipeline takes without speculation |
+//! | `spans` | a trace for each pipeline |
 //! | `store` | what outlives the process |
 //! | `view` | what the API answers |
 //!
@@ -28,10 +30,12 @@
 
 mod core;
 mod crew;
+mod journal;
 mod letter;
 mod post;
 mod prover;
 mod run;
+mod spans;
 mod store;
 mod synchronous;
 #[cfg(test)]
@@ -46,11 +50,13 @@ use self::{
     letter::Pace,
     post::{News, Post},
     prover::{Order, Provers},
+    spans::{Spans, Stage},
     store::{Change, Store},
 };
 use crate::{
     chain::ledger::{ExecutedBlock, Ledger},
     speculation::metrics::Metrics,
+    telemetry::{Endpoint, Exporter},
     topology::Options,
     validator::{gateway::Gateway, node::Services},
 };
@@ -74,10 +80,10 @@ use tokio::{
     sync::{
         Notify,
         broadcast::{self, error::RecvError},
+        watch,
     },
     task::AbortHandle,
 };
-use tracing::{Instrument as _, Span, info_span};
 
 /// The most of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
@@ -106,6 +112,10 @@ pub struct Config {
     pub block_time: Duration,
     /// Names of runners.
     pub runners: BTreeMap<Address, String>,
+    /// The devnet's name.
+    pub devnet: String,
+    /// The collector that gets the pipelines' traces.
+    pub collector: Option<Endpoint>,
     /// Where it keeps what outlives the process.
     pub path: PathBuf,
 }
@@ -124,8 +134,6 @@ struct Inner {
     block_ms: u64,
     /// What is being done for each task, and for which of its attempts.
     doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
-    /// Tasks whose proofs the chain has and has not confirmed.
-    awaited: Mutex<BTreeMap<TaskId, Span>>,
     /// Held while what has changed is written: of two writes the later one stays.
     writing: Mutex<()>,
     /// Nothing is begun any more.
@@ -134,6 +142,8 @@ struct Inner {
     sooner: Notify,
     /// Something is to be stored.
     changed: Notify,
+    /// The number of the next event of the journal.
+    told: watch::Sender<u64>,
     runtime: Handle,
 }
 
@@ -153,31 +163,43 @@ impl Agent {
         let Config { key, options, scheme, bonds, proof_seed, .. } = config;
         let (chain_id, block_time) = (config.chain_id, config.block_time);
         let (runners, path) = (config.runners, config.path);
+        let metrics = Metrics::new();
+        let exporter = config.collector.map(|collector| {
+            let resource = [
+                ("service.name", "cowboyctl".to_owned()),
+                ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
+                ("service.instance.id", config.devnet),
+            ];
+            Exporter::start(&collector, &resource, "speculation", metrics.spans().clone())
+        });
         let agent = key.address();
         // Salts and what blinds proofs: never told.
         let secret = keccak256(&[b"cowboy/agent-secret/v1", &key.to_bytes()]).0;
         let workers = options.config.worker_threads;
         let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut core = Core::new(agent, secret, options, block_ms, now());
+        core.spans = Spans::new(chain_id, agent, exporter);
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
+        core.machine.tell_events();
         core.set_bonds(&bonds);
         let crew = Crew::new(chain_id, key.clone(), block_ms);
+        let told = watch::Sender::new(core.journal.next());
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
         let inner = Inner {
             books: Mutex::new(books),
             crew,
             provers: Provers::new(scheme, proof_seed, &agent, workers),
             store,
-            metrics: Metrics::new(),
+            metrics,
             runners,
             block_ms,
             doing: Mutex::default(),
-            awaited: Mutex::default(),
             writing: Mutex::default(),
             closed: AtomicBool::new(false),
             sooner: Notify::new(),
             changed: Notify::new(),
+            told,
             runtime: Handle::current(),
         };
         let agent = Self(Arc::new(inner));
@@ -256,6 +278,10 @@ impl Agent {
         if let Ok(Err(error)) = written {
             tracing::error!(%error, "what the agent knows is not stored");
         }
+        let exporter = self.0.books.lock().core.spans.stop();
+        if let Some(exporter) = exporter {
+            exporter.close().await;
+        }
     }
 
     fn is_closed(&self) -> bool {
@@ -276,9 +302,10 @@ impl Agent {
     /// Calls the core, then does what it says.
     fn act<T>(&self, call: impl FnOnce(&mut Core, u64) -> T) -> T {
         let begun = Instant::now();
-        let (out, actions) = {
+        let (out, actions, undoes) = {
             let mut books = self.0.books.lock();
             let Books { core, post, .. } = &mut *books;
+            core.spans.stirs();
             core.look(self.0.crew.is_running(), now());
             let out = call(core, now());
             let (mut actions, mut counts) = core.take();
@@ -299,13 +326,19 @@ impl Agent {
                 actions = more;
                 counts.extend(counted);
             }
+            let undoes = counts.iter().any(|count| matches!(count, Count::RolledBack(_)));
             for count in counts {
                 self.count(count, begun);
             }
-            (out, others)
+            let next = core.journal.next();
+            self.0.told.send_if_modified(|told| std::mem::replace(told, next) != next);
+            (out, others, undoes)
         };
         for action in actions {
             self.perform(action);
+        }
+        if undoes {
+            self.0.books.lock().core.spans.rolled_back();
         }
         self.0.sooner.notify_one();
         self.0.changed.notify_one();
@@ -337,7 +370,7 @@ impl Agent {
                             let name = agent.0.runners.get(&runner);
                             name.cloned().unwrap_or_else(|| runner.to_string())
                         });
-                        agent.act(|core, _| core.given(&task, attempt, name));
+                        agent.act(|core, now| core.given(&task, attempt, name, now));
                     };
                     let outcome = agent.0.crew.work(work, given).await;
                     agent.act(|core, now| core.worked(&task, attempt, outcome, now));
@@ -347,18 +380,20 @@ impl Agent {
                 let agent = self.clone();
                 let seed = self.0.books.lock().core.proof_seed(&task);
                 let latency = Duration::from_millis(latency_ms);
-                let span = info_span!(parent: None, "speculation.proof_generate", task.id = %task);
-                let proving = async move {
+                self.spawn(task, attempt, async move {
                     let order = Order { task, what, seed, latency, crash };
                     let begins = || agent.act(|core, now| core.proving(&task, attempt, now));
-                    if let Some(outcome) = agent.0.provers.prove(order, begins).await {
-                        agent.act(|core, now| core.proved(&task, attempt, outcome, now));
+                    match agent.0.provers.prove(order, begins).await {
+                        Some(outcome) => {
+                            agent.act(|core, now| core.proved(&task, attempt, outcome, now));
+                        }
+                        None => agent.act(|core, _| {
+                            core.spans.done(&task, Stage::Generate, Err("its prover is gone"));
+                        }),
                     }
-                };
-                self.spawn(task, attempt, proving.instrument(span));
+                });
             }
             Action::Stop { task, attempt } => {
-                self.0.awaited.lock().remove(&task);
                 let mut doing = self.0.doing.lock();
                 let Some(of_task) = doing.get_mut(&task) else { return };
                 for (_, handle) in of_task.extract_if(.., |(of, _)| *of <= attempt) {
@@ -393,89 +428,33 @@ impl Agent {
     fn count(&self, count: Count, begun: Instant) {
         let metrics = &self.0.metrics;
         match count {
-            Count::Scheduled { task, parents, depth, bond } => {
-                metrics.scheduled(depth);
-                let span = info_span!(
-                    parent: None,
-                    "speculation.schedule",
-                    task.id = %task,
-                    task.parent_id = parents,
-                    speculation.accepted = true,
-                    speculation.depth = depth,
-                    speculation.required_bond = %bond,
-                );
-                span.in_scope(|| {
-                    tracing::info!(
-                        taskId = %task, parentTaskId = parents, depth, requiredBond = %bond,
-                        "Task scheduled for speculation"
-                    );
-                });
-            }
-            Count::Rejected { task, parents, reason, error } => {
-                metrics.rejected(reason);
-                let span = info_span!(
-                    parent: None,
-                    "speculation.schedule",
-                    task.id = %task,
-                    task.parent_id = parents,
-                    speculation.accepted = false,
-                );
-                span.in_scope(|| tracing::debug!(taskId = %task, %reason, error, "Task refused"));
-            }
+            Count::Scheduled { depth } => metrics.scheduled(depth),
+            Count::Rejected { reason } => metrics.rejected(reason),
             Count::ProofGenerated { task, took_ms } => {
                 metrics.proof_generated(Duration::from_millis(took_ms));
                 tracing::debug!(taskId = %task, durationMs = took_ms, "Proof made");
             }
             Count::ProofSubmitted { task, attempt } => {
                 metrics.proof_submitted();
-                let span = info_span!(parent: None, "speculation.proof_submit", task.id = %task);
-                span.in_scope(|| tracing::debug!(taskId = %task, attempt, "Proof handed out"));
+                tracing::debug!(taskId = %task, attempt, "Proof handed out");
             }
             Count::ProofDelivered { task, took_ms } => {
                 metrics.proof_delivered(Duration::from_millis(took_ms));
-                let span = info_span!(parent: None, "speculation.proof_submit", task.id = %task);
-                span.in_scope(|| {
-                    tracing::debug!(taskId = %task, durationMs = took_ms, "A validator has the proof");
-                });
-                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
-                self.0.awaited.lock().entry(task).or_insert(span);
+                tracing::debug!(taskId = %task, durationMs = took_ms, "A validator has the proof");
             }
             Count::ProofFailed { task } => {
                 metrics.proof_failed();
                 tracing::error!(taskId = %task, "Proof failed");
             }
-            Count::Confirmed { task, transaction, waited_ms } => {
+            Count::Confirmed { waited_ms } => {
                 metrics.confirmed(waited_ms.map(Duration::from_millis));
-                let span = self.0.awaited.lock().remove(&task).unwrap_or_else(Span::none);
-                span.in_scope(|| {
-                    tracing::info!(
-                        taskId = %task,
-                        txSignature = transaction.map(|hash| hash.to_string()),
-                        confirmationLatencyMs = waited_ms,
-                        "Speculative proof confirmed"
-                    );
-                });
             }
             Count::Slashed { task, reason, amount } => {
                 metrics.slashed(amount);
                 let reason = reason.map_or("none", RollbackReason::name);
                 tracing::warn!(taskId = %task, reason, slashAmount = %amount, "The chain slashes");
             }
-            Count::RolledBack(summary) => {
-                metrics.rolled_back(&summary, begun.elapsed());
-                let span =
-                    info_span!(parent: None, "speculation.rollback", task.id = %summary.trigger);
-                span.in_scope(|| {
-                    tracing::warn!(
-                        triggerTaskId = %summary.trigger,
-                        reason = %summary.reason,
-                        affectedTasks = summary.tasks,
-                        totalBondedStake = %summary.slashed.saturating_add(summary.released),
-                        slashAmount = %summary.slashed,
-                        "Triggering rollback"
-                    );
-                });
-            }
+            Count::RolledBack(summary) => metrics.rolled_back(&summary, begun.elapsed()),
         }
     }
 }

@@ -22,7 +22,7 @@ use std::{
 };
 
 /// The file's format.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 /// How long a statement waits for a reader of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -14,9 +14,9 @@ use crate::{
             BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
             OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
             PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT,
-            SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof,
-            SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction,
-            TasksCancelled, Text, TimeText,
+            SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
+            SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent,
+            TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, Text, TimeText,
         },
     },
     speculation::metrics::Standing,
@@ -30,6 +30,7 @@ use cowboy_engine::{
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use tokio::sync::watch;
 
 /// Ancestors that are named of those that a proof waits for.
 const NAMED: usize = 8;
@@ -121,6 +122,14 @@ impl Speculation for Agent {
             released: Wei::new(undone.released.into()).into(),
         };
         Ok(all.take(limit(query.limit)).map(rollback).collect())
+    }
+
+    fn events(&self, query: &SpeculationEventQuery) -> SpeculationEventPage {
+        self.0.books.lock().core.journal.page(query)
+    }
+
+    fn told(&self) -> watch::Receiver<u64> {
+        self.0.told.subscribe()
     }
 
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError> {
@@ -247,7 +256,7 @@ fn limit(asked: Option<usize>) -> usize {
     asked.unwrap_or(SPECULATION_PAGE).min(SPECULATION_PAGE_LIMIT)
 }
 
-fn time(ms: u64) -> TimeText {
+pub(super) fn time(ms: u64) -> TimeText {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
 }

@@ -11,8 +11,9 @@ use super::{
     steer::{Steer, SteerError, Told},
     types::{
         ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationOption, SpeculationStatus,
-        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, Text,
+        PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationEventPage,
+        SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+        SpeculativeProof, TaskDetail, TasksCancelled, Text,
     },
 };
 use crate::{
@@ -154,6 +155,10 @@ pub trait Speculation: Send + Sync {
     fn proofs(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeProof>, ApiError>;
     /// Rollbacks, newest first.
     fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ApiError>;
+    /// What its components did, of what is kept of that, oldest first.
+    fn events(&self, query: &SpeculationEventQuery) -> SpeculationEventPage;
+    /// The number of the next event; it changes when something has happened.
+    fn told(&self) -> watch::Receiver<u64>;
     /// Cancels a task with those that depend on it, or all of a pipeline.
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError>;
     /// What it is doing.

@@ -46,8 +46,9 @@ use futures::{
 use std::{sync::Arc, time::Duration};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-/// The header with the height of the last block that a returning reader has seen.
-const LAST_EVENT_ID: &str = "last-event-id";
+/// The header with the number of the last event that a returning reader has seen: of a block, its
+/// height.
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /v1/events`
 pub(super) async fn events(
@@ -91,9 +92,9 @@ pub(super) async fn events(
     Ok(response)
 }
 
-fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
+pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
     header.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-        ApiError::bad_request("the header Last-Event-ID is no height: expected a number")
+        ApiError::bad_request("the header Last-Event-ID: expected the number of an event")
     })
 }
 
@@ -120,13 +121,17 @@ impl Blocks {
             return None;
         }
         if self.place.replaced().now_or_never().is_some() {
-            return Some(self.farewell());
+            self.replaced = true;
+            return Some(farewell());
         }
         while self.next > self.view.running.ledger.head().height() {
             tokio::select! {
                 biased;
                 () = &mut self.ended => return None,
-                () = self.place.replaced() => return Some(self.farewell()),
+                () = self.place.replaced() => {
+                    self.replaced = true;
+                    return Some(farewell());
+                }
                 stored = self.stored.recv() => {
                     if matches!(stored, Err(RecvError::Closed)) {
                         return None;
@@ -143,15 +148,14 @@ impl Blocks {
         self.next = height.next();
         Event::default().event("block").id(height.to_string()).json_data(&notice).ok()
     }
+}
 
-    /// The last event of a stream that makes room.
-    fn farewell(&mut self) -> Event {
-        self.replaced = true;
-        Event::default()
-            .event(REPLACED)
-            .retry(Duration::from_millis(RETURN_MS))
-            .data("all event streams are taken, and another needed this place")
-    }
+/// The last event of a stream that makes room.
+pub(super) fn farewell() -> Event {
+    Event::default()
+        .event(REPLACED)
+        .retry(Duration::from_millis(RETURN_MS))
+        .data("all event streams are taken, and another needed this place")
 }
 
 /// A block as the stream tells of it.

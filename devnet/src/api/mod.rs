@@ -16,6 +16,7 @@ pub mod error;
 mod events;
 pub(crate) mod extract;
 pub(crate) mod faults;
+mod feed;
 mod lane_metrics;
 mod nodes;
 pub(crate) mod openapi;

@@ -1,12 +1,17 @@
-//! The blocks of a devnet as they become final, across lost connections.
+//! What a devnet's streams tell, across lost connections: blocks as they become final, and what
+//! the components of speculation do.
 
 use super::{Client, ClientError, REQUEST_TIMEOUT, malformed};
 use crate::{
-    api::types::{BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, StreamQuery},
+    api::types::{
+        BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, SPECULATION_EVENT, SpeculationEvent,
+        SpeculationEventQuery, StreamQuery,
+    },
     sse::{Message, Parser},
 };
 use reqwest::{Method, Response};
-use std::{collections::VecDeque, time::Duration};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{collections::VecDeque, fmt::Debug, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 /// The longest message that is read: a full block's events are far below.
@@ -22,30 +27,71 @@ const MAX_PAUSE: Duration = Duration::from_millis(RETURN_MS);
 /// How long a stream tries to come back before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-const PATH: [&str; 1] = ["events"];
+/// What one of the streams tells.
+pub trait Streamed: DeserializeOwned {
+    /// What is asked for.
+    type Query: Serialize + Debug + Clone;
+    /// Where the stream is, below `/v1`.
+    const PATH: &'static [&'static str];
+    /// The type of its events.
+    const EVENT: &'static str;
 
-/// The blocks of a devnet, each once and in order.
+    /// What orders it among all others, and is its id.
+    fn number(&self) -> u64;
+    /// The same without where it begins: it goes on after the last one seen.
+    fn resumed(query: &Self::Query) -> Self::Query;
+}
+
+impl Streamed for BlockNotice {
+    type Query = StreamQuery;
+    const PATH: &'static [&'static str] = &["events"];
+    const EVENT: &'static str = "block";
+
+    fn number(&self) -> u64 {
+        self.height
+    }
+
+    fn resumed(_: &StreamQuery) -> StreamQuery {
+        StreamQuery { from: None }
+    }
+}
+
+impl Streamed for SpeculationEvent {
+    type Query = SpeculationEventQuery;
+    const PATH: &'static [&'static str] = &["speculation", "events", "stream"];
+    const EVENT: &'static str = SPECULATION_EVENT;
+
+    fn number(&self) -> u64 {
+        self.seq
+    }
+
+    fn resumed(query: &SpeculationEventQuery) -> SpeculationEventQuery {
+        SpeculationEventQuery { from: None, ..query.clone() }
+    }
+}
+
+/// What a devnet's stream tells, each once and in order.
 ///
-/// Upon the end or silence of a connection the stream reconnects with the last height it gave out
+/// Upon the end or silence of a connection the stream reconnects with the last number it gave out
 /// as `Last-Event-ID`, and drops what it has given out before. If the devnet gave its place to
 /// another stream, it waits a second first. It ends with an error only where the devnet refuses, or
 /// does not answer for 10 s.
 #[derive(Debug)]
-pub struct EventStream {
+pub struct EventStream<T: Streamed = BlockNotice> {
     client: Client,
-    from: Option<u64>,
+    query: T::Query,
     last: Option<u64>,
     connection: Option<(Response, Parser)>,
     /// The devnet gave the place of the last connection to another stream.
     replaced: bool,
-    pending: VecDeque<BlockNotice>,
+    pending: VecDeque<T>,
 }
 
-impl EventStream {
-    pub(super) fn new(client: Client, from: Option<u64>) -> Self {
+impl<T: Streamed> EventStream<T> {
+    pub(super) fn new(client: Client, query: T::Query) -> Self {
         Self {
             client,
-            from,
+            query,
             last: None,
             connection: None,
             replaced: false,
@@ -62,14 +108,14 @@ impl EventStream {
         Ok(())
     }
 
-    /// The next block. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<BlockNotice, ClientError> {
+    /// The next one. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<T, ClientError> {
         let mut pause = FIRST_PAUSE;
         let mut lost_since = None;
         loop {
             if let Some(notice) = self.pending.pop_front() {
-                if self.last.is_none_or(|last| notice.height > last) {
-                    self.last = Some(notice.height);
+                if self.last.is_none_or(|last| notice.number() > last) {
+                    self.last = Some(notice.number());
                     return Ok(notice);
                 }
                 continue;
@@ -101,17 +147,18 @@ impl EventStream {
 
     async fn open(&self) -> Result<Response, ClientError> {
         let client = &self.client;
-        let query = StreamQuery { from: self.from.filter(|_| self.last.is_none()) };
-        let mut request = client.request(Method::GET, &PATH, &query);
+        let resumed = self.last.map(|_| T::resumed(&self.query));
+        let query = resumed.as_ref().unwrap_or(&self.query);
+        let mut request = client.request(Method::GET, T::PATH, query);
         if let Some(last) = self.last {
             request = request.header("last-event-id", last);
         }
         // Who shows the token is sure of a share of the places.
         let request = client.authorized(request);
         let response = timeout(REQUEST_TIMEOUT, request.send()).await.map_err(|_| {
-            ClientError::Timeout { what: super::describe(&PATH), after: REQUEST_TIMEOUT }
+            ClientError::Timeout { what: super::describe(T::PATH), after: REQUEST_TIMEOUT }
         })?;
-        client.accepted(&PATH, response.map_err(|error| client.failure(&PATH, &error))?).await
+        client.accepted(T::PATH, response.map_err(|error| client.failure(T::PATH, &error))?).await
     }
 
     /// Reads once; a connection that ended, failed or fell silent is dropped.
@@ -122,11 +169,11 @@ impl EventStream {
             return Ok(());
         };
         let messages = parser.feed(&bytes).map_err(|_| {
-            malformed(&PATH, &format_args!("a message longer than {MESSAGE_LIMIT} bytes"))
+            malformed(T::PATH, &format_args!("a message longer than {MESSAGE_LIMIT} bytes"))
         })?;
         for Message { event, data } in messages {
-            if event == "block" {
-                let notice = serde_json::from_str(&data).map_err(|e| malformed(&PATH, &e))?;
+            if event == T::EVENT {
+                let notice = serde_json::from_str(&data).map_err(|e| malformed(T::PATH, &e))?;
                 self.pending.push_back(notice);
             }
             self.replaced |= event == REPLACED;

@@ -19,9 +19,9 @@ use crate::{
         GovernedParameter, Head, Job, JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest,
         LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
         PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
-        Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery, Timer,
-        TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery,
+        StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction,
+        TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -239,7 +239,7 @@ impl Client {
 
     /// The blocks from `from` on, or from the next one, as they become final.
     pub fn follow(&self, from: Option<u64>) -> EventStream {
-        EventStream::new(self.clone(), from)
+        EventStream::new(self.clone(), StreamQuery { from })
     }
 
     /// Every account.

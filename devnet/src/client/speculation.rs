@@ -1,10 +1,11 @@
 //! What a client asks of speculation: pipelines, their tasks, and what the devnet's agent does.
 
-use super::{Client, ClientError, malformed};
+use super::{Client, ClientError, EventStream, malformed};
 use crate::api::types::{
     ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-    PipelineSummary, Rollback, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-    SpeculativeProof, TaskDetail, TasksCancelled,
+    PipelineSummary, Rollback, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,
+    SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof, TaskDetail,
+    TasksCancelled,
 };
 
 impl Client {
@@ -72,6 +73,22 @@ impl Client {
     /// Rollbacks that were carried out, newest first.
     pub async fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ClientError> {
         self.get(&["speculation", "rollbacks"], query).await
+    }
+
+    /// A page of what the components of speculation did, oldest first.
+    pub async fn speculation_events(
+        &self,
+        query: &SpeculationEventQuery,
+    ) -> Result<SpeculationEventPage, ClientError> {
+        self.get(&["speculation", "events"], query).await
+    }
+
+    /// What they do from then on, or from now on, as it happens.
+    pub fn follow_speculation(
+        &self,
+        query: SpeculationEventQuery,
+    ) -> EventStream<SpeculationEvent> {
+        EventStream::new(self.clone(), query)
     }
 
     /// Every option of speculation.

@@ -199,6 +199,8 @@ async fn live(
             chain_id: genesis.chain_id(),
             block_time: plan.block_time,
             runners: runners.map(|r| (plan.key(&r.name).address(), r.name.to_string())).collect(),
+            devnet: plan.name.to_string(),
+            collector: plan.collector.clone(),
             path: home.speculation_path(),
         })
     });

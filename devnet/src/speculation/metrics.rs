@@ -22,11 +22,14 @@
 //! expects that of a restart. Series of all reasons are there from the start, so that the first
 //! event of a kind is a growth from 0 and not a new series, which no rate would see.
 
-use crate::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
+use crate::{
+    openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount},
+    telemetry,
+};
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
-        BreakerState, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
+        BreakerState, Override, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
         engine::Gauges,
     },
 };
@@ -69,6 +72,14 @@ pub struct Standing {
     pub enabled: bool,
     /// What the circuit breaker lets through.
     pub breaker: BreakerState,
+    /// What it is held to, `breaker.override`.
+    pub held: Override,
+    /// `breaker.slashLimit`: what may be slashed within an hour; zero: anything.
+    pub slash_limit: Wei,
+    /// Tasks on their way.
+    pub live_tasks: u64,
+    /// Until the first of their claims expires, in ms; 0 where there is none.
+    pub time_to_expiry_ms: u64,
 }
 
 impl Standing {
@@ -84,6 +95,10 @@ impl Standing {
             confirmation_timeout_ms: config.confirmation_timeout_ms,
             enabled: config.enabled,
             breaker: machine.breaker_state(),
+            held: config.breaker.held,
+            slash_limit: Wei::new(config.breaker.slash_limit.into()),
+            live_tasks: machine.graph().live() as u64,
+            time_to_expiry_ms: machine.time_to_expiry().unwrap_or(0),
         }
     }
 }
@@ -111,11 +126,16 @@ pub struct Metrics {
     max_depth_current: CountGauge,
     enabled: CountGauge,
     breaker_state: Row<CountGauge>,
+    breaker_override: Row<CountGauge>,
+    slash_limit: AmountGauge,
+    live_tasks: CountGauge,
+    time_to_expiry: CountGauge,
     proof_generation: Histogram,
     proof_submission: Histogram,
     confirmation: Histogram,
     rollback: Histogram,
     chain_depth: Histogram,
+    spans: telemetry::Counts,
 }
 
 impl Default for Metrics {
@@ -149,14 +169,24 @@ impl Metrics {
             max_depth_current: CountGauge::default(),
             enabled: CountGauge::default(),
             breaker_state: Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
+            breaker_override: Row::new("state", Override::ALL.iter().map(|one| one.name())),
+            slash_limit: AmountGauge::default(),
+            live_tasks: CountGauge::default(),
+            time_to_expiry: CountGauge::default(),
             proof_generation: Histogram::new(LATENCY_MS),
             proof_submission: Histogram::new(LATENCY_MS),
             confirmation: Histogram::new(LATENCY_MS),
             rollback: Histogram::new(ROLLBACK_MS),
             chain_depth: Histogram::new(depths),
+            spans: telemetry::Counts::default(),
         };
         metrics.registry = Arc::new(metrics.register());
         metrics
+    }
+
+    /// Where it is counted what became of spans.
+    pub const fn spans(&self) -> &telemetry::Counts {
+        &self.spans
     }
 
     /// A task was accepted, at a depth.
@@ -237,6 +267,12 @@ impl Metrics {
         for &state in BreakerState::ALL {
             self.breaker_state.at(state as usize).set((state == standing.breaker).into());
         }
+        for &held in Override::ALL {
+            self.breaker_override.at(held as usize).set((held == standing.held).into());
+        }
+        self.slash_limit.set(amount(standing.slash_limit));
+        self.live_tasks.set(standing.live_tasks);
+        self.time_to_expiry.set(standing.time_to_expiry_ms);
     }
 
     /// All of it as a part of an OpenMetrics text.
@@ -315,6 +351,22 @@ impl Metrics {
             self.breaker_state.clone(),
         );
         to.register(
+            "breaker_override",
+            "1 for what an operator holds the circuit breaker to, breaker.override",
+            self.breaker_override.clone(),
+        );
+        to.register(
+            "slash_limit_lamports",
+            "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit",
+            self.slash_limit.clone(),
+        );
+        to.register("live_tasks", "Tasks on their way", self.live_tasks.clone());
+        to.register(
+            "time_to_expiry_ms",
+            "Milliseconds until the first claim on a task expires, 0 where there is none",
+            self.time_to_expiry.clone(),
+        );
+        to.register(
             "proof_generation_duration_ms",
             "Milliseconds to make a proof",
             self.proof_generation.clone(),
@@ -335,6 +387,12 @@ impl Metrics {
             self.rollback.clone(),
         );
         to.register("chain_depth", "Depth at which tasks were accepted", self.chain_depth.clone());
+        to.register("spans_exported", "Spans that the collector took", self.spans.exported.clone());
+        to.register(
+            "spans_lost",
+            "Spans that did not reach the collector, by reason",
+            self.spans.lost.clone(),
+        );
         to
     }
 }

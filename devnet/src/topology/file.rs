@@ -5,7 +5,7 @@ use super::{
     MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection,
     TasksSection, TimersSection, TopologyError, Within, locate,
 };
-use crate::executor;
+use crate::{executor, telemetry::Endpoint};
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
     job::SeedRule,
@@ -42,6 +42,8 @@ pub struct Topology {
     pub lease: LeaseSection,
     /// What validators keep on the disk.
     pub storage: StorageSection,
+    /// Where traces go.
+    pub telemetry: TelemetrySection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).
@@ -331,6 +333,14 @@ pub struct ExtraAccount {
     pub name: Name,
     /// What it begins with.
     pub balance: Amount,
+}
+
+/// `telemetry`: where traces go.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `telemetry`")]
+pub struct TelemetrySection {
+    /// The collector that gets the traces of pipelines, by OTLP over HTTP (default: none does).
+    pub otlp: Option<Endpoint>,
 }
 
 /// `api`: the control API.

@@ -25,8 +25,8 @@ pub use connectivity::ConnectivitySection;
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
-    PresenceSection, Rule, RunnerSection, SeedName, SelectionSection, Topology, ValidatorSection,
-    load_executors,
+    PresenceSection, Rule, RunnerSection, SeedName, SelectionSection, TelemetrySection, Topology,
+    ValidatorSection, load_executors,
 };
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{

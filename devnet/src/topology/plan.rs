@@ -4,10 +4,11 @@ use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
     ExtraAccount, Feasibility, Kind, LeaseSection, MigrationSection, Name, Nodes, Options,
     PresenceSection, Reserve, RunnerSection, SelectionSection, SpeculationSection, StorageSection,
-    TasksSection, TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
+    TasksSection, TelemetrySection, TimersSection, Topology, TopologyError, ValidatorSection,
+    Visibility, Within,
     locate::{self, Step},
 };
-use crate::{executor, storage::Keep};
+use crate::{executor, storage::Keep, telemetry::Endpoint};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     job::SeedRule,
@@ -81,6 +82,8 @@ pub struct Plan {
     pub keep: Keep,
     /// What has to be free on the disk for validators to go on.
     pub reserve: Reserve,
+    /// The collector that gets the traces of pipelines.
+    pub collector: Option<Endpoint>,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
@@ -239,6 +242,7 @@ impl Topology {
             lease_port: Some(self.lease.port.get() as u16).filter(|port| *port != 0),
             keep: self.storage.keep,
             reserve: self.storage.reserve,
+            collector: self.telemetry.otlp.clone(),
             validators,
             runners,
             accounts: [faucet, governance, agent]
@@ -400,6 +404,7 @@ impl Plan {
             speculation: SpeculationSection::of(&self.speculation),
             lease: LeaseSection::of(&self.lease, self.lease_port),
             storage: StorageSection { keep: self.keep, reserve: self.reserve },
+            telemetry: TelemetrySection { otlp: self.collector.clone() },
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

@@ -172,7 +172,7 @@ fn errors_name_file_line_field_and_allowed_values() {
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
          `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, \
-         `validators`, `runners`, `accounts`, `api`",
+         `telemetry`, `validators`, `runners`, `accounts`, `api`",
     );
     check(
         "selection:\n  seed: beacon\n",
@@ -188,6 +188,16 @@ fn errors_name_file_line_field_and_allowed_values() {
         "chain:\n  presence:\n    threshold_rule: most\n",
         "devnet.yaml:3: chain.presence.threshold_rule: unknown variant `most`, expected one of \
          `committee`, `quorum`, `subset`",
+    );
+    check(
+        "telemetry:\n  otlp: http://me:secret@127.0.0.1:4318\n",
+        "devnet.yaml:2: telemetry.otlp: no collector's address, it holds a name or a password: \
+         expected http:// or https:// with a host, as `http://127.0.0.1:4318`",
+    );
+    check(
+        "telemetry: {otlp: grpc://127.0.0.1}\n",
+        "devnet.yaml:1: telemetry.otlp: no collector's address, it is not one of HTTP: expected \
+         http:// or https:// with a host, as `http://127.0.0.1:4318`",
     );
     let keep = "devnet.yaml:2: storage.keep: invalid value: ";
     let kept = "expected a number of blocks, 512 or more, or a size for each validator, 64MB or \

@@ -5,7 +5,7 @@
 //! claim or commitment expires, no submission goes out, and none is lost. Work and proofs go on.
 //! After [`TRIES`] tries to reach it no task is accepted any more, until it is back.
 
-use super::{Speculation, engine::Output, table::Task};
+use super::{Speculation, engine::Output, event::EventKind, table::Task};
 use crate::record;
 
 /// Tries to reach the chain before no task is accepted any more (§6.3).
@@ -54,6 +54,7 @@ impl Speculation {
             None => {
                 let next = self.now.saturating_add(Away::wait(0));
                 self.away = Some(Away { since, tries: 0, next });
+                self.tell_of(None, EventKind::ChainLost);
             }
         }
     }
@@ -77,6 +78,7 @@ impl Speculation {
             self.watch(at);
         }
         self.outputs.push_back(Output::ChainBack { away_ms: now - since });
+        self.tell_of(None, EventKind::ChainBack { away_ms: now - since });
         self.advance(now);
         self.settle();
     }

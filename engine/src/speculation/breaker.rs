@@ -7,9 +7,15 @@
 //! confirmed, it closes the breaker; undone by a failure, its own or an ancestor's, it opens it
 //! again at once; cancelled, it leaves its place to another. What other tasks do meanwhile changes
 //! nothing.
+//!
+//! Slashing that runs away opens it too (§11.2): more than `breaker.slashLimit` lost within
+//! [`SLASH_WINDOW_MS`]. What was lost before it opened counts no more when it is closed again.
+//!
+//! An operator may hold it open or closed (§11.2, manual override; `breaker.override`). It goes on
+//! by itself below that, and is as it would be when it is let go.
 
 use super::{RollbackReason, TaskId};
-use crate::{names, record};
+use crate::{names, primitives::Wei, record};
 
 /// How far back failures count, in milliseconds (speculation.md, breaker).
 pub const WINDOW_MS: u64 = 60_000;
@@ -23,6 +29,11 @@ pub const RATE_PERCENT: u64 = 10;
 pub const REMEMBERED: usize = 16;
 /// The most of `breaker.threshold`.
 pub const MAX_THRESHOLD: u64 = 1_000;
+
+/// How far back slashes count, in milliseconds.
+pub const SLASH_WINDOW_MS: u64 = 3_600_000;
+/// Slashes within this time of one another count as one, in milliseconds.
+const SLASH_STEP_MS: u64 = SLASH_WINDOW_MS / 60;
 
 /// What the breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +57,25 @@ pub enum Cause {
     Rate,
     /// The task that a half-open breaker had let through failed.
     Probe,
+    /// More than `breaker.slashLimit` was slashed within [`SLASH_WINDOW_MS`].
+    Slashes,
 }
 
-names!(Cause: Failures = "failures", Rate = "rate", Probe = "probe");
+names!(Cause: Failures = "failures", Rate = "rate", Probe = "probe", Slashes = "slashes");
+
+/// What an operator holds the breaker to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Override {
+    /// Nothing: it goes by what happens.
+    #[default]
+    None,
+    /// Nothing speculates.
+    Open,
+    /// All speculate, whatever fails.
+    Closed,
+}
+
+names!(Override: None = "none", Open = "open", Closed = "closed");
 
 /// What opens the breaker, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +84,30 @@ pub struct Limits {
     pub threshold: u64,
     /// Milliseconds after the last failure until it is half open.
     pub reset_ms: u64,
+    /// What may be slashed within [`SLASH_WINDOW_MS`], in the smallest unit; 0: anything.
+    pub slash_limit: u64,
+    /// What it is held to.
+    pub held: Override,
 }
+
+impl Limits {
+    /// Five failures, a minute, and a tenth of the most that may be locked by default.
+    pub const DEFAULT: Self = Self {
+        threshold: 5,
+        reset_ms: 60_000,
+        slash_limit: 10_000_000_000_000,
+        held: Override::None,
+    };
+}
+
+/// What was slashed at about the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slash {
+    /// When the first of it was, in milliseconds.
+    at: u64,
+    amount: Wei,
+}
+record!(Slash { at, amount });
 
 /// A task that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +149,24 @@ pub struct Breaker {
     outcomes: u64,
     /// How many of them there are, at most [`RATE_TASKS`].
     resolved: u64,
+    /// The last slashes, oldest first, while it is closed.
+    slashes: Vec<Slash>,
     opened: Option<Opened>,
 }
-record!(Breaker { failures, outcomes, resolved, opened });
+record!(Breaker { failures, outcomes, resolved, slashes, opened });
 
 impl Breaker {
     /// What it lets through at `now`.
     pub fn state(&self, limits: Limits, now: u64) -> BreakerState {
+        match limits.held {
+            Override::None => self.own_state(limits, now),
+            Override::Open => BreakerState::Open,
+            Override::Closed => BreakerState::Closed,
+        }
+    }
+
+    /// The same where nobody holds it.
+    fn own_state(&self, limits: Limits, now: u64) -> BreakerState {
         match &self.opened {
             None => BreakerState::Closed,
             Some(opened) if now.saturating_sub(opened.since) > limits.reset_ms => {
@@ -143,10 +204,13 @@ impl Breaker {
         self.opened.as_ref()?.probe
     }
 
-    /// When it lets a task through, in milliseconds; nothing if it is closed, or waits for what
-    /// becomes of the one that it let through.
+    /// When it lets a task through, in milliseconds; nothing if it is closed, waits for what
+    /// becomes of the one that it let through, or is held.
     pub fn lets_through_at(&self, limits: Limits) -> Option<u64> {
         let opened = self.opened.as_ref().filter(|opened| opened.probe.is_none())?;
+        if limits.held != Override::None {
+            return None;
+        }
         Some(opened.since.saturating_add(limits.reset_ms).saturating_add(1))
     }
 
@@ -166,7 +230,7 @@ impl Breaker {
             let failures = vec![failure];
             return self.open(now, Cause::Probe, failures);
         }
-        match (self.state(limits, now), &mut self.opened) {
+        match (self.own_state(limits, now), &mut self.opened) {
             (BreakerState::Open, Some(opened)) => {
                 opened.since = now;
                 opened.failures.push(failure);
@@ -182,6 +246,26 @@ impl Breaker {
             }
             // Half open: it is not the probe's.
             _ => {}
+        }
+    }
+
+    /// Something of a bond was lost.
+    pub fn record_slash(&mut self, limits: Limits, lost: Wei, now: u64) {
+        if self.opened.is_some() || lost.is_zero() {
+            return;
+        }
+        self.slashes.retain(|one| now.saturating_sub(one.at) <= SLASH_WINDOW_MS);
+        match self.slashes.last_mut() {
+            Some(last) if now.saturating_sub(last.at) < SLASH_STEP_MS => {
+                last.amount = last.amount.saturating_add(lost);
+            }
+            _ => self.slashes.push(Slash { at: now, amount: lost }),
+        }
+        let amounts = self.slashes.iter().map(|one| one.amount);
+        let all = amounts.fold(Wei::ZERO, Wei::saturating_add);
+        if limits.slash_limit > 0 && all > Wei::new(limits.slash_limit.into()) {
+            let failures = std::mem::take(&mut self.failures);
+            self.open(now, Cause::Slashes, failures);
         }
     }
 
@@ -216,6 +300,9 @@ impl Breaker {
                 && failures.len() as u64 <= most
         };
         sound(&self.failures, MAX_THRESHOLD)
+            && self.slashes.is_sorted_by_key(|one| one.at)
+            && self.slashes.last().is_none_or(|one| one.at <= now)
+            && self.slashes.len() as u64 <= SLASH_WINDOW_MS / SLASH_STEP_MS + 2
             && self.resolved <= RATE_TASKS
             && self.outcomes >> self.resolved == 0
             && self.opened.as_ref().is_none_or(|opened| {
@@ -224,6 +311,7 @@ impl Breaker {
                     && opened.rolled_back <= opened.resolved
                     && opened.resolved <= RATE_TASKS
                     && self.failures.is_empty()
+                    && self.slashes.is_empty()
             })
     }
 
@@ -249,7 +337,7 @@ mod tests {
     use super::*;
     use crate::primitives::Hash;
 
-    const LIMITS: Limits = Limits { threshold: 5, reset_ms: 60_000 };
+    const LIMITS: Limits = Limits { slash_limit: 1_000, ..Limits::DEFAULT };
 
     fn id(n: u8) -> TaskId {
         Hash([n; 32])
@@ -295,6 +383,57 @@ mod tests {
         let opened = breaker.opened().unwrap();
         let told = (opened.cause, opened.rolled_back, opened.resolved);
         assert_eq!(told, (Cause::Rate, 2, 11));
+    }
+
+    #[test]
+    fn slashes_within_an_hour_open_it_above_their_limit() {
+        let mut breaker = Breaker::default();
+        let mut loses = |amount: u128, at| {
+            breaker.record_slash(LIMITS, Wei::new(amount), at);
+            assert!(breaker.is_sound(at), "{breaker:?}");
+            breaker.state(LIMITS, at)
+        };
+        assert_eq!(loses(600, 0), BreakerState::Closed);
+        assert_eq!(loses(400, SLASH_WINDOW_MS), BreakerState::Closed, "at the limit");
+        assert_eq!(loses(600, SLASH_WINDOW_MS + 1), BreakerState::Closed, "the first is over");
+        for step in 2..200 {
+            assert_eq!(loses(0, SLASH_WINDOW_MS + step), BreakerState::Closed);
+        }
+        assert_eq!(loses(1, SLASH_WINDOW_MS + 200), BreakerState::Open);
+        assert_eq!(loses(1_000_000, SLASH_WINDOW_MS + 201), BreakerState::Open);
+        assert_eq!(breaker.opened().unwrap().cause, Cause::Slashes);
+        // Closed again, it counts from nothing.
+        let now = 2 * SLASH_WINDOW_MS;
+        breaker.proceed(LIMITS, now, id(1));
+        breaker.record_success(id(1));
+        breaker.record_slash(LIMITS, Wei::new(1_000), now);
+        assert_eq!(breaker.state(LIMITS, now), BreakerState::Closed);
+        // Many a little within the hour are few to keep.
+        for at in 0..10_000 {
+            breaker.record_slash(Limits { slash_limit: 0, ..LIMITS }, Wei::new(9), now + at * 997);
+            assert!(breaker.is_sound(now + at * 997));
+        }
+        assert_eq!(breaker.state(LIMITS, now), BreakerState::Closed, "0 is no limit");
+    }
+
+    #[test]
+    fn who_holds_it_decides_and_lets_it_go_as_it_would_be() {
+        let mut breaker = Breaker::default();
+        let (open, closed) = (
+            Limits { held: Override::Open, ..LIMITS },
+            Limits { held: Override::Closed, ..LIMITS },
+        );
+        assert!(!breaker.can_proceed(open, 0) && breaker.can_proceed(closed, 0));
+        for n in 0..5 {
+            let failure = Failure { task: id(n), reason: RollbackReason::ProofFailed, at: 0 };
+            breaker.record_failure(closed, failure, &[id(n)]);
+        }
+        assert!(breaker.can_proceed(closed, 0) && breaker.is_sound(0));
+        assert_eq!(breaker.state(LIMITS, 0), BreakerState::Open, "let go");
+        breaker.proceed(closed, 60_001, id(9));
+        assert_eq!(breaker.probe(), None, "held, it probes nothing");
+        assert_eq!(breaker.lets_through_at(open), None);
+        assert!(!breaker.can_proceed(open, 60_001) && breaker.can_proceed(LIMITS, 60_001));
     }
 
     #[test]

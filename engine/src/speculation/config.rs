@@ -11,7 +11,10 @@
 //! last decimal: `features.rolloutPercentage: 0.1` is 10 of them. What failures cost is the chain's
 //! to say ([`Bonds`](super::Bonds)); options that AgenC has for it are refused by name.
 
-use super::{breaker, stake::WHOLE};
+use super::{
+    breaker::{self, Override},
+    stake::WHOLE,
+};
 use crate::{names, proof::Generator};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -179,7 +182,7 @@ impl Default for Config {
             enable_optimistic_proofs: true,
             enable_stake_delegation: false,
             rollout: WHOLE,
-            breaker: breaker::Limits { threshold: 5, reset_ms: 60_000 },
+            breaker: breaker::Limits::DEFAULT,
             explicit: BTreeSet::new(),
         }
     }
@@ -313,7 +316,7 @@ macro_rules! row {
             set: |config, value| config.$field = value != 0,
         }
     };
-    (name $name:literal, $available:expr => $ty:ident, $field:ident) => {
+    (name $name:literal, $available:expr => $ty:ident, $($field:ident).+) => {
         Choice {
             name: $name,
             other: None,
@@ -329,8 +332,8 @@ macro_rules! row {
                 },
                 $available,
             ),
-            get: |config| config.$field as u64,
-            set: |config, value| config.$field = $ty::ALL[value as usize],
+            get: |config| config.$($field).+ as u64,
+            set: |config, value| config.$($field).+ = $ty::ALL[value as usize],
         }
     };
 }
@@ -340,7 +343,7 @@ const FLAG: Kind = Kind::Flag;
 const OFF: Kind = Kind::Name(&["false", "true"], 1);
 
 /// All options, in the order of §12.2, then those of §3.2.5, §4.2 and §4.3, then ours.
-static OPTIONS: [Choice; 32] = [
+static OPTIONS: [Choice; 34] = [
     row!(flag "enabled", FLAG, enabled),
     row!(name "mode", 4 => Mode, mode),
     row!("maxDepth", Kind::Whole(1, MAX_DEPTH), max_depth),
@@ -379,6 +382,8 @@ static OPTIONS: [Choice; 32] = [
     row!("limits.retainedTasks", ANY, retained_tasks),
     row!("breaker.threshold", Kind::Whole(1, breaker::MAX_THRESHOLD), breaker.threshold),
     row!("breaker.resetMs", ANY, breaker.reset_ms),
+    row!("breaker.slashLimit", ANY, breaker.slash_limit),
+    row!(name "breaker.override", 3 => Override, breaker.held),
 ];
 
 /// An option as it stands in a configuration.

@@ -6,6 +6,7 @@ use super::{
     away::Away,
     breaker::{Breaker, BreakerState},
     deferral::Deferral,
+    event::{Event, EventKind},
     graph::Graph,
     ledger::{Checkpoint, Commitment, Ledger, Opening},
     rollback::{Plan, Summary},
@@ -318,6 +319,8 @@ pub struct Speculation {
     /// Bytes that whoever drives it uses for its tasks.
     pub(super) elsewhere: u64,
     pub(super) outputs: VecDeque<Output>,
+    /// What happened, where it is asked for.
+    pub(super) events: Option<VecDeque<Event>>,
 }
 
 impl Speculation {
@@ -343,6 +346,7 @@ impl Speculation {
             pruned_at: now,
             elsewhere: 0,
             outputs: VecDeque::new(),
+            events: None,
         }
     }
 
@@ -356,10 +360,18 @@ impl Speculation {
         self.advance(now);
         let accepted = self.accept(request);
         match &accepted {
-            Ok(_) => self.counters.tasks_scheduled += 1,
+            Ok(Scheduled { depth, bond, attempt, .. }) => {
+                self.counters.tasks_scheduled += 1;
+                let (depth, bond, attempt) = (*depth, *bond, *attempt);
+                let kind = EventKind::TaskScheduled { depth, bond, attempt };
+                self.tell_of(Some(request.task), kind);
+            }
             Err(refused) if request.refused == Some(refused.reason) => {}
-            Err(refused) => {
-                Counters::count(&mut self.counters.tasks_rejected, refused.reason as usize);
+            Err(Refused { reason, depth, bond, .. }) => {
+                Counters::count(&mut self.counters.tasks_rejected, *reason as usize);
+                let (reason, depth, bond) = (*reason, *depth, *bond);
+                let kind = EventKind::TaskRejected { reason, depth, bond };
+                self.tell_of(Some(request.task), kind);
             }
         }
         accepted
@@ -387,7 +399,7 @@ impl Speculation {
         match (self.graph.status_of(at), self.deferral.get(at).status) {
             (Status::Speculative, ProofStatus::Queued) => {
                 let until = self.now.saturating_add(self.config.proof_timeout_ms);
-                self.deferral.set(at, ProofStatus::Proving, until);
+                self.move_proof(at, ProofStatus::Proving, until);
                 self.watch(at);
                 Ok(())
             }
@@ -446,9 +458,11 @@ impl Speculation {
     ) -> Result<(), StaleResult> {
         self.advance(now);
         let at = self.in_flight(task, submission)?;
-        self.ledger.set_status(at, CommitmentStatus::Submitted);
+        self.move_commitment(at, CommitmentStatus::Submitted);
         let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
         self.deferral.set(at, ProofStatus::Submitting, until);
+        let attempt = self.deferral.get(at).attempts;
+        self.tell(at, EventKind::ProofSubmitted { attempt });
         self.watch(at);
         Ok(())
     }
@@ -483,6 +497,7 @@ impl Speculation {
             }
             Answer::Lost | Answer::Rejected => {
                 self.counters.proofs_failed += 1;
+                self.tell(at, EventKind::ProofFailed);
                 self.triggers.push_back((task, RollbackReason::ProofFailed));
             }
         }
@@ -573,7 +588,13 @@ impl Speculation {
     /// Gives the running machine another configuration, as [`configure`](Self::configure) does.
     pub fn set_config(&mut self, config: Config, now: u64) {
         self.advance(now);
+        let before = self.breaker_state();
         self.config = config;
+        let state = self.breaker_state();
+        if state != before {
+            self.outputs.push_back(Output::Breaker(state));
+            self.tell_of(None, EventKind::BreakerChanged { state });
+        }
         self.settle();
     }
 
@@ -723,6 +744,7 @@ impl Speculation {
     }
 
     fn commit(&mut self, at: Task, opening: Opening) {
+        let output_commitment = opening.output_commitment;
         let commitment = Commitment {
             opening,
             created_at: self.now,
@@ -732,13 +754,20 @@ impl Speculation {
             checkpoint: false,
             proof: None,
         };
+        let expires_at = commitment.expires_at;
         self.ledger.create(at, commitment);
+        self.tell(at, EventKind::CommitmentCreated { output_commitment, expires_at });
         self.graph.speculate(at);
+        self.tell(at, EventKind::NodeChanged { status: Status::Speculative });
+        self.tell(at, EventKind::TaskCompleted { output_commitment });
     }
 
     fn queue(&mut self, at: Task, proof: &[u8; PROOF_BYTES]) {
         self.ledger.set_proof(at, proof);
+        let status = CommitmentStatus::ProofGenerated;
+        self.tell(at, EventKind::CommitmentUpdated { status });
         self.deferral.queue(at, self.graph.counted_depth(at), self.graph.is_clear(at));
+        self.tell_proof(at);
         self.watch(at);
         self.settle();
     }

@@ -47,6 +47,7 @@
 //! | [`away`] | the chain, while it cannot be reached |
 //! | [`scheduler`] | who is accepted, and why not |
 //! | [`engine`] | all of these as one machine |
+//! | [`event`] | what happens in each of them, as it happens |
 //! | [`settle`] | what follows from a call: confirmations, rollbacks, deadlines |
 //! | [`snapshot`] | the machine as bytes |
 
@@ -56,6 +57,7 @@ pub mod breaker;
 pub mod config;
 pub mod deferral;
 pub mod engine;
+pub mod event;
 pub mod graph;
 pub mod ledger;
 pub mod rollback;
@@ -69,12 +71,13 @@ mod tests;
 mod walk;
 
 pub use bonds::{Bonds, Slashing};
-pub use breaker::{Breaker, BreakerState};
+pub use breaker::{Breaker, BreakerState, Override};
 pub use config::{Config, ConfigError, Mode, Policy};
 pub use deferral::ProofStatus;
 pub use engine::{
     Answer, Answered, CompletionError, ConfirmError, Confirmation, Output, Speculation, StaleResult,
 };
+pub use event::{Event, EventKind};
 pub use graph::{Graph, GraphError, Link, Status};
 pub use ledger::{Commitment, CommitmentStatus, Ledger, Opening};
 pub use rollback::{FailError, Plan, RollbackReason, Summary};

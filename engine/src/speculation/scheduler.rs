@@ -3,7 +3,8 @@
 //! The first rule that a request breaks is the one it is refused by, in the order of [`Reason`].
 
 use super::{
-    GraphError, Link, Opening, Speculation, TaskId, engine::Terms, settle::NEVER, stake::WHOLE,
+    GraphError, Link, Opening, Speculation, TaskId, engine::Terms, event::EventKind, settle::NEVER,
+    stake::WHOLE,
 };
 use crate::{
     names,
@@ -211,9 +212,15 @@ impl Speculation {
         self.within_limits().map_err(at_price)?;
 
         if depth > 0 {
+            let before = self.breaker.probe();
             self.breaker.proceed(config.breaker, self.now, request.task);
+            if self.breaker.probe() != before {
+                self.tell_of(Some(request.task), EventKind::BreakerProbe);
+            }
         }
         let at = self.graph.insert(&admission);
+        let parents = u32::try_from(admission.parents.len()).unwrap_or(u32::MAX);
+        self.tell(at, EventKind::NodeAdded { parents });
         self.ledger.remove(at);
         self.deferral.forget(at);
         self.terms.cover(at);
@@ -229,6 +236,7 @@ impl Speculation {
             held: false,
         };
         self.stake.lock(needed);
+        self.tell(at, EventKind::StakeLocked { amount: needed });
         self.watch(at);
         Ok(Scheduled {
             depth: depth as u32,

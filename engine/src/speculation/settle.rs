@@ -6,6 +6,7 @@ use super::{
     breaker::{Breaker, Failure, Limits},
     deferral::Entry,
     engine::{Counters, HISTORY, Output, Terms},
+    event::EventKind,
     ledger::Checkpoint,
     rollback::{Plan, Summary},
     table::Task,
@@ -25,6 +26,15 @@ impl Speculation {
         let prune = prune.then(|| self.pruned_at.saturating_add(self.config.gc_interval_ms));
         let task = self.deadlines.first().map(|&(at, _)| at);
         task.into_iter().chain(prune).min()
+    }
+
+    /// How long it is until the first claim on a live task expires, in milliseconds; of tasks whose
+    /// confirmations are held, which the chain has, no claim counts.
+    pub fn time_to_expiry(&self) -> Option<u64> {
+        let counts = |at: &Task| self.graph.status_of(*at).is_live() && !self.terms[*at].held;
+        let live = self.graph.places().filter(counts);
+        let first = live.map(|at| self.terms[at].claim_expires_at).min();
+        first.map(|at| at.saturating_sub(self.now))
     }
 
     /// Moves the clock on and does what is due.
@@ -54,6 +64,7 @@ impl Speculation {
         let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
         while let Some((at, entry)) = self.deferral.submit_next(self.config.max_concurrent, until) {
             self.watch(at);
+            self.tell_proof(at);
             self.counters.proofs_submitted += 1;
             self.outputs.push_back(Output::Submit {
                 task: self.graph.id(at),
@@ -71,6 +82,7 @@ impl Speculation {
             next += 1;
             self.apply_confirmation(at);
             let children: Vec<_> = self.graph.child_edges(at).map(|edge| edge.child).collect();
+            let waited = self.deferral.count(ProofStatus::Waiting);
             for child in children {
                 if !self.graph.status_of(child).is_live() || !self.graph.is_clear(child) {
                     continue;
@@ -81,6 +93,10 @@ impl Speculation {
                     self.clear(child);
                 }
             }
+            let unblocked = (waited - self.deferral.count(ProofStatus::Waiting)) as u64;
+            if unblocked > 0 {
+                self.tell(at, EventKind::AncestorConfirmed { unblocked });
+            }
         }
     }
 
@@ -88,10 +104,10 @@ impl Speculation {
     pub(super) fn ask_for_proof(&mut self, at: Task) {
         if self.config.enable_optimistic_proofs || self.graph.is_clear(at) {
             let until = self.now.saturating_add(self.config.proof_queue_timeout_ms);
-            self.deferral.set(at, ProofStatus::Queued, until);
+            self.move_proof(at, ProofStatus::Queued, until);
             self.outputs.push_back(Output::Prove { task: self.graph.id(at) });
         } else {
-            self.deferral.set(at, ProofStatus::Held, NEVER);
+            self.move_proof(at, ProofStatus::Held, NEVER);
         }
         self.watch(at);
     }
@@ -101,8 +117,8 @@ impl Speculation {
         let doublings = self.deferral.get(at).attempts.saturating_sub(1);
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         let delay = self.config.retry_delay_ms.saturating_mul(factor);
-        self.deferral.set(at, ProofStatus::BackOff, self.now.saturating_add(delay));
-        self.ledger.set_status(at, CommitmentStatus::ProofGenerated);
+        self.move_proof(at, ProofStatus::BackOff, self.now.saturating_add(delay));
+        self.move_commitment(at, CommitmentStatus::ProofGenerated);
         self.watch(at);
         delay
     }
@@ -112,7 +128,8 @@ impl Speculation {
         let entry = self.deferral.get(at);
         let (attempts, status) = (entry.attempts.saturating_sub(1), ProofStatus::Ready);
         self.deferral.put(at, Entry { attempts, status, until: NEVER, ..entry });
-        self.ledger.set_status(at, CommitmentStatus::ProofGenerated);
+        self.tell_proof(at);
+        self.move_commitment(at, CommitmentStatus::ProofGenerated);
         self.watch(at);
     }
 
@@ -157,6 +174,7 @@ impl Speculation {
         let after = self.breaker.state(limits, self.now);
         if before != after {
             self.outputs.push_back(Output::Breaker(after));
+            self.tell_of(None, EventKind::BreakerChanged { state: after });
         }
     }
 
@@ -173,12 +191,14 @@ impl Speculation {
 
     fn apply_confirmation(&mut self, at: Task) {
         let (task, bond) = (self.graph.id(at), self.bond(at));
-        self.graph.resolve(at, Status::Confirmed);
-        self.ledger.set_status(at, CommitmentStatus::Confirmed);
-        self.deferral.set(at, ProofStatus::Confirmed, NEVER);
+        self.resolve_node(at, Status::Confirmed);
+        self.move_commitment(at, CommitmentStatus::Confirmed);
+        self.move_proof(at, ProofStatus::Confirmed, NEVER);
         self.terms[at].held = false;
         self.watch(at);
         self.stake.release(bond);
+        self.tell(at, EventKind::StakeReleased { amount: bond });
+        self.tell(at, EventKind::TaskConfirmed);
         self.counters.proofs_confirmed += 1;
         self.outputs.push_back(Output::Confirmed { task, released: bond });
         self.with_breaker(|breaker, _, now| {
@@ -191,7 +211,7 @@ impl Speculation {
     fn clear(&mut self, at: Task) {
         match self.deferral.get(at).status {
             ProofStatus::Held => self.ask_for_proof(at),
-            ProofStatus::Waiting => self.deferral.set(at, ProofStatus::Ready, NEVER),
+            ProofStatus::Waiting => self.move_proof(at, ProofStatus::Ready, NEVER),
             _ => {}
         }
     }
@@ -213,7 +233,7 @@ impl Speculation {
         }
         for at in ready {
             if self.deferral.get(at).status == ProofStatus::BackOff {
-                self.deferral.set(at, ProofStatus::Ready, NEVER);
+                self.move_proof(at, ProofStatus::Ready, NEVER);
                 self.watch(at);
             }
         }
@@ -243,6 +263,11 @@ impl Speculation {
         let selective = self.config.rollback_policy == Policy::Selective;
         let affected = self.graph.affected(at, selective);
         let tasks = self.graph.ids_of(&affected);
+        let count = tasks.len() as u64;
+        let bonds = affected.iter().map(|one| self.bond(*one));
+        let bonded = bonds.fold(Wei::ZERO, Wei::saturating_add);
+        self.tell(at, EventKind::RollbackPlanned { reason, tasks: count, bonded });
+        self.tell(at, EventKind::RollbackExecuting);
         let (mut slashed, mut released) = (Wei::ZERO, Wei::ZERO);
         for &one in &affected {
             let bond = self.bond(one);
@@ -256,7 +281,18 @@ impl Speculation {
             slashed = slashed.saturating_add(lost);
             released = released.saturating_add(bond.saturating_sub(lost));
             self.undo(one, (one == at).then_some(reason));
+            let rest = bond.saturating_sub(lost);
+            for (amount, kind) in [
+                (lost, EventKind::StakeSlashed { amount: lost }),
+                (rest, EventKind::StakeReleased { amount: rest }),
+            ] {
+                if !amount.is_zero() {
+                    self.tell(one, kind);
+                }
+            }
+            self.tell(one, EventKind::TaskRolledBack { trigger });
         }
+        self.tell(at, EventKind::TaskFailed { reason });
         if reason.is_failure() {
             self.with_breaker(|breaker, limits, now| {
                 breaker.record_failure(limits, Failure { task: trigger, reason, at: now }, &tasks);
@@ -269,9 +305,10 @@ impl Speculation {
         }
         if !slashed.is_zero() {
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+            self.with_breaker(|breaker, limits, now| breaker.record_slash(limits, slashed, now));
         }
+        self.tell(at, EventKind::RollbackCompleted { tasks: count });
         let at = self.now;
-        let count = tasks.len() as u64;
         let summary = Summary { trigger, reason, tasks: count, slashed, released, at };
         Counters::count(&mut self.counters.rollbacks, reason as usize);
         self.counters.tasks_rolled_back += count;
@@ -289,9 +326,9 @@ impl Speculation {
             Some(RollbackReason::CommitmentExpired) => (Status::Failed, CommitmentStatus::Expired),
             Some(_) => (Status::Failed, CommitmentStatus::Failed),
         };
-        self.graph.resolve(at, status);
-        self.ledger.set_status(at, commitment);
-        self.deferral.set(at, ProofStatus::Cancelled, NEVER);
+        self.resolve_node(at, status);
+        self.move_commitment(at, commitment);
+        self.move_proof(at, ProofStatus::Cancelled, NEVER);
         self.terms[at].held = false;
         self.watch(at);
     }

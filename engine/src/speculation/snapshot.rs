@@ -31,7 +31,7 @@ use crate::{
 use std::collections::BTreeSet;
 
 /// The form of snapshots; another one is refused.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

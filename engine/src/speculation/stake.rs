@@ -9,7 +9,7 @@
 //! chain reports it ([`Speculation::book_slash`]): its books are then the sum of the chain's
 //! events.
 
-use super::{Bonds, Speculation, Status, TaskId};
+use super::{Bonds, EventKind, Speculation, Status, TaskId};
 use crate::{primitives::Wei, record};
 
 /// Basis points of the whole.
@@ -88,6 +88,7 @@ impl Speculation {
         if !lost.is_zero() {
             self.stake.lose(lost);
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+            self.with_breaker(|breaker, limits, now| breaker.record_slash(limits, lost, now));
         }
     }
 
@@ -104,6 +105,7 @@ impl Speculation {
             return false;
         }
         self.stake.lock(more);
+        self.tell(at, EventKind::StakeLocked { amount: more });
         self.terms[at].bond = self.terms[at].bond.max(bond);
         true
     }

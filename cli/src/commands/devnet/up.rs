@@ -132,7 +132,8 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
 }
 
 /// A chain that has begun cannot have another genesis. Pace and port are free, and how it
-/// speculates but for what makes the proofs, how it grants leases, and how much it keeps.
+/// speculates but for what makes the proofs, how it grants leases, how much it keeps, and where its
+/// traces go.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     let adjusted = Plan {
         block_time: saved.block_time,
@@ -142,6 +143,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         lease_port: saved.lease_port,
         keep: saved.keep,
         reserve: saved.reserve,
+        collector: saved.collector.clone(),
         ..plan.clone()
     };
     let generator = |plan: &Plan| plan.speculation.config.generator;

@@ -1,6 +1,7 @@
 //! `speculation`: pipelines of tasks that run before what they depend on is confirmed.
 
 mod config;
+mod events;
 pub(super) mod graph;
 pub(super) mod show;
 pub(super) mod submit;
@@ -70,6 +71,10 @@ pub enum Speculation {
     Proofs(Of),
     /// Rollbacks, newest first: what failed, what went with it, what it cost
     Rollbacks(Of),
+    /// What the components of speculation did: the last 20,000 events, oldest first
+    ///
+    /// docs/observability.md has every event and its data.
+    Events(events::Events),
     /// Cancel a pipeline, or one of its tasks with what depends on it
     Cancel {
         /// The pipeline: its number, or latest
@@ -193,6 +198,7 @@ impl Speculation {
             }
             Self::Proofs(of) => cx.ui.list(&client.proofs(&of.query(&client).await?).await?),
             Self::Rollbacks(of) => cx.ui.list(&client.rollbacks(&of.query(&client).await?).await?),
+            Self::Events(events) => events.run(cx, &client).await,
             Self::Cancel { pipeline, task } => {
                 let number = pipeline.resolve(&client).await?;
                 let cancelled = match &task {

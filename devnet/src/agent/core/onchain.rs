@@ -5,6 +5,7 @@ use crate::{
     agent::{
         letter::{Commitment, Kind, Letter},
         output_on_chain,
+        spans::Stage,
     },
     api::types::{HashText, TaskStatus},
     chain::ledger::Ledger,
@@ -16,6 +17,7 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Wei},
     speculation::{Answer, Confirmation, RollbackReason, TaskId},
 };
+use serde_json::json;
 
 /// The name that an error of the chain's begins with.
 fn name(error: &str) -> &str {
@@ -31,6 +33,9 @@ impl Core {
             let since = self.runs[&place.0].tasks[place.1].times.submitted.unwrap_or(now);
             let took_ms = now.saturating_sub(since);
             self.counts.push(Count::ProofDelivered { task: letter.task, took_ms });
+            let attempt = self.machine.task(&letter.task).map_or(0, |task| task.submissions);
+            self.spans.done(&letter.task, Stage::Submit, Ok(()));
+            self.spans.begin(place.0, &letter.task, Stage::Wait, attempt);
             self.change(place, |task| task.times.delivered = task.times.delivered.or(Some(now)));
             // Stale where it was undone meanwhile.
             let _ = self.machine.submitted(letter.task, submission, now);
@@ -42,6 +47,7 @@ impl Core {
     pub(in crate::agent) fn lost(&mut self, task: TaskId, submission: u64, now: u64) {
         if let Ok(answered) = self.machine.answer(task, submission, Answer::Lost, now) {
             tracing::warn!(%task, submission, retry_in_ms = answered.retry_in_ms, "proof not delivered");
+            self.spans.done(&task, Stage::Submit, Err("no validator takes it"));
             if answered.retry_in_ms.is_none() {
                 self.counts.push(Count::ProofFailed { task });
             }
@@ -54,9 +60,15 @@ impl Core {
         tracing::info!(task = %letter.task, kind = letter.kind.name(), error, "the chain refuses");
         let Some(place) = self.place(&letter.task) else { return };
         let present = self.runs[&place.0].tasks[place.1].attempt == letter.attempt;
+        if present && matches!(letter.kind, Kind::Complete { .. }) {
+            self.spans.done(&letter.task, Stage::Submit, Err(error));
+            self.spans.done(&letter.task, Stage::Wait, Err(error));
+        }
         match letter.kind {
             // Its commitment was refused before it, and goes out again.
             Kind::Complete { .. } if present && name(error) == "NoCommitment" => {
+                let attempt = self.machine.task(&letter.task).map_or(0, |task| task.submissions);
+                self.spans.begin(place.0, &letter.task, Stage::Submit, attempt);
                 self.send(letter.task, letter.attempt, letter.kind);
             }
             // It is made from outputs that its parents have no more: it is made again.
@@ -160,6 +172,9 @@ impl Core {
         if !slashed.is_zero() {
             let (task, reason, amount) = (*task_id, *reason, *slashed);
             self.counts.push(Count::Slashed { task, reason, amount });
+            let named = reason.map(RollbackReason::name);
+            let data = json!({ "amount": amount.to_string(), "reason": named });
+            self.tell_of(&task, "stake:slashed", data, now);
         }
         let Some(place) = self.place(task_id) else { return };
         let Some(number) = self.runs[&place.0].tasks[place.1].undone_by else { return };

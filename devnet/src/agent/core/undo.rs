@@ -13,6 +13,7 @@ impl Core {
     }
 
     pub(in crate::agent) fn undo(&mut self, task: TaskId, reason: RollbackReason, now: u64) {
+        self.spans.stirs();
         if let Err(error) = self.machine.fail(task, reason, now) {
             tracing::debug!(%task, %error, "not rolled back");
         }
@@ -66,6 +67,8 @@ impl Core {
     pub(in crate::agent) fn rolled_back(&mut self, plan: &Plan, now: u64) {
         let summary = &plan.summary;
         let Some((number, trigger)) = self.place(&summary.trigger) else { return };
+        let span = self.spans.rollback(number, summary);
+        let _within = span.enter();
         let name = |core: &Self, task: &TaskId| {
             core.task(task).map_or_else(|| task.to_string(), |(run, at)| run.entry(at).id.clone())
         };
@@ -115,6 +118,8 @@ impl Core {
             let undecided = run.tasks[place.1].may_have_landed() && !refused;
             let keep = run.entry(place.1).checkpoint || landed || undecided;
             self.actions.push(Action::Stop { task: *task, attempt });
+            let of_it = if is_trigger { summary.reason } else { RollbackReason::AncestorFailed };
+            self.spans.all_done(task, Err(of_it.name()));
             if status.is_final() {
                 continue;
             }
@@ -206,6 +211,7 @@ impl Core {
         {
             run.ended_at = Some(now);
             self.dirty_runs.insert(number);
+            self.spans.ended(number, run.status());
             let synchronous = self.synchronous_ms(&self.runs[&number], now);
             if let Some(run) = self.runs.get_mut(&number) {
                 run.synchronous_ms = synchronous;

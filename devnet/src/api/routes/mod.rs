@@ -22,7 +22,7 @@ mod presence;
 mod proof;
 mod runner;
 mod selection;
-mod speculation;
+pub(super) mod speculation;
 mod task;
 mod timer;
 mod validator;

@@ -5,12 +5,14 @@ use crate::api::{
     backend::Speculation,
     error::ApiError,
     extract::{Authorized, InBody, InPath, InQuery},
+    feed,
     openapi::{Answer, Operation},
     server::Shared,
     types::{
         ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, Rollback, SpeculationOption, SpeculationStatus,
-        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled,
+        PipelineRequest, PipelineSummary, Rollback, SpeculationEvent, SpeculationEventPage,
+        SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+        SpeculativeProof, TaskDetail, TasksCancelled, speculation_event_kinds,
     },
 };
 use axum::{
@@ -100,6 +102,30 @@ pub(super) fn table() -> Vec<Route> {
             |agent, (), query: OfPipelineQuery| agent.rollbacks(&query),
         ),
         read(
+            "/v1/speculation/events",
+            "A page of what the components of speculation did, oldest first: what is kept of it",
+            Answer::one::<SpeculationEventPage>(),
+            |agent, (), query: SpeculationEventQuery| {
+                check_events(&query)?;
+                Ok(agent.events(&query))
+            },
+        ),
+        Route {
+            method: Method::GET,
+            path: "/v1/speculation/events/stream",
+            handler: get(feed::feed),
+            operation: Operation::new(
+                "What the components of speculation do, as it happens: events of type `speculation`, \
+                 their ids the numbers; one of type `replaced` ends a stream that makes room for another",
+                Answer::stream::<SpeculationEvent>(),
+            )
+            .query::<SpeculationEventQuery>()
+            .header(
+                "Last-Event-ID",
+                "The number of the last event seen: the stream goes on after it",
+            ),
+        },
+        read(
             "/v1/speculation/config",
             "Every option of speculation",
             Answer::many::<SpeculationOption>(),
@@ -117,6 +143,16 @@ pub(super) fn table() -> Vec<Route> {
             .needs_token(),
         },
     ]
+}
+
+/// Whether there are events as a query wants them.
+pub(in crate::api) fn check_events(query: &SpeculationEventQuery) -> Result<(), ApiError> {
+    let Some(kind) = &query.kind else { return Ok(()) };
+    if speculation_event_kinds().any(|one| one == kind) {
+        return Ok(());
+    }
+    let all: Vec<_> = speculation_event_kinds().collect();
+    Err(ApiError::bad_request(format!("`{kind:.40}` is no event: expected {}", all.join(", "))))
 }
 
 /// A read of what the agent knows.

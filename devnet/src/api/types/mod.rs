@@ -79,6 +79,8 @@
 //! | `GET /v1/speculation/commitments` | [`OfPipelineQuery`] | `[`[`SpeculativeCommitment`]`]` |
 //! | `GET /v1/speculation/proofs` | [`OfPipelineQuery`] | `[`[`SpeculativeProof`]`]` |
 //! | `GET /v1/speculation/rollbacks` | [`OfPipelineQuery`] | `[`[`Rollback`]`]`, newest first |
+//! | `GET /v1/speculation/events` | [`SpeculationEventQuery`] | [`SpeculationEventPage`] |
+//! | `GET /v1/speculation/events/stream` | the same | server-sent [`SpeculationEvent`]s |
 //! | `GET /v1/speculation/config` | | `[`[`SpeculationOption`]`]` |
 //! | `POST /v1/speculation/config` * | body [`ConfigureRequest`] | `[`[`SpeculationOption`]`]` |
 //! | `GET /metrics` | | OpenMetrics text |
@@ -164,11 +166,12 @@ pub use presence::{
 pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
-    BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, OfPipelineQuery,
-    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary, Rollback,
-    SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus,
-    TaskTimes, TaskTransaction, TasksCancelled,
+    BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, EVENTS_MISSED,
+    OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary,
+    Rollback, SPECULATION_EVENT, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationEvent,
+    SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
+    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TASK_EXECUTING, TaskDetail,
+    TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, speculation_event_kinds,
 };
 pub use task::{
     ChainTask, ChainTaskClaim, ChainTaskCommitment, ChainTaskQuery, ChainTaskStatus, TASK_PAGE,

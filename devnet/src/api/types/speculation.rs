@@ -1,7 +1,7 @@
 //! Pipelines of tasks that run speculatively, and what the devnet's agent knows of them.
 
 use super::{AddressText, AmountText, BytesText, HashText, TimeText};
-use cowboy_engine::names;
+use cowboy_engine::{names, speculation::EventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -11,6 +11,24 @@ pub const SPECULATION_PAGE: usize = 100;
 
 /// Pipelines, commitments, proofs or rollbacks in a list at most.
 pub const SPECULATION_PAGE_LIMIT: usize = 10_000;
+
+/// The type of the server-sent events that tell of components.
+pub const SPECULATION_EVENT: &str = "speculation";
+
+/// The kind of the event when a runner begins to work on a task.
+pub const TASK_EXECUTING: &str = "task:executing";
+
+/// The kind of what is told in the place of events that are kept no more.
+pub const EVENTS_MISSED: &str = "stream:missed";
+
+/// Components, which are the first part of the kinds of their events.
+const COMPONENTS: [&str; 9] =
+    ["task", "graph", "commitment", "proof", "ancestor", "rollback", "stake", "breaker", "chain"];
+
+/// What events can be asked for by: their kinds, and components.
+pub fn speculation_event_kinds() -> impl Iterator<Item = &'static str> + Clone {
+    COMPONENTS.into_iter().chain([TASK_EXECUTING]).chain(EventKind::NAMES.iter().copied())
+}
 
 /// Where a task of a pipeline stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -310,11 +328,73 @@ pub struct Rollback {
     pub released: AmountText,
 }
 
+/// Something that a component of speculation did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculationEvent {
+    /// Its number: they grow in the order of happening, also across a restart of the devnet.
+    pub seq: u64,
+    /// When.
+    pub at: TimeText,
+    /// What, as `proof:ready`: the component, and what it did. `stream:missed` is none of these: it
+    /// says how many events before the next one are kept no more.
+    pub kind: String,
+    /// The number of the pipeline that it is about; absent where it is about none, or that is
+    /// forgotten.
+    pub pipeline: Option<u64>,
+    /// The task's name in the file; absent likewise.
+    pub task: Option<String>,
+    /// The task's identifier on the chain; absent where it is about no task.
+    pub task_id: Option<HashText>,
+    /// The event's own fields, amounts in wei as text.
+    #[schema(value_type = Object)]
+    pub data: serde_json::Value,
+}
+
+/// Which events of components are told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SpeculationEventQuery {
+    /// The first number (default: the oldest that is kept; of a stream, the next one).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// Only events of this pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<u64>,
+    /// Only events of this kind, or of this component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// How many on a page at most (default 1,000, at most 10,000); a stream has no pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+impl SpeculationEventQuery {
+    /// Whether an event is one that is asked for.
+    pub fn wants(&self, event: &SpeculationEvent) -> bool {
+        let of = self.pipeline.is_none_or(|wanted| event.pipeline == Some(wanted));
+        of && self.kind.as_ref().is_none_or(|wanted| {
+            let rest = event.kind.strip_prefix(wanted.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        })
+    }
+}
+
+/// A run of events of components, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculationEventPage {
+    /// The events.
+    pub events: Vec<SpeculationEvent>,
+    /// The number to go on from.
+    pub next: u64,
+    /// Whether there are more by now.
+    pub more: bool,
+}
+
 /// A circuit breaker that is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BreakerOpened {
-    /// What opened it: `failures` within a minute, the `rate` of rollbacks, or the `probe` that it
-    /// had let through.
+    /// What opened it: `failures` within a minute, the `rate` of rollbacks, the `probe` that it had
+    /// let through, or `slashes` within an hour.
     pub cause: String,
     /// When, or when a task failed last while it was open.
     pub since: TimeText,

@@ -32,7 +32,7 @@ const SOURCE: [(&str, &str, Option<&str>); 16] = [
 ];
 
 /// What the alerts and dashboards of §8 need beside those.
-const OURS: [(&str, &str, Option<&str>); 8] = [
+const OURS: [(&str, &str, Option<&str>); 14] = [
     ("speculation_proofs", "gauge", Some("stage")),
     ("speculation_proof_workers", "gauge", None),
     ("speculation_confirmation_timeout_ms", "gauge", None),
@@ -41,6 +41,12 @@ const OURS: [(&str, &str, Option<&str>); 8] = [
     ("speculation_min_stake_lamports", "gauge", None),
     ("speculation_enabled", "gauge", None),
     ("speculation_breaker_state", "gauge", Some("state")),
+    ("speculation_breaker_override", "gauge", Some("state")),
+    ("speculation_slash_limit_lamports", "gauge", None),
+    ("speculation_live_tasks", "gauge", None),
+    ("speculation_time_to_expiry_ms", "gauge", None),
+    ("speculation_spans_exported_total", "counter", None),
+    ("speculation_spans_lost_total", "counter", Some("reason")),
 ];
 
 /// Names as Prometheus stores them, with kinds and labels other than a bucket's end.
@@ -301,7 +307,7 @@ fn the_breaker_and_the_switch_are_seen() {
         metrics.set(&Standing::of(machine));
         let states: BTreeSet<_> = changed(&metrics)
             .into_iter()
-            .filter(|one| one.contains("breaker") || one.contains("enabled"))
+            .filter(|one| one.contains("breaker_state") || one.contains("enabled"))
             .collect();
         let mut expected =
             BTreeSet::from([format!("speculation_breaker_state{{state=\"{state}\"}}")]);
@@ -320,4 +326,13 @@ fn the_breaker_and_the_switch_are_seen() {
     check(&machine, true, BreakerState::HalfOpen);
     machine.configure([("enabled", "false")], 61_001).expect("a flag");
     check(&machine, false, BreakerState::HalfOpen);
+    let held = |machine: &Speculation, to: &str| {
+        metrics.set(&Standing::of(machine));
+        let held = format!("speculation_breaker_override{{state=\"{to}\"}}");
+        assert!(changed(&metrics).contains(&held), "{held}");
+    };
+    held(&machine, "none");
+    machine.configure([("breaker.override", "closed")], 61_002).expect("a name");
+    held(&machine, "closed");
+    check(&machine, false, BreakerState::Closed);
 }

@@ -6,7 +6,7 @@ use super::{
     },
     CLAIM, PROOF, Speculation, id, machine, opening, oracle,
 };
-use crate::primitives::Hash;
+use crate::primitives::{Hash, Wei};
 
 fn reason(machine: &mut Speculation, name: &str, parents: &[&str]) -> &'static str {
     machine.try_task(name, parents).unwrap_err().reason.name()
@@ -266,4 +266,31 @@ fn a_parent_named_twice_counts_once_and_is_read() {
     assert_eq!(machine.graph().parents(&id("B")).len(), 1);
     assert_eq!(machine.graph().branches(), 1);
     oracle::check(&machine);
+}
+
+#[test]
+fn slashing_that_runs_away_ends_speculation_and_an_operator_may_hold_it() {
+    let mut machine = machine(&[("breaker.slashLimit", "1000")]);
+    machine.try_task("A", &[]).unwrap();
+    machine.executed(id("A"), opening(id("A")), 0).unwrap();
+    machine.take();
+    machine.book_slash(Wei::new(1_000), 1);
+    assert_eq!(machine.take(), []);
+    machine.book_slash(Wei::new(1), 2);
+    assert_eq!(machine.take(), [Output::Breaker(BreakerState::Open)]);
+    let refused = machine.try_task("B", &["A"]).unwrap_err();
+    assert_eq!(refused.reason, Reason::BreakerOpen);
+    // What opened it outlives a restart.
+    machine = Speculation::restore(&machine.snapshot(), 3).unwrap();
+    assert_eq!(machine.breaker().opened().unwrap().cause, Cause::Slashes);
+    machine.take();
+    machine.configure([("breaker.override", "closed")], 4).unwrap();
+    assert_eq!(machine.take(), [Output::Breaker(BreakerState::Closed)]);
+    machine.try_task("B", &["A"]).unwrap();
+    machine.configure([("breaker.override", "open")], 5).unwrap();
+    assert_eq!(machine.try_task("C", &["A"]).unwrap_err().reason, Reason::BreakerOpen);
+    machine.configure([("breaker.override", "none"), ("breaker.slashLimit", "0")], 6).unwrap();
+    assert_eq!(machine.breaker_state(), BreakerState::Open, "as it would be");
+    // A claim that nobody can be late for is the first of those that are live.
+    assert_eq!(machine.time_to_expiry(), Some(CLAIM - 6));
 }

@@ -2,6 +2,7 @@
 
 mod away;
 mod chaos;
+mod events;
 mod large;
 mod limits;
 mod oracle;

@@ -1,0 +1,84 @@
+//! `speculation events`: what the components of speculation do, as it happens.
+
+use super::{super::chain::data, PipelineArg};
+use crate::{args, complete, context::Context, error::CliError, output::Row};
+use clap::builder::FalseyValueParser;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{SpeculationEvent, SpeculationEventQuery, speculation_event_kinds},
+    client::Client,
+};
+
+/// Which events, and whether it goes on.
+#[derive(Debug, clap::Args)]
+pub struct Events {
+    /// Go on with new events until interrupted
+    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    follow: bool,
+    /// Only of this pipeline: its number, or latest
+    #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+    pipeline: Option<PipelineArg>,
+    /// Only events of this name, as proof:ready, or of this component, as proof
+    #[arg(long, value_name = "NAME", value_parser = kind)]
+    #[arg(env = "COWBOYCTL_KIND", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::speculation_event_kinds))]
+    kind: Option<String>,
+    /// The first event's number [default: the oldest that is kept; with --follow the next one]
+    #[arg(long, value_name = "SEQ")]
+    from: Option<u64>,
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    let all: Vec<_> = speculation_event_kinds().collect();
+    args::one_of("event", text, &all).map(str::to_owned)
+}
+
+impl Events {
+    pub(super) async fn run(self, cx: &Context, client: &Client) -> Result<(), CliError> {
+        let pipeline = match self.pipeline {
+            Some(pipeline) => Some(pipeline.resolve(client).await?),
+            None => None,
+        };
+        let mut query =
+            SpeculationEventQuery { from: self.from, pipeline, kind: self.kind, limit: None };
+        if self.follow {
+            let mut events = client.follow_speculation(query);
+            loop {
+                cx.ui.record(&events.next().await?)?;
+            }
+        }
+        let mut all = Vec::new();
+        loop {
+            let page = client.speculation_events(&query).await?;
+            all.extend(page.events);
+            // A page that does not go on would be asked for again for ever.
+            if !page.more || query.from.is_some_and(|from| page.next <= from) {
+                return cx.ui.list(&all);
+            }
+            query.from = Some(page.next);
+        }
+    }
+}
+
+impl Row for SpeculationEvent {
+    const HEADER: &'static [&'static str] =
+        &[">number", "at", "event", ">pipeline", "task", "data"];
+
+    fn cells(&self) -> Vec<String> {
+        let dash = || "-".to_owned();
+        vec![
+            self.seq.to_string(),
+            self.at.to_string(),
+            self.kind.clone(),
+            self.pipeline.map_or_else(dash, |number| number.to_string()),
+            self.task.clone().unwrap_or_else(dash),
+            data(&self.data),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.seq.to_string()
+    }
+}

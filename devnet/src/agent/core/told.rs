@@ -1,0 +1,95 @@
+//! What the components tell, as the journal has it: with names, and without anything secret.
+
+use super::Core;
+use crate::{
+    agent::{journal::About, view},
+    api::types::HashText,
+};
+use cowboy_engine::{
+    primitives::{Hash, Wei},
+    speculation::{EventKind, TaskId},
+};
+use serde_json::{Map, Value, json};
+
+impl Core {
+    /// Takes into the journal what the machine tells.
+    pub(in crate::agent) fn tell(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            let about = self.about(event.task.as_ref());
+            let data = self.data(&event.kind);
+            self.journal.push(event.kind.name(), event.at, about, data);
+        }
+    }
+
+    /// Takes into the journal what the agent itself has to tell of a task, after what the machine
+    /// did before.
+    pub(super) fn tell_of(&mut self, task: &TaskId, kind: &str, data: Value, now: u64) {
+        self.tell();
+        let about = self.about(Some(task));
+        self.journal.push(kind, now, about, fields(data));
+    }
+
+    fn about(&self, task: Option<&TaskId>) -> About {
+        let found = task.and_then(|task| self.task(task));
+        About {
+            pipeline: found.map(|(run, _)| run.number),
+            task: found.map(|(run, at)| run.entry(at).id.clone()),
+            task_id: task.map(|task| HashText::from(*task)),
+        }
+    }
+
+    /// What an event says beside whom it is about. A submission's number is of no use to others.
+    fn data(&self, kind: &EventKind) -> Map<String, Value> {
+        let wei = |amount: &Wei| amount.to_string();
+        let hash = |hash: &Hash| hash.to_string();
+        let time = |ms: u64| view::time(ms).to_string();
+        fields(match kind {
+            EventKind::TaskScheduled { depth, bond, attempt } => {
+                json!({ "depth": depth, "bond": wei(bond), "attempt": attempt })
+            }
+            EventKind::TaskRejected { reason, depth, bond } => json!({
+                "reason": reason.name(), "depth": depth, "bond": bond.as_ref().map(wei),
+            }),
+            EventKind::TaskCompleted { output_commitment } => {
+                json!({ "output_commitment": hash(output_commitment) })
+            }
+            EventKind::TaskFailed { reason } => json!({ "reason": reason.name() }),
+            EventKind::NodeAdded { parents } => json!({ "parents": parents }),
+            EventKind::NodeChanged { status } => json!({ "status": status.to_string() }),
+            EventKind::CommitmentCreated { output_commitment, expires_at } => json!({
+                "output_commitment": hash(output_commitment), "expires_at": time(*expires_at),
+            }),
+            EventKind::CommitmentUpdated { status } => json!({ "status": status.to_string() }),
+            EventKind::ProofMoved { attempt: 0, .. } => json!({}),
+            EventKind::ProofMoved { attempt, .. } | EventKind::ProofSubmitted { attempt } => {
+                json!({ "attempt": attempt })
+            }
+            EventKind::AncestorConfirmed { unblocked } => json!({ "unblocked": unblocked }),
+            EventKind::RollbackPlanned { reason, tasks, bonded } => {
+                json!({ "reason": reason.name(), "tasks": tasks, "bonded": wei(bonded) })
+            }
+            EventKind::TaskRolledBack { trigger } => {
+                let named = self.task(trigger).map(|(run, at)| run.entry(at).id.clone());
+                json!({ "trigger": named.unwrap_or_else(|| hash(trigger)) })
+            }
+            EventKind::RollbackCompleted { tasks } => json!({ "tasks": tasks }),
+            EventKind::StakeLocked { amount }
+            | EventKind::StakeReleased { amount }
+            | EventKind::StakeSlashed { amount } => json!({ "amount": wei(amount) }),
+            EventKind::BreakerChanged { state } => json!({ "state": state.name() }),
+            EventKind::ChainBack { away_ms } => json!({ "away_ms": away_ms }),
+            EventKind::TaskConfirmed
+            | EventKind::ProofFailed
+            | EventKind::RollbackExecuting
+            | EventKind::BreakerProbe
+            | EventKind::ChainLost => json!({}),
+        })
+    }
+}
+
+fn fields(data: Value) -> Map<String, Value> {
+    match data {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Spans for a collector of OpenTelemetry, by OTLP over HTTP, as protobuf.
+//!
+//! ```text
+//!   Exporter::export ─▶ queue, bounded ─▶ one task: a batch, one POST at a time ─▶ collector
+//! ```
+//!
+//! [`Exporter::export`] never waits. What finds the queue full is lost, and so is a batch that the
+//! collector does not take within [`EXPORT_TIMEOUT`]: nothing is sent twice. Each loss is counted
+//! by its [`Loss`], and the first of a row is logged.
+//!
+//! A span is complete when it comes here: whoever measures it knows its beginning, its end, and its
+//! ids. An id that follows from what a span is about is the same in every process.
+
+mod export;
+#[cfg(test)]
+mod tests;
+
+pub use export::{Counts, EXPORT_TIMEOUT, Exporter, Loss, QUEUE};
+
+use cowboy_engine::primitives::keccak256;
+use reqwest::Url;
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+};
+use std::{fmt, str::FromStr};
+
+/// The longest address of a collector, in bytes.
+pub const MAX_ENDPOINT_BYTES: usize = 2_048;
+
+/// A collector's address: what `/v1/traces` is added to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint(Url);
+
+/// Why a text is no collector's address. The text is not repeated: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no collector's address, {0}: expected http:// or https:// with a host, as `http://127.0.0.1:4318`"
+)]
+pub struct EndpointError(&'static str);
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        if text.len() > MAX_ENDPOINT_BYTES {
+            return Err(EndpointError("it is too long"));
+        }
+        let mut url = Url::parse(text).map_err(|_| EndpointError("it cannot be read"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(EndpointError("it is not one of HTTP"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EndpointError("it holds a name or a password"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(EndpointError("it goes on after its path"));
+        }
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty();
+        }
+        Ok(Self(url))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+impl Serialize for Endpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Address;
+
+        impl Visitor<'_> for Address {
+            type Value = Endpoint;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a collector's address, as `http://127.0.0.1:4318`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Endpoint, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Address)
+    }
+}
+
+impl Endpoint {
+    /// Where traces go (OTLP specification, OTLP/HTTP request).
+    fn traces(&self) -> Url {
+        let mut url = self.0.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["v1", "traces"]);
+        }
+        url
+    }
+}
+
+/// A trace's id: not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TraceId(pub [u8; 16]);
+
+impl TraceId {
+    /// The id of the trace that these parts name.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let hash = keccak256(&[&[&b"cowboy/trace/v1"[..]], parts].concat());
+        Self(*hash.0.first_chunk().expect("a hash has more bytes"))
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// A span's id within its trace: not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpanId(pub [u8; 8]);
+
+impl SpanId {
+    /// The id of the span of a trace that these parts name.
+    pub fn of(trace: TraceId, parts: &[&[u8]]) -> Self {
+        let hash = keccak256(&[&[&b"cowboy/span/v1"[..], &trace.0], parts].concat());
+        Self(*hash.0.first_chunk().expect("a hash has more bytes"))
+    }
+}
+
+/// What an attribute says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A span that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Its own id.
+    pub id: SpanId,
+    /// The span that it is a part of; `None`: it is the root.
+    pub parent: Option<SpanId>,
+    /// What it is about.
+    pub name: &'static str,
+    /// Its beginning, Unix ns.
+    pub start_ns: u64,
+    /// Its end, Unix ns; not before its beginning.
+    pub end_ns: u64,
+    /// What is said of it.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// What went wrong: status ERROR, with the event `exception`.
+    pub error: Option<String>,
+}
