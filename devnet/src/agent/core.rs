@@ -2,6 +2,7 @@
 //! nothing; what is to be done in the world comes out as [`Action`]s, and what came of it goes back
 //! in with the time.
 
+mod misproof;
 mod onchain;
 mod reach;
 mod undo;
@@ -20,7 +21,7 @@ use cowboy_engine::{
     chain::{inputs_digest, statement_task},
     job::spec::JobSpec,
     primitives::{Address, Hash, Height, Wei, keccak256},
-    proof::{Element, Witness},
+    proof::{Element, Statement, Witness},
     speculation::{
         Bonds, ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason,
         Slashing, Speculation, Summary, TaskId, away::TRIES,
@@ -72,6 +73,8 @@ pub(super) struct ToProve {
     /// What the statement names the task and its inputs by.
     pub(super) task: [u8; 32],
     pub(super) witness: Witness,
+    /// Public inputs that are put in afterwards, where the proof is to be a false one.
+    pub(super) says: Option<Statement>,
 }
 
 /// What is counted as it happens.
@@ -752,7 +755,9 @@ impl Core {
         let latency_ms = self.options.proof_latency_ms.saturating_add(more);
         let inputs = run.tasks[at].inputs.map_or(Hash::ZERO, |inputs| inputs.0);
         let witness = self.witness(&task, &output);
-        let what = Box::new(ToProve { task: statement_task(&task, &inputs), witness });
+        let honest = ToProve { task: statement_task(&task, &inputs), witness, says: None };
+        let false_one = fault.and_then(|fault| self.misproof((number, at), fault, &honest));
+        let what = Box::new(false_one.unwrap_or(honest));
         let crash = fault == Some(Fault::Crash);
         self.actions.push(Action::Prove { task, attempt, what, latency_ms, crash });
     }

@@ -97,17 +97,20 @@ impl Provers {
             Scheme::Mock(key) => Some(*key),
             Scheme::Groth16(_) => None,
         };
-        let (ToProve { task, witness }, blinding) = (*order.what, order.seed);
+        let (ToProve { task, witness, says }, blinding) = (*order.what, order.seed);
         let made = spawn_blocking(move || match mock_key {
-            Some(key) => mock::prove(&key, &Statement::of(&task, &agent, &witness)).to_vec(),
+            Some(key) => mock::prove(&key, &Statement::of(&task, &agent, &witness)),
             None => {
                 let prover = prover.get_or_init(|| Prover::new(ProvingKey::setup(&seed)));
-                prover.prove(&task, &agent, &witness, &blinding).to_bytes().to_vec()
+                prover.prove(&task, &agent, &witness, &blinding).to_bytes()
             }
         });
-        let made = made.await.map_err(|error| format!("the prover failed: {error}"));
+        let mut made = made.await.map_err(|error| format!("the prover failed: {error}"));
+        if let (Ok(proof), Some(says)) = (&mut made, says) {
+            says.put_into(proof);
+        }
         tokio::time::sleep_until(begun + order.latency).await;
         let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(made.map(|proof| (proof, took)))
+        Some(made.map(|proof| (proof.to_vec(), took)))
     }
 }

@@ -132,20 +132,28 @@ impl Dependency {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(
     untagged,
-    expecting = "expected wrong_proof, crash, {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}"
+    expecting = "expected wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
+                 {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}"
 )]
 pub enum FaultEntry {
-    /// A fault that needs no number.
+    /// A fault that needs no number: `wrong_proof`, `wrong_output`, `other_tasks_proof`,
+    /// `old_proof` or `crash`.
     Named(String),
-    /// A fault with its number.
+    /// A fault with its number: `slow_ms`, `late_event_ms` or `memory_mb`.
     Of(BTreeMap<String, u64>),
 }
 
 /// What goes wrong at a task's first attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// One bit of its proof is wrong on the way to the chain.
+    /// One bit of its proof is wrong on the way to the chain: a point is on no curve.
     WrongProof,
+    /// Its proof is one of another output than the one committed to.
+    WrongOutput,
+    /// Its proof is one of another task.
+    OtherTasksProof,
+    /// Its proof is one of an earlier commitment to the same output.
+    OldProof,
     /// Its prover dies in the middle of its work.
     Crash,
     /// Its proof takes so much longer, in ms.
@@ -157,13 +165,16 @@ pub enum Fault {
 }
 
 impl Fault {
-    const NAMES: &'static str =
-        "wrong_proof, crash, {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
+    const NAMES: &'static str = "wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
+                                 {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
 
     /// The fault as it is written.
     pub fn describe(self) -> String {
         match self {
             Self::WrongProof => "wrong_proof".to_owned(),
+            Self::WrongOutput => "wrong_output".to_owned(),
+            Self::OtherTasksProof => "other_tasks_proof".to_owned(),
+            Self::OldProof => "old_proof".to_owned(),
             Self::Crash => "crash".to_owned(),
             Self::Slow(ms) => format!("slow_ms: {ms}"),
             Self::LateEvent(ms) => format!("late_event_ms: {ms}"),
@@ -176,6 +187,9 @@ impl Fault {
         match entry {
             FaultEntry::Named(name) => match name.as_str() {
                 "wrong_proof" => Ok(Self::WrongProof),
+                "wrong_output" => Ok(Self::WrongOutput),
+                "other_tasks_proof" => Ok(Self::OtherTasksProof),
+                "old_proof" => Ok(Self::OldProof),
                 "crash" => Ok(Self::Crash),
                 _ => Err(refused()),
             },

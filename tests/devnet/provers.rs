@@ -1,0 +1,104 @@
+//! Proofs on real devnets: false ones that the pairing alone refuses, provers that are killed, and
+//! proofs that a client checks for itself.
+
+use crate::{
+    speculation::{ended, rollbacks, submit, task, wei},
+    support::{Home, list},
+    timers::text,
+};
+use cowboy_devnet::api::types::{Bytes, Text};
+use cowboy_engine::proof::{PROOF_BYTES, Proof};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A devnet whose tasks run ahead of the chain, with these options beside.
+fn devnet(options: &Value) -> Home {
+    let home = Home::new();
+    let topology = json!({ "name": "local", "speculation": options });
+    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
+    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
+    home
+}
+
+/// The transactions that brought a task's proofs, the oldest first.
+fn completions(home: &Home, number: &str, name: &str) -> Vec<Value> {
+    let shown = home.json(&["speculation", "show", number, name]);
+    let sent = list(&shown["transactions"]).iter();
+    let sent = sent.filter(|sent| sent["kind"] == "complete_task_private");
+    sent.map(|sent| home.json(&["chain", "tx", text(&sent["transaction"])])).collect()
+}
+
+fn proof(transaction: &Value) -> Vec<u8> {
+    let Text(Bytes(proof)) = text(&transaction["payload"]["proof"]).parse().unwrap();
+    proof
+}
+
+/// Chains of three, whose roots' proofs are false in all ways there are: the first undecodable, the
+/// others refused by the pairing alone.
+const FALSE: [&str; 4] = ["wrong_proof", "wrong_output", "other_tasks_proof", "old_proof"];
+
+/// A pipeline of these chains, one after the other's name.
+fn false_proofs() -> Value {
+    let chain = |fault: &&str| {
+        let name = |at: &str| format!("{fault}-{at}");
+        let of = |at: &str, parents: &[&str]| {
+            let parents: Vec<_> = parents.iter().map(|parent| name(parent)).collect();
+            json!({ "id": name(at), "depends_on": parents, "command": ["cat"], "attempts": 2 })
+        };
+        let mut root = of("a", &[]);
+        root["command"] = json!(["echo", fault]);
+        root["fault"] = json!(fault);
+        [root, of("b", &["a"]), of("c", &["b"])]
+    };
+    FALSE.iter().flat_map(chain).collect()
+}
+
+#[test]
+fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "300ms", "workerThreads": 12 },
+        "breaker": { "threshold": 100 },
+    }));
+    let number = submit(&home, &false_proofs());
+    let shown = ended(&home, &number, "completed");
+    let undone = rollbacks(&home, &number);
+    assert_eq!(undone.len(), FALSE.len(), "{undone:?}");
+    let resolved = ["chain", "events", "--from", "1", "--kind", "CommitmentResolved"];
+    let resolved = home.json(&resolved);
+    for fault in FALSE {
+        let root = format!("{fault}-a");
+        assert_eq!(task(&shown, &root)["attempt"], 2, "{shown}");
+        let [refused, taken] = &completions(&home, &number, &root)[..] else {
+            panic!("{fault}: not two proofs");
+        };
+        assert_eq!((&refused["status"], &refused["error"]), (&json!("failed"), &json!("BadProof")));
+        let (bytes, message) = (proof(refused), text(&refused["message"]));
+        assert_eq!((bytes.len(), taken["status"] == "success"), (PROOF_BYTES, true), "{taken}");
+        let decoded = Proof::from_bytes(&bytes);
+        if fault == "wrong_proof" {
+            assert!(decoded.is_err() && message.starts_with("malformed proof: point"), "{message}");
+        } else {
+            // It decodes, says what the true one says, and is another.
+            let statement = Proof::from_bytes(&proof(taken)).unwrap().statement;
+            assert_eq!(decoded.unwrap().statement, statement, "{fault}");
+            assert_eq!(message, "the proof does not hold", "{fault}");
+        }
+        // Slashed in the same block, without a word of the agent's.
+        let id = &task(&shown, &root)["task_id"];
+        let events = list(&resolved).iter();
+        let mut events = events.filter(|e| e["data"]["task_id"] == *id);
+        let event = events.next().unwrap();
+        assert_eq!(
+            (&event["height"], &event["transaction"]),
+            (&refused["height"], &refused["hash"])
+        );
+        assert_eq!(event["data"]["reason"], "proof_failed", "{event}");
+        assert!(wei(&event["data"]["slashed"]) > 0, "{event}");
+        // What was built on it is undone, leaves first.
+        let row = undone.iter().find(|row| row["task"] == root.as_str()).unwrap();
+        assert_eq!(row["reason"], "proof_failed", "{row}");
+        let names = ["c", "b", "a"].map(|at| format!("{fault}-{at}"));
+        assert_eq!(row["undone"], json!(names), "{row}");
+    }
+}
