@@ -2,12 +2,13 @@
 //! proofs that a client checks for itself.
 
 use crate::{
-    speculation::{ended, rollbacks, submit, task, wei},
-    support::{Home, list},
+    speculation::{configure, ended, five, rollbacks, settled, stands, submit, task, wei},
+    support::{Home, list, wait_until},
     timers::text,
 };
 use cowboy_devnet::api::types::{Bytes, Text};
 use cowboy_engine::proof::{PROOF_BYTES, Proof};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -101,4 +102,76 @@ fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
         let names = ["c", "b", "a"].map(|at| format!("{fault}-{at}"));
         assert_eq!(row["undone"], json!(names), "{row}");
     }
+}
+
+/// The provers of a devnet that run.
+fn provers(home: &Home) -> Vec<Pid> {
+    let devnet = home.pid("local").as_raw_nonzero();
+    let of = |entry: fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().to_owned();
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let is_one = parent == devnet.to_string() && line.ends_with(b"\0__prover\0");
+        is_one.then(|| Pid::from_raw(pid))?
+    };
+    fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap())).collect()
+}
+
+/// A prover that is killed while it proves costs a proof's time, and no bond.
+#[test]
+fn a_proof_whose_prover_is_killed_is_made_again() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "3s", "workerThreads": 5 },
+    }));
+    let number = submit(&home, &five());
+    wait_until("five prove", || home.json(&["speculation", "status"])["proofs_proving"] == 5);
+    let killed = provers(&home);
+    for pid in &killed {
+        // What they prove with came by their standard input.
+        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap();
+        assert!(environment.is_empty());
+        kill_process(*pid, Signal::KILL).unwrap();
+    }
+    wait_until("each proof is begun again", || {
+        let shown = home.json(&["speculation", "show", &number]);
+        list(&shown["graph"])
+            .iter()
+            .all(|task| task["reason"] == "its prover died: signal: 9 (SIGKILL), at attempt 1 of 3")
+    });
+    let shown = ended(&home, &number, "completed");
+    for name in ["a", "b", "c", "d", "e"] {
+        assert_eq!(task(&shown, name)["attempt"], 1, "{shown}");
+    }
+    assert!(rollbacks(&home, &number).is_empty());
+    settled(&home);
+    let status = home.json(&["speculation", "status"]);
+    assert_eq!(status["stake_slashed"], "0", "{status}");
+    // The five of the second attempt have nothing to do, and serve the next pipeline.
+    let second = provers(&home);
+    assert!(second.len() == 5 && killed.iter().all(|pid| !second.contains(pid)), "{second:?}");
+
+    // Without another attempt it fails, as the rules say.
+    configure(&home, &["maxRetries=1"]);
+    let one = json!([{ "id": "a", "command": ["echo", "1"] }]);
+    let number = submit(&home, &one);
+    stands(&home, &number, "a", |task| task["status"] == "proving");
+    assert_eq!(provers(&home), second, "no new one");
+    for pid in &second {
+        kill_process(*pid, Signal::KILL).unwrap();
+    }
+    let shown = ended(&home, &number, "failed");
+    let reason = text(&task(&shown, "a")["reason"]);
+    assert_eq!(reason, "its prover died: signal: 9 (SIGKILL), at attempt 1 of 1", "{shown}");
+
+    // A devnet that is killed leaves no prover.
+    let number = submit(&home, &one);
+    wait_until("a new one proves", || home.json(&["speculation", "status"])["proofs_proving"] == 1);
+    let orphans = provers(&home);
+    assert_eq!(orphans.len(), 1);
+    home.kill("local");
+    wait_until("its prover has ended", || test_kill_process(orphans[0]).is_err());
+    home.up(&[]);
+    ended(&home, &number, "completed");
 }

@@ -634,6 +634,16 @@ impl Core {
         self.go_on(now);
     }
 
+    /// The prover of a task's proof has died, at this attempt of its; the proof is begun again
+    /// where attempts are left.
+    pub(super) fn prover_lost(&mut self, task: &TaskId, attempt: u32, (of, error): (u64, &str)) {
+        if let Some(place) = self.present(task, attempt, TaskStatus::Proving) {
+            let of_all = self.machine.config().max_retries;
+            let reason = format!("{error}, at attempt {of} of {of_all}");
+            self.change(place, |task| task.reason = Some(reason));
+        }
+    }
+
     /// A task's proof is there, or could not be made.
     pub(super) fn proved(
         &mut self,
@@ -647,6 +657,7 @@ impl Core {
             Ok((proof, took_ms)) => {
                 self.change(place, |task| {
                     task.status = TaskStatus::Proved;
+                    task.reason = None;
                     task.times.proved = Some(now);
                     task.proof_ms = Some(took_ms);
                 });
