@@ -2,9 +2,11 @@
 //! proofs that a client checks for itself.
 
 use crate::{
+    liar::Liar,
+    shape,
     speculation::{configure, ended, five, rollbacks, settled, stands, submit, task, wei},
     support::{Home, list, wait_until},
-    timers::text,
+    timers::{number as number_of, text},
 };
 use cowboy_devnet::api::types::{Bytes, Text};
 use cowboy_engine::proof::{PROOF_BYTES, Proof};
@@ -12,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A devnet whose tasks run ahead of the chain, with these options beside.
+/// A devnet whose tasks run ahead of the chain, with these options.
 fn devnet(options: &Value) -> Home {
     let home = Home::new();
     let topology = json!({ "name": "local", "speculation": options });
@@ -102,6 +104,81 @@ fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
         let names = ["c", "b", "a"].map(|at| format!("{fault}-{at}"));
         assert_eq!(row["undone"], json!(names), "{row}");
     }
+    verified(&home, &number);
+}
+
+/// What `speculation verify` finds of one of those tasks, and of what an API says that lies.
+fn verified(home: &Home, number: &str) {
+    let verify = |name: &str| home.json(&["speculation", "verify", number, name]);
+    let checks = |report: &Value| {
+        let all = list(&report["checks"]).iter();
+        let all = all.map(|check| (text(&check["check"]).to_owned(), check["holds"] == true));
+        all.collect::<Vec<_>>()
+    };
+    let all = [
+        "block",
+        "transaction",
+        "sender",
+        "outcome",
+        "decoding",
+        "task",
+        "agent",
+        "constraint",
+        "commitment",
+        "proof",
+    ];
+    for name in ["old_proof-a", "old_proof-c"] {
+        let report = verify(name);
+        let holds = all.map(|check| (check.to_owned(), true));
+        assert_eq!((checks(&report), &report["valid"]), (holds.into(), &json!(true)), "{report}");
+        let shown = home.json(&["speculation", "show", number, name]);
+        assert_eq!(report["output_commitment"], shown["output_commitment"], "{report}");
+        assert_eq!(report["task_id"], shown["task_id"], "{report}");
+    }
+    let table = home.run(&["speculation", "verify", number, "old_proof-c"]).stdout;
+    assert!(table.contains("under key 0x"), "{table}");
+    home.fails(3, &["speculation", "verify", number, "none"]);
+
+    let [refused, taken] = &completions(home, number, "old_proof-a")[..] else { panic!("not two") };
+    let other = completions(home, number, "old_proof-b").pop().unwrap();
+    let hash = |transaction: &Value| text(&transaction["hash"]).to_owned();
+    // The first check that fails; the document is printed all the same.
+    let liar = Liar::new(home);
+    let lie = |from: String, to: String, first: &str| {
+        let args = ["-o", "json", "speculation", "verify", number, "old_proof-a"];
+        let told = liar.run(
+            home,
+            &args,
+            Box::new(move |_, _, document| {
+                *document =
+                    serde_json::from_str(&document.to_string().replace(&from, &to)).unwrap();
+            }),
+        );
+        assert_eq!(told.code, 7, "{first}: {told:?}");
+        let report = told.json();
+        let mut failed = checks(&report).into_iter().filter(|(_, holds)| !holds);
+        assert_eq!(failed.next(), Some((first.to_owned(), false)), "{report}");
+        assert!(told.stderr.contains(&format!("{first}: ")), "{told:?}");
+        report
+    };
+    // Another proof of the same task: the one that the chain refused.
+    let report = lie(hash(taken), hash(refused), "outcome");
+    let proof_check = list(&report["checks"]).last().unwrap();
+    assert_eq!((&proof_check["check"], &proof_check["holds"]), (&json!("proof"), &json!(false)));
+    assert!(text(&proof_check["detail"]).contains("the proof does not hold"), "{report}");
+    // The proof of another task, in its own transaction, and in this one's.
+    lie(hash(taken), hash(&other), "transaction");
+    let bytes = |transaction: &Value| text(&transaction["payload"]["proof"])[2..].to_owned();
+    lie(bytes(taken), bytes(&other), "block");
+    // A block that does not have it.
+    let height = |at: u64| format!("\"height\":{at},\"index\"");
+    let at = number_of(&taken["height"]);
+    lie(height(at), height(at - 1), "block");
+    lie(height(at), height(0), "block");
+    // Another task's identifier.
+    let id = |name: &str| text(&verify(name)["task_id"]).to_owned();
+    lie(id("old_proof-a"), id("old_proof-b"), "transaction");
+    shape::seen(&["speculation verify"]);
 }
 
 /// The provers of a devnet that run.
@@ -164,6 +241,17 @@ fn a_proof_whose_prover_is_killed_is_made_again() {
     let shown = ended(&home, &number, "failed");
     let reason = text(&task(&shown, "a")["reason"]);
     assert_eq!(reason, "its prover died: signal: 9 (SIGKILL), at attempt 1 of 1", "{shown}");
+
+    // One that takes too long is killed.
+    configure(&home, &["proof.timeoutMs=4000"]);
+    let slow = json!([{ "id": "a", "command": ["echo", "1"], "fault": { "slow_ms": 600_000 } }]);
+    let number = submit(&home, &slow);
+    wait_until("it proves", || home.json(&["speculation", "status"])["proofs_proving"] == 1);
+    let late = provers(&home);
+    assert_eq!(late.len(), 1);
+    ended(&home, &number, "failed");
+    assert_eq!(rollbacks(&home, &number)[0]["reason"], "proof_timeout");
+    wait_until("its prover has ended", || provers(&home).is_empty());
 
     // A devnet that is killed leaves no prover.
     let number = submit(&home, &one);

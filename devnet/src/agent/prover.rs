@@ -1,5 +1,5 @@
-//! Makes proofs, so many at a time (`proof.workerThreads`), each in a process of its own: one that
-//! is killed takes no other down, and its proof is made again.
+//! Makes proofs, at most `proof.workerThreads` at a time, each in a process of its own: a prover
+//! that is killed takes no other down, and its proof is made again.
 //!
 //! Processes are started as they are needed and serve one proof after the other. What they prove
 //! with is computed once, here, and handed to each. Where there is no program to start, as for

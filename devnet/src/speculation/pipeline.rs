@@ -23,6 +23,7 @@ use cowboy_engine::{
         json::Json,
         spec::{JobSpec, Verification, Work},
     },
+    primitives::{Address, Hash, keccak256},
     proof::Element,
 };
 use serde::{Deserialize, Serialize};
@@ -466,7 +467,7 @@ fn order(tasks: &[CheckedTask]) -> Result<Vec<usize>, PipelineError> {
 /// An output as the four elements that proofs are of: both halves of its keccak256, its length,
 /// and a number that keeps them apart from all others.
 pub fn elements(output: &[u8]) -> [Element; 4] {
-    let hash = cowboy_engine::primitives::keccak256(&[output]).0;
+    let hash = keccak256(&[output]).0;
     let half = |bytes: &[u8]| {
         let mut whole = [0; 32];
         whole[16..].copy_from_slice(bytes);
@@ -474,6 +475,13 @@ pub fn elements(output: &[u8]) -> [Element; 4] {
     };
     let length = u64::try_from(output.len()).unwrap_or(u64::MAX);
     [half(&hash[..16]), half(&hash[16..]), length.into(), OUTPUT.into()]
+}
+
+/// A task's identifier on the chain: of its agent, its pipeline's number and both names, so that
+/// the same file twice makes different tasks.
+pub fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> Hash {
+    let parts = [pipeline.as_bytes(), b"\0", task.as_bytes()];
+    keccak256(&[b"cowboy/task/v1", &agent.0, &number.to_be_bytes(), parts[0], parts[1], parts[2]])
 }
 
 /// "output" in ASCII.

@@ -232,7 +232,7 @@ pub fn serve(
 ) -> io::Result<()> {
     let maker = read_maker(&mut input)?;
     let (sender, requests) = mpsc::sync_channel(1);
-    // Reads while a proof is made as well, and so sees the end of whoever asked for it.
+    // Reads while a proof is made as well, and so sees the end of the devnet that asked for it.
     thread::spawn(move || {
         let mut request = [0; REQUEST_BYTES];
         while input.read_exact(&mut request).is_ok() && sender.send(request).is_ok() {}
