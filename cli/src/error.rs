@@ -201,6 +201,10 @@ impl From<VerificationError> for CliError {
             },
             VerificationError::Unproved(_) => Self::new(Exit::TimedOut, what)
                 .hint("see whether the chain goes on: cowboyctl devnet status"),
+            VerificationError::NotCompleted { task, pipeline, .. } => {
+                Self::new(Exit::NotFound, what)
+                    .hint(format!("see cowboyctl speculation show {pipeline} {task}"))
+            }
             VerificationError::NoCommittee { job, .. } => {
                 Self::new(Exit::NotFound, what).hint(format!("see cowboyctl job explain {job}"))
             }

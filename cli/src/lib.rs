@@ -24,10 +24,18 @@ mod error;
 mod output;
 
 use clap_complete::CompleteEnv;
-use std::process::ExitCode;
+use cowboy_devnet::agent;
+use std::{
+    env, io,
+    process::{self, ExitCode},
+};
 
-/// The whole program.
+/// The whole program, or a prover where a devnet has started it to be one.
 pub fn run() -> ExitCode {
+    if env::args_os().skip(1).eq([agent::PROVER]) {
+        let served = agent::prove_for_parent(io::stdin(), io::stdout(), || process::exit(0));
+        return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     // Answers the shell and exits where the shell asks for completions.
     CompleteEnv::with_factory(commands::command).complete();
     match commands::parse().and_then(commands::run) {

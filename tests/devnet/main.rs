@@ -32,6 +32,7 @@ mod presence;
 #[path = "../../examples/price_feed.rs"]
 mod price_feed;
 mod proofs;
+mod provers;
 mod python;
 mod refusals;
 mod report;

@@ -66,7 +66,7 @@ pub fn stands(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> 
     task(&shown, name).clone()
 }
 
-fn configure(home: &Home, options: &[&str]) {
+pub fn configure(home: &Home, options: &[&str]) {
     home.json(&[&["speculation", "config", "set"], options].concat());
 }
 
@@ -75,7 +75,7 @@ pub fn rollbacks(home: &Home, number: &str) -> Vec<Value> {
 }
 
 /// Every bond is back or slashed, and the chain's money is all there.
-fn settled(home: &Home) {
+pub fn settled(home: &Home) {
     let mut shown = Value::Null;
     wait_until("every bond is resolved on the chain", || {
         shown = home.json(&["devnet", "status"]);
@@ -95,7 +95,7 @@ pub fn wei(value: &Value) -> u128 {
 }
 
 /// A chain of five, each of which adds a line to its parent's output.
-fn five() -> Value {
+pub fn five() -> Value {
     let task = |name: &str, parent: Option<&str>| {
         let script = format!("cat; echo {name}");
         let parents: Vec<_> = parent.into_iter().collect();

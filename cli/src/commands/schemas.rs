@@ -184,6 +184,7 @@ const ALL: &[(&str, Prints)] = &[
     ("speculation ls", Json(&[many::<api::PipelineSummary>()])),
     ("speculation graph", Json(&[one::<speculation::graph::Graph<'_>>()])),
     ("speculation show", Json(&[one::<api::Pipeline>(), one::<api::TaskDetail>()])),
+    ("speculation verify", Json(&[one::<verification::TaskCheck>()])),
     ("speculation timeline", Json(&[one::<speculation::timeline::Timeline<'_>>()])),
     ("speculation commitments", Json(&[many::<api::SpeculativeCommitment>()])),
     ("speculation proofs", Json(&[many::<api::SpeculativeProof>()])),

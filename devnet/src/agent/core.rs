@@ -2,6 +2,7 @@
 //! nothing; what is to be done in the world comes out as [`Action`]s, and what came of it goes back
 //! in with the time.
 
+mod misproof;
 mod onchain;
 mod reach;
 mod told;
@@ -23,7 +24,7 @@ use cowboy_engine::{
     chain::{inputs_digest, statement_task},
     job::spec::JobSpec,
     primitives::{Address, Hash, Height, Wei, keccak256},
-    proof::{Element, Witness},
+    proof::{Element, Statement, Witness},
     speculation::{
         Bonds, ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason,
         Slashing, Speculation, Summary, TaskId, away::TRIES,
@@ -76,6 +77,8 @@ pub(super) struct ToProve {
     /// What the statement names the task and its inputs by.
     pub(super) task: [u8; 32],
     pub(super) witness: Witness,
+    /// Public inputs that are put in afterwards, where the proof is to be a false one.
+    pub(super) says: Option<Statement>,
 }
 
 /// What is counted as it happens.
@@ -639,6 +642,20 @@ impl Core {
         self.go_on(now);
     }
 
+    /// The prover of a task's proof has died, at this attempt of its; the proof is begun again
+    /// where attempts are left.
+    pub(super) fn prover_lost(&mut self, task: &TaskId, attempt: u32, (of, error): (u64, &str)) {
+        if let Some(place) = self.present(task, attempt, TaskStatus::Proving) {
+            let of_all = self.machine.config().max_retries;
+            let reason = format!("{error}, at attempt {of} of {of_all}");
+            self.change(place, |task| task.reason = Some(reason));
+            self.spans.done(task, Stage::Generate, Err(error));
+            if of < of_all {
+                self.spans.begin(place.0, task, Stage::Generate, attempt);
+            }
+        }
+    }
+
     /// A task's proof is there, or could not be made.
     pub(super) fn proved(
         &mut self,
@@ -654,6 +671,7 @@ impl Core {
             Ok((proof, took_ms)) => {
                 self.change(place, |task| {
                     task.status = TaskStatus::Proved;
+                    task.reason = None;
                     task.times.proved = Some(now);
                     task.proof_ms = Some(took_ms);
                 });
@@ -765,7 +783,9 @@ impl Core {
         let latency_ms = self.options.proof_latency_ms.saturating_add(more);
         let inputs = run.tasks[at].inputs.map_or(Hash::ZERO, |inputs| inputs.0);
         let witness = self.witness(&task, &output);
-        let what = Box::new(ToProve { task: statement_task(&task, &inputs), witness });
+        let honest = ToProve { task: statement_task(&task, &inputs), witness, says: None };
+        let false_one = fault.and_then(|fault| self.misproof((number, at), fault, &honest));
+        let what = Box::new(false_one.unwrap_or(honest));
         let crash = fault == Some(Fault::Crash);
         self.actions.push(Action::Prove { task, attempt, what, latency_ms, crash });
     }

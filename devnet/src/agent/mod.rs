@@ -42,6 +42,7 @@ mod synchronous;
 mod tests;
 mod view;
 
+pub use prover::process::{ARGUMENT as PROVER, serve as prove_for_parent};
 pub use store::StoreError;
 
 use self::{
@@ -106,6 +107,9 @@ pub struct Config {
     pub bonds: Bonds,
     /// What the proving key is made from.
     pub proof_seed: [u8; 32],
+    /// The program that is a prover when it is started with [`PROVER`]; without one, proofs are
+    /// made in this process.
+    pub prover: Option<PathBuf>,
     /// The chain.
     pub chain_id: u64,
     /// The pace of blocks.
@@ -160,7 +164,7 @@ struct Books {
 impl Agent {
     /// An agent with what an earlier process left. Runs on the runtime that this is called on.
     pub fn open(config: Config) -> Result<Self, StoreError> {
-        let Config { key, options, scheme, bonds, proof_seed, .. } = config;
+        let Config { key, options, scheme, bonds, proof_seed, prover, .. } = config;
         let (chain_id, block_time) = (config.chain_id, config.block_time);
         let (runners, path) = (config.runners, config.path);
         let metrics = Metrics::new();
@@ -189,7 +193,7 @@ impl Agent {
         let inner = Inner {
             books: Mutex::new(books),
             crew,
-            provers: Provers::new(scheme, proof_seed, &agent, workers),
+            provers: Provers::new(scheme, proof_seed, &agent, prover, workers),
             store,
             metrics,
             runners,
@@ -271,6 +275,7 @@ impl Agent {
         for (_, handle) in std::mem::take(&mut *self.0.doing.lock()).into_values().flatten() {
             handle.abort();
         }
+        self.0.provers.close();
         self.0.sooner.notify_one();
         self.0.changed.notify_one();
         let agent = self.clone();
@@ -378,12 +383,22 @@ impl Agent {
             }
             Action::Prove { task, attempt, what, latency_ms, crash } => {
                 let agent = self.clone();
-                let seed = self.0.books.lock().core.proof_seed(&task);
+                let (seed, attempts) = {
+                    let core = &self.0.books.lock().core;
+                    (core.proof_seed(&task), core.machine.config().max_retries)
+                };
                 let latency = Duration::from_millis(latency_ms);
                 self.spawn(task, attempt, async move {
-                    let order = Order { task, what, seed, latency, crash };
+                    let order = Order { task, what, seed, latency, crash, attempts };
                     let begins = || agent.act(|core, now| core.proving(&task, attempt, now));
-                    match agent.0.provers.prove(order, begins).await {
+                    let lost = |of: u64, error: &str| {
+                        agent.0.metrics.prover_lost();
+                        tracing::warn!(
+                            taskId = %task, attempt = of, attempts, error, "Prover lost"
+                        );
+                        agent.act(|core, _| core.prover_lost(&task, attempt, (of, error)));
+                    };
+                    match agent.0.provers.prove(order, begins, lost).await {
                         Some(outcome) => {
                             agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                         }

@@ -1,25 +1,51 @@
-//! Makes proofs, so many at a time (`proof.workerThreads`).
+//! Makes proofs, at most `proof.workerThreads` at a time, each in a process of its own: a prover
+//! that is killed takes no other down, and its proof is made again.
+//!
+//! Processes are started as they are needed and serve one proof after the other. What they prove
+//! with is computed once, here, and handed to each. Where there is no program to start, as for
+//! those who use this as a library, and where it cannot be started, proofs are made in threads of
+//! this process.
 
+mod maker;
+pub(super) mod process;
+
+use self::{
+    maker::{Maker, Secret},
+    process::{Lost, Process, Request, StartError},
+};
 use super::{MAX_WORKERS, core::ToProve};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Scheme, statement_agent},
     primitives::{Address, Hash},
-    proof::{Prover, ProvingKey, Statement, mock},
+    proof::PROOF_BYTES,
 };
 use std::{
+    io,
+    path::PathBuf,
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::{sync::Semaphore, task::spawn_blocking, time::Instant};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::spawn_blocking,
+    time::Instant,
+};
 
 /// A pool of provers.
 pub(super) struct Provers {
     /// As the chain has it.
     scheme: Scheme,
-    seed: [u8; 32],
+    secret: Secret,
+    /// What processes prove with, as bytes.
+    maker: OnceCell<Vec<u8>>,
     agent: [u8; 32],
-    prover: Arc<OnceLock<Prover>>,
+    /// What is started as a prover; `None`: nothing, any more.
+    program: Mutex<Option<PathBuf>>,
+    /// Processes that have nothing to do.
+    idle: Mutex<Vec<Process>>,
+    /// What proves in this process.
+    here: Arc<OnceLock<Maker>>,
     places: Arc<Semaphore>,
     workers: Mutex<usize>,
 }
@@ -30,19 +56,31 @@ pub(super) struct Order {
     pub(super) what: Box<ToProve>,
     /// What blinds it.
     pub(super) seed: [u8; 32],
-    /// How long it takes beside the time to make it.
+    /// How long it takes at least.
     pub(super) latency: Duration,
-    /// Whether the prover dies in the middle of its work.
+    /// Whether the prover dies in the middle of its work, unnoticed.
     pub(super) crash: bool,
+    /// How often it is begun in all where its prover dies.
+    pub(super) attempts: u64,
 }
 
 impl Provers {
-    pub(super) fn new(scheme: Scheme, seed: [u8; 32], agent: &Address, workers: u64) -> Self {
+    /// Without a process so far. `program` is started with [`process::ARGUMENT`].
+    pub(super) fn new(
+        scheme: Scheme,
+        seed: [u8; 32],
+        agent: &Address,
+        program: Option<PathBuf>,
+        workers: u64,
+    ) -> Self {
         let this = Self {
+            secret: Secret::of(&scheme, seed),
             scheme,
-            seed,
+            maker: OnceCell::new(),
             agent: statement_agent(agent),
-            prover: Arc::default(),
+            program: Mutex::new(program),
+            idle: Mutex::default(),
+            here: Arc::default(),
             places: Arc::new(Semaphore::new(0)),
             workers: Mutex::new(0),
         };
@@ -75,39 +113,146 @@ impl Provers {
             });
         }
         *workers = wanted;
+        self.idle.lock().truncate(wanted);
     }
 
-    /// The proof's bytes and how long it took, in ms; `None`: its prover has died. `begins` is
-    /// called when one has time for it.
+    /// Ends all processes that have nothing to do; the others end with their proofs.
+    pub(super) fn close(&self) {
+        self.program.lock().take();
+        self.idle.lock().clear();
+    }
+
+    /// The proof's bytes and how long it took, in ms; `None`: its prover has died unnoticed.
+    /// Dropped before that is done, the prover is killed. `begins` is called when one has time for
+    /// it, `lost` with each attempt whose prover has died.
     pub(super) async fn prove(
         &self,
         order: Order,
         begins: impl FnOnce(),
+        lost: impl Fn(u64, &str),
     ) -> Option<Result<(Vec<u8>, u64), String>> {
         let Ok(_place) = self.places.acquire().await else { return None };
-        begins();
-        let begun = Instant::now();
-        if order.crash {
-            tokio::time::sleep(order.latency / 2).await;
-            tracing::warn!(task = %order.task, "the prover dies, as its pipeline wants");
+        let Order { task, what, seed, latency, crash, attempts } = order;
+        if crash {
+            begins();
+            tokio::time::sleep(latency / 2).await;
+            tracing::warn!(%task, "the prover dies, as its pipeline wants");
             return None;
         }
-        let (seed, agent, prover) = (self.seed, self.agent, self.prover.clone());
-        let mock_key = match &self.scheme {
-            Scheme::Mock(key) => Some(*key),
-            Scheme::Groth16(_) => None,
-        };
-        let (ToProve { task, witness }, blinding) = (*order.what, order.seed);
-        let made = spawn_blocking(move || match mock_key {
-            Some(key) => mock::prove(&key, &Statement::of(&task, &agent, &witness)).to_vec(),
-            None => {
-                let prover = prover.get_or_init(|| Prover::new(ProvingKey::setup(&seed)));
-                prover.prove(&task, &agent, &witness, &blinding).to_bytes().to_vec()
+        let request = Request::of(&what, self.agent, seed, latency);
+        let first = self.process().await;
+        begins();
+        let (begun, mut attempt, mut process) = (Instant::now(), 1, first);
+        let mut made = loop {
+            let outcome = match process {
+                Ok(Some(prover)) => self.prove_with(prover, &request).await,
+                Ok(None) => {
+                    let made = self.prove_here(request).await;
+                    tokio::time::sleep_until(begun + latency).await;
+                    break made;
+                }
+                Err(error) => Err(error),
+            };
+            let error = match outcome {
+                Ok(proof) => break Ok(proof),
+                Err(error) => error,
+            };
+            lost(attempt, &error.to_string());
+            if attempt >= attempts {
+                break Err(format!("{error}, at attempt {attempt} of {attempts}"));
             }
-        });
-        let made = made.await.map_err(|error| format!("the prover failed: {error}"));
-        tokio::time::sleep_until(begun + order.latency).await;
+            attempt += 1;
+            process = self.process().await;
+        };
+        if let (Ok(proof), Some(says)) = (&mut made, what.says) {
+            says.put_into(proof);
+        }
         let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(made.map(|proof| (proof, took)))
+        Some(made.map(|proof| (proof.to_vec(), took)))
+    }
+
+    /// Has a process make a proof, and keeps it for the next one.
+    async fn prove_with(
+        &self,
+        mut prover: Process,
+        request: &Request,
+    ) -> Result<[u8; PROOF_BYTES], Lost> {
+        let proof = prover.prove(request).await?;
+        let (workers, open) = (*self.workers.lock(), self.program.lock().is_some());
+        let mut idle = self.idle.lock();
+        if open && idle.len() < workers {
+            idle.push(prover);
+        }
+        Ok(proof)
+    }
+
+    /// A running process: one that has nothing to do, or a new one. `None`: proofs are made here.
+    async fn process(&self) -> Result<Option<Process>, Lost> {
+        while let Some(mut idle) = self.idle.lock().pop() {
+            if idle.is_alive() {
+                return Ok(Some(idle));
+            }
+        }
+        let Some(program) = self.program.lock().clone() else { return Ok(None) };
+        let secret = self.secret;
+        let made =
+            self.maker.get_or_try_init(|| spawn_blocking(move || Maker::new(secret).to_bytes()));
+        let started = match made.await {
+            Ok(maker) => Process::start(&program, maker, &self.scheme.key_id()).await,
+            Err(error) => Err(io::Error::other(error).into()),
+        };
+        match started {
+            Ok(started) => Ok(Some(started)),
+            Err(StartError::Lost(lost)) => Err(lost),
+            Err(error) => {
+                if self.program.lock().take().is_some() {
+                    tracing::warn!(
+                        program = %program.display(), %error,
+                        "no prover can be started: proofs are made in the devnet's own process"
+                    );
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    async fn prove_here(&self, request: Request) -> Result<[u8; PROOF_BYTES], String> {
+        let (here, secret) = (self.here.clone(), self.secret);
+        let made = spawn_blocking(move || {
+            let Request { task, agent, witness, seed, .. } = request;
+            here.get_or_init(|| Maker::new(secret)).prove(&task, &agent, &witness, &seed)
+        });
+        made.await.map_err(|error| format!("the prover failed: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_engine::{
+        chain::statement_task,
+        proof::{Element, Statement, Witness},
+    };
+
+    #[tokio::test]
+    async fn without_a_program_proofs_are_made_here() {
+        let (scheme, agent) = (Scheme::Mock([4; 32]), Address([2; 20]));
+        for program in [None, Some("/nowhere/prover".into())] {
+            let provers = Provers::new(scheme.clone(), [0; 32], &agent, program, 1);
+            let witness = Witness { output: [5, 6, 7, 8].map(Element::from), salt: 9.into() };
+            let task = statement_task(&Hash([1; 32]), &Hash([3; 32]));
+            let order = Order {
+                task: Hash([1; 32]),
+                what: Box::new(ToProve { task, witness, says: None }),
+                seed: [6; 32],
+                latency: Duration::ZERO,
+                crash: false,
+                attempts: 3,
+            };
+            let lost = |_: u64, error: &str| panic!("{error}");
+            let proof = provers.prove(order, || (), lost).await.unwrap().unwrap().0;
+            let statement = Statement::of(&task, &statement_agent(&agent), &witness);
+            assert_eq!(scheme.verify(&statement, &proof), Ok(()));
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     api::types::{HashText, PipelineStatus, TaskStatus},
-    speculation::pipeline::{Checked, CheckedTask, Fault, Pipeline, TaskEntry},
+    speculation::pipeline::{Checked, CheckedTask, Fault, Pipeline, TaskEntry, task_id},
 };
 use cowboy_engine::{
-    primitives::{Address, Hash, keccak256},
+    primitives::{Address, Hash},
     speculation::TaskId,
 };
 use serde::{Deserialize, Serialize};
@@ -107,13 +107,6 @@ impl Times {
         let waited = self.submitted.unwrap_or(now).saturating_sub(self.proved.unwrap_or(now));
         now.saturating_sub(self.scheduled.unwrap_or(now)).saturating_sub(waited)
     }
-}
-
-/// A task's identity: of its agent, pipeline and name, so that the same file twice makes different
-/// tasks.
-fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> TaskId {
-    let parts = [pipeline.as_bytes(), b"\0", task.as_bytes()];
-    keccak256(&[b"cowboy/task/v1", &agent.0, &number.to_be_bytes(), parts[0], parts[1], parts[2]])
 }
 
 impl Run {

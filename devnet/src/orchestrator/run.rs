@@ -33,6 +33,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -49,6 +50,10 @@ pub struct DevnetConfig {
     pub plan: Plan,
     /// Its folder, taken for this process.
     pub lock: Lock,
+    /// The program that makes its proofs, in processes of their own: one that calls
+    /// [`prove_for_parent`](crate::agent::prove_for_parent) when it is started with
+    /// [`PROVER`](crate::agent::PROVER). Without one, this process makes them.
+    pub prover: Option<PathBuf>,
 }
 
 /// What a devnet says while it runs.
@@ -129,7 +134,7 @@ pub fn run(
 ) -> Result<(), OrchestratorError> {
     let started = Instant::now();
     // Held until the runtime has ended with all its threads: who waits for it finds nothing left.
-    let DevnetConfig { plan, lock } = config;
+    let DevnetConfig { plan, lock, prover } = config;
     super::files::prepare(&plan)?;
     last_words::keep();
     if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
@@ -143,12 +148,13 @@ pub fn run(
         .with_catch_panics(true)
         .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
         .with_tcp_nodelay(Some(true));
-    tokio::Runner::new(runtime).start(|context| live(context, plan, &lock, started, stop, observe))
+    tokio::Runner::new(runtime)
+        .start(|context| live(context, (plan, prover), &lock, started, stop, observe))
 }
 
 async fn live(
     context: tokio::Context,
-    plan: Plan,
+    (plan, prover): (Plan, Option<PathBuf>),
     lock: &Lock,
     started: Instant,
     stop: BoxFuture<'static, ()>,
@@ -196,6 +202,7 @@ async fn live(
             scheme: genesis.params.tasks.scheme.clone(),
             bonds: genesis.params.tasks.bonds,
             proof_seed: proof_seed(plan.seed),
+            prover,
             chain_id: genesis.chain_id(),
             block_time: plan.block_time,
             runners: runners.map(|r| (plan.key(&r.name).address(), r.name.to_string())).collect(),

@@ -14,6 +14,7 @@
 //! | `Output::Submit`, each attempt | [`Metrics::proof_submitted`] |
 //! | a proof that has reached the chain | [`Metrics::proof_delivered`] |
 //! | `Output::Confirmed` | [`Metrics::confirmed`] |
+//! | a prover that died over a proof | [`Metrics::prover_lost`] |
 //! | a proof not made, refused, or not delivered | [`Metrics::proof_failed`] |
 //! | `Output::RolledBack` | [`Metrics::rolled_back`] |
 //! | a scrape, after `Speculation::advance` | [`Metrics::set`], then [`Metrics::encode`] |
@@ -112,6 +113,7 @@ pub struct Metrics {
     proofs_submitted: Counter,
     proofs_confirmed: Counter,
     proofs_failed: Counter,
+    provers_lost: Counter,
     rollbacks: Row<Counter>,
     tasks_rolled_back: Counter,
     stake_slashed: AmountCounter,
@@ -155,6 +157,7 @@ impl Metrics {
             proofs_submitted: Counter::default(),
             proofs_confirmed: Counter::default(),
             proofs_failed: Counter::default(),
+            provers_lost: Counter::default(),
             rollbacks: Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name())),
             tasks_rolled_back: Counter::default(),
             stake_slashed: AmountCounter::default(),
@@ -229,6 +232,11 @@ impl Metrics {
         self.proofs_failed.inc();
     }
 
+    /// A prover has died over a proof, which is begun again where attempts are left.
+    pub fn prover_lost(&self) {
+        self.provers_lost.inc();
+    }
+
     /// A rollback was carried out, and how long that took with all that it stopped.
     pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
         self.rollbacks.at(rollback.reason as usize).inc();
@@ -296,6 +304,7 @@ impl Metrics {
             "Proofs that could not be made, were refused, or were not delivered",
             self.proofs_failed.clone(),
         );
+        to.register("provers_lost", "Provers that died over a proof", self.provers_lost.clone());
         to.register("rollbacks", "Rollbacks, by reason", self.rollbacks.clone());
         to.register(
             "tasks_rolled_back",

@@ -23,6 +23,7 @@ use cowboy_engine::{
         json::Json,
         spec::{JobSpec, Verification, Work},
     },
+    primitives::{Address, Hash, keccak256},
     proof::Element,
 };
 use serde::{Deserialize, Serialize};
@@ -132,20 +133,28 @@ impl Dependency {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(
     untagged,
-    expecting = "expected wrong_proof, crash, {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}"
+    expecting = "expected wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
+                 {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}"
 )]
 pub enum FaultEntry {
-    /// A fault that needs no number.
+    /// A fault that needs no number: `wrong_proof`, `wrong_output`, `other_tasks_proof`,
+    /// `old_proof` or `crash`.
     Named(String),
-    /// A fault with its number.
+    /// A fault with its number: `slow_ms`, `late_event_ms` or `memory_mb`.
     Of(BTreeMap<String, u64>),
 }
 
 /// What goes wrong at a task's first attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// One bit of its proof is wrong on the way to the chain.
+    /// One bit of its proof is wrong on the way to the chain: a point is on no curve.
     WrongProof,
+    /// Its proof is one of another output than the one committed to.
+    WrongOutput,
+    /// Its proof is one of another task.
+    OtherTasksProof,
+    /// Its proof is one of an earlier commitment to the same output.
+    OldProof,
     /// Its prover dies in the middle of its work.
     Crash,
     /// Its proof takes so much longer, in ms.
@@ -157,13 +166,16 @@ pub enum Fault {
 }
 
 impl Fault {
-    const NAMES: &'static str =
-        "wrong_proof, crash, {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
+    const NAMES: &'static str = "wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
+                                 {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
 
     /// The fault as it is written.
     pub fn describe(self) -> String {
         match self {
             Self::WrongProof => "wrong_proof".to_owned(),
+            Self::WrongOutput => "wrong_output".to_owned(),
+            Self::OtherTasksProof => "other_tasks_proof".to_owned(),
+            Self::OldProof => "old_proof".to_owned(),
             Self::Crash => "crash".to_owned(),
             Self::Slow(ms) => format!("slow_ms: {ms}"),
             Self::LateEvent(ms) => format!("late_event_ms: {ms}"),
@@ -176,6 +188,9 @@ impl Fault {
         match entry {
             FaultEntry::Named(name) => match name.as_str() {
                 "wrong_proof" => Ok(Self::WrongProof),
+                "wrong_output" => Ok(Self::WrongOutput),
+                "other_tasks_proof" => Ok(Self::OtherTasksProof),
+                "old_proof" => Ok(Self::OldProof),
                 "crash" => Ok(Self::Crash),
                 _ => Err(refused()),
             },
@@ -452,7 +467,7 @@ fn order(tasks: &[CheckedTask]) -> Result<Vec<usize>, PipelineError> {
 /// An output as the four elements that proofs are of: both halves of its keccak256, its length,
 /// and a number that keeps them apart from all others.
 pub fn elements(output: &[u8]) -> [Element; 4] {
-    let hash = cowboy_engine::primitives::keccak256(&[output]).0;
+    let hash = keccak256(&[output]).0;
     let half = |bytes: &[u8]| {
         let mut whole = [0; 32];
         whole[16..].copy_from_slice(bytes);
@@ -460,6 +475,13 @@ pub fn elements(output: &[u8]) -> [Element; 4] {
     };
     let length = u64::try_from(output.len()).unwrap_or(u64::MAX);
     [half(&hash[..16]), half(&hash[16..]), length.into(), OUTPUT.into()]
+}
+
+/// A task's identifier on the chain: of its agent, its pipeline's number and both names, so that
+/// the same file twice makes different tasks.
+pub fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> Hash {
+    let parts = [pipeline.as_bytes(), b"\0", task.as_bytes()];
+    keccak256(&[b"cowboy/task/v1", &agent.0, &number.to_be_bytes(), parts[0], parts[1], parts[2]])
 }
 
 /// "output" in ASCII.

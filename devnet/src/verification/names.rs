@@ -18,6 +18,11 @@ impl Names {
         Self { by_name, by_address }
     }
 
+    /// The address that bears a name.
+    pub(super) fn address(&self, name: &str) -> Option<Address> {
+        self.by_name.get(name).copied()
+    }
+
     /// The name of an address, or the address.
     pub(super) fn name(&self, address: &Address) -> String {
         self.by_address.get(address).cloned().unwrap_or_else(|| address.to_string())

@@ -116,6 +116,56 @@ pub enum Filters {
     RecordedOnly,
 }
 
+/// The outcome of verifying the proof that completed a task of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskCheck {
+    /// The pipeline.
+    pub pipeline: u64,
+    /// The task's name in the file.
+    pub task: String,
+    /// Its identifier on the chain, as it follows from agent, pipeline and name.
+    pub task_id: HashText,
+    /// Whether all checks hold.
+    pub valid: bool,
+    /// The transaction that the node says completed it.
+    pub transaction: HashText,
+    /// The block that the node says has it.
+    pub height: u64,
+    /// The agent of the topology.
+    pub agent: AddressText,
+    /// The kind of the chain's proofs: `groth16`, or `mock`, which proves nothing.
+    pub generator: String,
+    /// The key of genesis that the proof was checked with: keccak256 of its bytes, or of `mock`'s.
+    pub key: HashText,
+    /// The digest of the outputs that the task read, as the chain has them.
+    pub inputs: Option<HashText>,
+    /// What the proof says the output hashes to.
+    pub constraint_hash: Option<HashText>,
+    /// The commitment that the proof says the output has.
+    pub output_commitment: Option<HashText>,
+    /// The proof, as the block has it.
+    pub proof: Option<BytesText>,
+    /// What was checked, in this order; what could not be is not there.
+    pub checks: Vec<TaskVerdict>,
+    /// The blocks executed from genesis for it.
+    pub replayed: u64,
+    /// What it rests on.
+    pub trusted: TrustedGenesis,
+}
+
+/// One thing that was checked of a task's proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskVerdict {
+    /// What: `block`, `transaction`, `sender`, `outcome`, `decoding`, `task`, `agent`,
+    /// `constraint`, `commitment` or `proof`; `answer` where the node says something else than the
+    /// chain.
+    pub check: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What was found, or what is wrong.
+    pub detail: String,
+}
+
 /// The outcome of verifying a range of blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BlocksCheck {

@@ -36,6 +36,16 @@ pub enum VerificationError {
     /// The newest block that was asked for is not shown to be final.
     #[error("{0}, within {secs} s", secs = PATIENCE.as_secs())]
     Unproved(Fault),
+    /// No proof to verify.
+    #[error("task `{task}` of pipeline {pipeline} is {status}: no block has a proof of it")]
+    NotCompleted {
+        /// The task's name.
+        task: String,
+        /// The pipeline.
+        pipeline: u64,
+        /// Where the task stands.
+        status: String,
+    },
     /// Nothing to verify.
     #[error("job {job} has no committee: it is {status}")]
     NoCommittee {
@@ -55,13 +65,15 @@ pub struct Walk<'a> {
     blocks: Option<EventStream>,
     /// Answers without a block in a row.
     empty: u32,
+    /// Answers without a block in all.
+    waited: u32,
 }
 
 impl<'a> Walk<'a> {
     /// A walk that has not begun.
     pub fn new(client: &'a Client, root: &Root) -> Result<Self, VerificationError> {
         let replay = Replay::new(&root.genesis)?;
-        Ok(Self { client, replay, page: VecDeque::new(), blocks: None, empty: 0 })
+        Ok(Self { client, replay, page: VecDeque::new(), blocks: None, empty: 0, waited: 0 })
     }
 
     /// The chain so far.
@@ -103,15 +115,24 @@ impl<'a> Walk<'a> {
     /// Until the next block is final at the node.
     async fn wait(&mut self) -> Result<(), VerificationError> {
         self.empty += 1;
+        self.waited = self.waited.saturating_add(1);
         let blocks = self.blocks.get_or_insert_with(|| self.client.follow(None));
         match timeout(PATIENCE, blocks.next()).await {
             Ok(notice) if self.empty <= WAITS => notice.map(drop).map_err(Into::into),
-            _ => {
-                let height = self.replay.wants();
-                let fault = self.replay.unproved();
-                let kind = super::FaultKind::Unproved(0);
-                Err(VerificationError::Unproved(fault.unwrap_or(Fault { height, kind })))
-            }
+            _ => Err(self.unproved()),
         }
+    }
+
+    fn unproved(&self) -> VerificationError {
+        let height = self.replay.wants();
+        let fault = self.replay.unproved();
+        let kind = super::FaultKind::Unproved(0);
+        VerificationError::Unproved(fault.unwrap_or(Fault { height, kind }))
+    }
+
+    /// Ends a walk to a block that the node says is final, where more waits than [`WAITS`] have not
+    /// brought it: the node lies, and the chain would be followed for as long as it grows.
+    pub(super) fn arrives(&self) -> Result<(), VerificationError> {
+        if self.waited > WAITS { Err(self.unproved()) } else { Ok(()) }
     }
 }

@@ -391,6 +391,14 @@ impl Scheme {
         }
     }
 
+    /// The name of the key that proofs are checked with.
+    pub fn key_id(&self) -> Hash {
+        match self {
+            Self::Groth16(key) => key.id(),
+            Self::Mock(key) => keccak256(&[b"cowboy/mock-key/v1", key]),
+        }
+    }
+
     /// Checks that `bytes` are a proof of `statement`.
     pub fn verify(&self, statement: &Statement, bytes: &[u8]) -> Result<(), ProofError> {
         match self {

@@ -110,6 +110,11 @@ impl Statement {
         let proof: &[u8; PROOF_BYTES] = proof.try_into().map_err(|_| length)?;
         read_statement(&proof[POINTS_BYTES..])
     }
+
+    /// Has a proof carry this statement, whatever it is a proof of.
+    pub fn put_into(&self, proof: &mut [u8; PROOF_BYTES]) {
+        *proof = frame(&proof[..POINTS_BYTES], self);
+    }
 }
 
 /// A proof's form around whatever stands where the points do.

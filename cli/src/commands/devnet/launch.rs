@@ -21,6 +21,7 @@ use cowboy_devnet::{
     topology::Plan,
 };
 use std::{
+    env,
     fs::{self, File, OpenOptions},
     io,
     path::PathBuf,
@@ -61,7 +62,9 @@ pub fn run(
         // The sender lives as long as the process.
         let _signal = stop.await;
     };
-    orchestrator::run(DevnetConfig { plan, lock }, Box::pin(stop), observe).map_err(failure)
+    // This program itself: see the crate's `run`.
+    let prover = env::current_exe().ok();
+    orchestrator::run(DevnetConfig { plan, lock, prover }, Box::pin(stop), observe).map_err(failure)
 }
 
 /// Runs the devnet in front of the user: its report, then a line per block.

@@ -6,6 +6,7 @@ pub(super) mod graph;
 pub(super) mod show;
 pub(super) mod submit;
 pub(super) mod timeline;
+mod verify;
 
 use crate::{
     args, complete,
@@ -58,6 +59,17 @@ pub enum Speculation {
         pipeline: PipelineArg,
         /// The task's name
         task: Option<String>,
+    },
+    /// Verify the proof that completed a task, from the chain's own transaction
+    ///
+    /// The blocks are verified from genesis on; the key, and what the proof has to say, follow from
+    /// there, whatever the API says.
+    Verify {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// The task's name
+        task: String,
     },
     /// What each task spent its time with, as bars, beside the synchronous pipeline
     Timeline {
@@ -162,11 +174,12 @@ impl Speculation {
         let other = match self {
             // What is wrong with its file is told without a devnet, too.
             Self::Submit(submit) => return submit.run(cx).await,
+            Self::Verify { pipeline, task } => return verify::run(cx, pipeline, &task).await,
             other => other,
         };
         let client = cx.client()?;
         match other {
-            Self::Submit(_) => unreachable!("it is run by itself"),
+            Self::Submit(_) | Self::Verify { .. } => unreachable!("they are run by themselves"),
             Self::Ls { status, limit } => {
                 let query = PipelineQuery { status, limit: Some(limit) };
                 cx.ui.list(&client.pipelines(&query).await?)

@@ -32,7 +32,8 @@ const SOURCE: [(&str, &str, Option<&str>); 16] = [
 ];
 
 /// What the alerts and dashboards of §8 need beside those.
-const OURS: [(&str, &str, Option<&str>); 14] = [
+const OURS: [(&str, &str, Option<&str>); 15] = [
+    ("speculation_provers_lost_total", "counter", None),
     ("speculation_proofs", "gauge", Some("stage")),
     ("speculation_proof_workers", "gauge", None),
     ("speculation_confirmation_timeout_ms", "gauge", None),

@@ -176,6 +176,12 @@ impl ProvingKey {
         Self { verifying: VerifyingKey::of(key.vk.clone()), key }
     }
 
+    /// The key as arkworks has it; `None`: it has another number of public inputs.
+    pub(super) fn of(key: ark_groth16::ProvingKey<Bn254>) -> Option<Self> {
+        let fits = key.vk.gamma_abc_g1.len() == 1 + INPUTS;
+        fits.then(|| Self { verifying: VerifyingKey::of(key.vk.clone()), key })
+    }
+
     /// The key as arkworks has it, whose prover is to be told of our [`Reduction`].
     pub fn arkworks(&self) -> &ark_groth16::ProvingKey<Bn254> {
         &self.key

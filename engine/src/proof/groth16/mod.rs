@@ -6,6 +6,7 @@
 //! | [`prover`] | from a witness to a proof |
 //! | [`quotient`] | the quotient polynomial, over a domain that fits the circuit |
 //! | `sums` | sums of multiples of a key's points, fast |
+//! | `tables` | a prover as bytes, for another process |
 //! | [`verifier`] | one proof, and all of a block's at once |
 //!
 //! # Unfit for anything but a devnet
@@ -19,6 +20,7 @@ pub mod keys;
 pub mod prover;
 pub mod quotient;
 mod sums;
+mod tables;
 pub mod verifier;
 
 pub use keys::{ProvingKey, VerifyingKey};

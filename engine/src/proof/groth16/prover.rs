@@ -27,14 +27,14 @@ const BLINDING_DOMAIN: &[u8] = b"cowboy/proof/blinding/v1";
 
 /// A proving key, and what of its work is the same for all proofs: some 8 MB.
 pub struct Prover {
-    key: ProvingKey,
-    quotients: Quotients,
+    pub(super) key: ProvingKey,
+    pub(super) quotients: Quotients,
     /// A's points, then δ.
-    a: Multiples<g1::Config>,
+    pub(super) a: Multiples<g1::Config>,
     /// B's points, then δ.
-    b: Multiples<g2::Config>,
+    pub(super) b: Multiples<g2::Config>,
     /// The points of B′, those of the private variables, those of the quotient, then β.
-    c: Multiples<g1::Config>,
+    pub(super) c: Multiples<g1::Config>,
 }
 
 impl Prover {

@@ -23,11 +23,11 @@ use ark_ff::{AdditiveGroup, Field, PrimeField as _, batch_inversion};
 /// Points, and their multiples by the powers of two that digits stand for.
 pub(super) struct Multiples<P: SWCurveConfig> {
     /// Bits of a digit. Digits are signed: a bucket for each absolute value, 2^(bits − 1) of them.
-    bits: usize,
+    pub(super) bits: usize,
     /// For each point, for each digit from the lowest: the point times what a one there is worth.
-    points: Vec<Affine<P>>,
+    pub(super) points: Vec<Affine<P>>,
     /// Which number each point is multiplied by. Points at infinity are left out.
-    numbers: Vec<usize>,
+    pub(super) numbers: Vec<usize>,
 }
 
 impl<P: SWCurveConfig> Multiples<P> {

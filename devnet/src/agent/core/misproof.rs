@@ -1,0 +1,54 @@
+//! Proofs that are false on purpose: each is a valid proof of something else, into which the public
+//! inputs that the chain asks for are put. Nothing but the pairing tells it from a true one.
+
+use super::{Core, ToProve};
+use crate::speculation::pipeline::{Fault, elements};
+use cowboy_engine::{
+    chain::{statement_agent, statement_task},
+    primitives::{Hash, keccak256},
+    proof::{Element, Statement, Witness},
+};
+
+impl Core {
+    /// What a task's false proof is made of; `None`: the fault is no false proof.
+    pub(super) fn misproof(
+        &self,
+        (number, at): (u64, usize),
+        fault: Fault,
+        honest: &ToProve,
+    ) -> Option<ToProve> {
+        let ToProve { task, witness, .. } = *honest;
+        let (task, witness) = match fault {
+            Fault::WrongOutput => {
+                let mut output = self.runs[&number].tasks[at].output.as_deref()?.clone();
+                output.push(0);
+                (task, Witness { output: elements(&output), ..witness })
+            }
+            Fault::OtherTasksProof => self.of_another_task((number, at), witness),
+            Fault::OldProof => {
+                let salt = keccak256(&[b"cowboy/earlier-salt/v1", &witness.salt.to_bytes()]);
+                (task, Witness { salt: Element::reduce(&salt.0), ..witness })
+            }
+            Fault::WrongProof
+            | Fault::Crash
+            | Fault::Slow(_)
+            | Fault::LateEvent(_)
+            | Fault::Memory(_) => return None,
+        };
+        let says = Statement::of(&honest.task, &statement_agent(&self.agent), &honest.witness);
+        Some(ToProve { task, witness, says: Some(says) })
+    }
+
+    /// What is proved of another task of the pipeline, the first that has an output; of a task that
+    /// is on no chain where there is none.
+    fn of_another_task(&self, (number, at): (u64, usize), witness: Witness) -> ([u8; 32], Witness) {
+        let tasks = self.runs[&number].tasks.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut proved = tasks.filter_map(|(_, task)| Some((task, task.output.as_deref()?)));
+        if let Some((task, output)) = proved.next() {
+            let inputs = task.inputs.map_or(Hash::ZERO, |inputs| inputs.0);
+            return (statement_task(&task.id, &inputs), self.witness(&task.id, output));
+        }
+        let id = self.runs[&number].tasks[at].id;
+        (keccak256(&[b"cowboy/no-task/v1", &id.0]).0, witness)
+    }
+}
