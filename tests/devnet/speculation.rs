@@ -24,6 +24,13 @@ fn devnet(options: &Value) -> Home {
     home
 }
 
+/// What a pipeline would take on the running devnet.
+fn plan(home: &Home, tasks: &Value) -> Value {
+    let file = home.path("planned.json");
+    fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
+    home.json(&["speculation", "plan", file.to_str().unwrap()])
+}
+
 /// Submits a pipeline; its number.
 pub fn submit(home: &Home, tasks: &Value) -> String {
     let file = home.path("pipeline.json");
@@ -117,8 +124,18 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         "proof": { "latency": "100ms", "workerThreads": 8 },
         "confirmation": { "latency": "40ms" },
     }));
+    let planned = plan(&home, &five());
     let number = submit(&home, &five());
     let speculative = ended(&home, &number, "completed");
+    assert_eq!((&planned["enabled"], &planned["confirmed"]), (&json!(true), &json!(5)));
+    let committed = home.json(&["speculation", "commitments", "--pipeline", &number]);
+    for (at, name) in ["a", "b", "c", "d", "e"].iter().enumerate() {
+        let expected = task(&planned, name);
+        assert_eq!((&expected["depth"], &expected["accepted"]), (&json!(at), &json!(true)));
+        assert_eq!(expected["bond"], task(&speculative, name)["bond"], "{planned}");
+        let committed = list(&committed).iter().find(|one| one["task"] == **name).unwrap();
+        assert_eq!(committed["depth"], expected["depth"], "{committed}");
+    }
     let first_confirmation = time(&speculative, "a", "confirmed_ms");
     for (parent, child) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
         // An output is there before anything is confirmed, a proof goes out after that.
@@ -153,7 +170,7 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
     };
     assert_eq!(output(&number), output(&again));
     settled(&home);
-    shape::seen(&["speculation submit"]);
+    shape::seen(&["speculation submit", "speculation plan"]);
 }
 
 fn number_of(value: &Value) -> u64 {

@@ -181,6 +181,7 @@ const ALL: &[(&str, Prints)] = &[
     ("pool revoke", Json(&[one::<api::Pool>()])),
     // With --wait all that is known of it.
     ("speculation submit", Json(&[one::<api::PipelineAccepted>(), one::<api::Pipeline>()])),
+    ("speculation plan", Json(&[one::<speculation::plan::Planned>()])),
     ("speculation ls", Json(&[many::<api::PipelineSummary>()])),
     ("speculation graph", Json(&[one::<speculation::graph::Graph<'_>>()])),
     ("speculation show", Json(&[one::<api::Pipeline>(), one::<api::TaskDetail>()])),

@@ -46,10 +46,10 @@ pub(super) const ROLLBACKS: usize = 1_000;
 /// Tasks undone that a rollback names.
 const NAMED: usize = 100;
 /// Tasks that may be refused in a row before the others wait for the next occasion.
-const REFUSALS: usize = 64;
+pub(super) const REFUSALS: usize = 64;
 /// How long the agent claims a task for where its pipeline does not say, in ms; twice
 /// `claimBufferMs` where that is longer.
-const CLAIM_MS: u64 = 600_000;
+pub(super) const CLAIM_MS: u64 = 600_000;
 /// The bytes of a MiB.
 const MIB: u64 = 1 << 20;
 

@@ -19,7 +19,7 @@
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
 //! | `prover` | makes proofs |
-//! | `synchronous` | how long a pipeline takes without speculation |
+//! | [`model`] | how long a pipeline takes, and what waits for what, without running it |
 //! | `store` | what outlives the process |
 //! | `view` | what the API answers |
 //!
@@ -29,11 +29,11 @@
 mod core;
 mod crew;
 mod letter;
+pub mod model;
 mod post;
 mod prover;
 mod run;
 mod store;
-mod synchronous;
 #[cfg(test)]
 mod tests;
 mod view;

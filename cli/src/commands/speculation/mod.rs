@@ -2,6 +2,7 @@
 
 mod config;
 pub(super) mod graph;
+pub(super) mod plan;
 pub(super) mod show;
 pub(super) mod submit;
 pub(super) mod timeline;
@@ -16,6 +17,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus},
     client::Client,
+    speculation::workload::Workload,
 };
 use graph::{Form, Graph, dot, mermaid, tree};
 use std::str::FromStr;
@@ -27,6 +29,10 @@ pub enum Speculation {
     ///
     /// The file is YAML or JSON, as docs/speculation.md has it, and is checked before it is sent.
     Submit(submit::Submit),
+    /// What a pipeline would lock, wait for and take, without running it
+    ///
+    /// It goes by a topology (-f), else by the devnet that runs, else by the defaults.
+    Plan(plan::Plan),
     /// Pipelines, newest first
     Ls {
         /// Only pipelines that stand there: running, completed, failed or cancelled
@@ -147,6 +153,10 @@ impl Of {
     }
 }
 
+fn workload(text: &str) -> Result<Workload, String> {
+    args::one_of("workload", text, Workload::ALL)
+}
+
 fn status(text: &str) -> Result<PipelineStatus, String> {
     args::one_of("status", text, PipelineStatus::ALL)
 }
@@ -157,11 +167,12 @@ impl Speculation {
         let other = match self {
             // What is wrong with its file is told without a devnet, too.
             Self::Submit(submit) => return submit.run(cx).await,
+            Self::Plan(plan) => return plan.run(cx).await,
             other => other,
         };
         let client = cx.client()?;
         match other {
-            Self::Submit(_) => unreachable!("it is run by itself"),
+            Self::Submit(_) | Self::Plan(_) => unreachable!("they are run by themselves"),
             Self::Ls { status, limit } => {
                 let query = PipelineQuery { status, limit: Some(limit) };
                 cx.ui.list(&client.pipelines(&query).await?)

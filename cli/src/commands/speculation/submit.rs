@@ -68,7 +68,7 @@ impl Submit {
 }
 
 /// The pipeline that a file describes, checked.
-fn read(file: &Path) -> Result<PipelineRequest, CliError> {
+pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
