@@ -1,6 +1,11 @@
-//! What `speculation plan` says without a devnet.
+//! What `speculation plan` says without a devnet, and what `follow` and `retry` make of a
+//! devnet's answers.
 
-use crate::{shape, support::Folder};
+use crate::{
+    shape, speculation,
+    support::Folder,
+};
+use cowboy_devnet::api::types::PipelineStatus;
 use serde_json::Value;
 use std::{fmt::Write as _, fs};
 
@@ -128,4 +133,19 @@ fn workloads_differ_in_options_and_in_what_a_pipeline_takes() {
     let [low_latency, production, critical, _] = seen[..] else { panic!("{seen:?}") };
     assert!(low_latency.0 <= production.0 && production.0 < critical.0, "{seen:?}");
     assert!(low_latency.2 < production.2 && production.2 < critical.2, "{seen:?}");
+}
+
+#[test]
+fn what_is_followed_ends_as_the_pipeline_does() {
+    let follow = ["speculation", "follow", "latest"];
+    let done = speculation::fake(PipelineStatus::Completed).folder.run(&follow);
+    assert_eq!(done.code, 0, "{done:?}");
+    insta::assert_snapshot!(done.stdout);
+    let failed = speculation::fake(PipelineStatus::Failed).folder.run(&follow);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.stdout.contains("first  failed"), "{failed:?}");
+    assert!(failed.stderr.contains("pipeline 7 ended as failed"), "{failed:?}");
+    let running = speculation::fake(PipelineStatus::Running);
+    let late = running.folder.fails(5, &[&follow[..], &["--timeout", "300ms"]].concat());
+    assert!(late.contains("pipeline 7: no end within 300 ms"), "{late}");
 }

@@ -172,6 +172,10 @@ fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
         "GET /v1/speculation/pipelines/7" => Answer::json(&pipeline(stands)),
         "GET /v1/speculation/tasks/7/second" => Answer::json(&detail()),
         "POST /v1/speculation/pipelines/7/cancel" => Answer::json(&TasksCancelled { tasks: 2 }),
+        "POST /v1/speculation/pipelines/7/retry" => {
+            let tasks = ["first", "second"].map(str::to_owned).to_vec();
+            Answer::json(&TasksRetried { pipeline: 7, tasks })
+        }
         "POST /v1/speculation/tasks/7/second/cancel" => Answer::json(&TasksCancelled { tasks: 1 }),
         "GET /v1/speculation/commitments?limit=100" => Answer::json(&[SpeculativeCommitment {
             pipeline: 7,
@@ -246,6 +250,8 @@ fn tables_read_well() {
         (S::Running, &["commitments"]),
         (S::Running, &["proofs", "--pipeline", "7", "--limit", "5"]),
         (S::Running, &["rollbacks", "--pipeline", "latest"]),
+        (S::Failed, &["retry", "7"]),
+        (S::Failed, &["retry", "7", "first"]),
         (S::Running, &["cancel", "7"]),
         (S::Running, &["cancel", "7", "second"]),
         (S::Running, &["status"]),

@@ -13,7 +13,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Stdio};
 
 /// A devnet whose machines speculate, with these options beside.
 fn devnet(options: &Value) -> Home {
@@ -306,6 +306,9 @@ fn partitions_and_kills_lose_nothing() {
     // Killed while proofs are made, and again later.
     let number = submit(&home, &five());
     stands(&home, &number, "e", |task| task["status"] == "proving");
+    let args = ["speculation", "follow", &number, "-o", "jsonl"];
+    let mut follow = home.command(&args);
+    let follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     home.kill("local");
     home.up(&[]);
     stands(&home, &number, "a", |task| task["status"] == "confirmed");
@@ -315,7 +318,15 @@ fn partitions_and_kills_lose_nothing() {
     assert!(rollbacks(&home, &number).is_empty(), "{shown}");
     let output = home.json(&["speculation", "show", &number, "e"]);
     assert!(text(&output["output_text"]).contains('e'), "{output}");
+    // Who follows it has seen the end, across both kills, and each confirmation once.
+    let followed = follow.wait_with_output().unwrap();
+    let lines = String::from_utf8(followed.stdout).unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{lines}");
+    shape::check(&args, &lines);
+    let confirmed = lines.lines().filter(|line| line.contains("\"confirmed\"")).count();
+    assert_eq!(confirmed, 5, "{lines}");
     settled(&home);
+    shape::seen(&["speculation follow"]);
 }
 
 /// AgenC §9.3, events out of order: a child's confirmation before its parent's is held.

@@ -189,6 +189,8 @@ const ALL: &[(&str, Prints)] = &[
     ("speculation commitments", Json(&[many::<api::SpeculativeCommitment>()])),
     ("speculation proofs", Json(&[many::<api::SpeculativeProof>()])),
     ("speculation rollbacks", Json(&[many::<api::Rollback>()])),
+    ("speculation follow", Json(&[one::<speculation::follow::TaskChange>()])),
+    ("speculation retry", Json(&[one::<api::TasksRetried>()])),
     ("speculation cancel", Json(&[one::<speculation::show::Cancelled>()])),
     ("speculation status", Json(&[one::<api::SpeculationStatus>()])),
     (

@@ -146,6 +146,14 @@ pub(super) enum AskError {
     NoTask(u64, String),
     #[error("task `{0}` is {1}: nothing cancels that")]
     Final(String, TaskStatus),
+    #[error("nothing of pipeline {0} failed: no task of it can be tried again")]
+    NothingFailed(u64),
+    #[error("task `{0}` is {1}: the pipeline still runs it")]
+    StillRuns(String, TaskStatus),
+    #[error("task `{0}` is {1}: what failed or was rolled back can be tried again")]
+    NotFailed(String, TaskStatus),
+    #[error("task `{task}` depends on `{parent}`, which is {status}: that has to succeed first")]
+    ParentEnded { task: String, parent: String, status: TaskStatus },
     #[error("task `{task}`: claim_ms is {ms}: expected more than claimBufferMs, which is {buffer}")]
     ShortClaim { task: String, ms: u64, buffer: u64 },
     #[error("{0} tasks are not final, and at most {MAX_OPEN} may be: wait until some are")]
@@ -459,7 +467,8 @@ impl Core {
         let usable = task.may_have_landed() || scheduled.checkpoint.is_some();
         let again = task.output.clone();
         let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
-        let attempt = scheduled.attempt;
+        // Of one that was resolved long ago the machine knows no attempt any more.
+        let attempt = scheduled.attempt.max(task.attempt.saturating_add(1));
         let (depth, bond) = (scheduled.depth, scheduled.bond);
         let names = names(&parents);
         self.counts.push(Count::Scheduled { task: id, parents: names, depth, bond });

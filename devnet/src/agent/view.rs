@@ -13,10 +13,10 @@ use crate::{
         types::{
             BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
             OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-            PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT,
-            SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof,
-            SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction,
-            TasksCancelled, Text, TimeText,
+            PipelineStatus, PipelineSummary, RetryRequest, Rollback, SPECULATION_PAGE,
+            SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+            SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes,
+            TaskTransaction, TasksCancelled, TasksRetried, Text, TimeText,
         },
     },
     speculation::metrics::Standing,
@@ -126,6 +126,18 @@ impl Speculation for Agent {
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError> {
         let tasks = self.act(|core, now| core.cancel(number, task, now))?;
         Ok(TasksCancelled { tasks })
+    }
+
+    fn retry(&self, number: u64, request: &RetryRequest) -> Result<TasksRetried, ApiError> {
+        if self.is_closed() {
+            return Err(ApiError::unavailable("the devnet is stopping"));
+        }
+        let tasks = self.act(|core, now| core.retry(number, &request.tasks, now))?;
+        // Who is answered finds it so, whatever happens.
+        self.write().map_err(|error| {
+            ApiError::internal(format!("tasks are tried again, which cannot be stored: {error}"))
+        })?;
+        Ok(TasksRetried { pipeline: number, tasks })
     }
 
     fn status(&self) -> SpeculationStatus {
@@ -238,7 +250,15 @@ impl From<AskError> for ApiError {
                 .hint(format!("its tasks: cowboyctl speculation graph {number}")),
             AskError::ShortClaim { .. } => Self::bad_request(text)
                 .hint("see it, and set it: cowboyctl speculation config claimBufferMs"),
-            AskError::Final(..) | AskError::Full(_) => Self::conflict(text),
+            AskError::NothingFailed(number) => Self::conflict(text)
+                .hint(format!("see where its tasks are: cowboyctl speculation show {number}")),
+            AskError::ParentEnded { ref parent, .. } => {
+                Self::conflict(text).hint(format!("retry `{parent}` as well"))
+            }
+            AskError::Final(..)
+            | AskError::Full(_)
+            | AskError::StillRuns(..)
+            | AskError::NotFailed(..) => Self::conflict(text),
         }
     }
 }

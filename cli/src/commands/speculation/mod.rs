@@ -1,6 +1,7 @@
 //! `speculation`: pipelines of tasks that run before what they depend on is confirmed.
 
 mod config;
+pub(super) mod follow;
 pub(super) mod graph;
 pub(super) mod plan;
 pub(super) mod show;
@@ -15,7 +16,7 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus},
+    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus, RetryRequest},
     client::Client,
     speculation::workload::Workload,
 };
@@ -83,6 +84,22 @@ pub enum Speculation {
         pipeline: PipelineArg,
         /// The task's name
         task: Option<String>,
+    },
+    /// Print a line for each change of a pipeline's tasks until it ends
+    ///
+    /// Exits with 0 when every task is confirmed, with 1 where one is not. When it is interrupted,
+    /// the pipeline runs on.
+    Follow(follow::Follow),
+    /// Try tasks again that failed or were rolled back, as new attempts
+    ///
+    /// With a task goes what was rolled back below it. Without names all of the pipeline that
+    /// failed.
+    Retry {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// The tasks' names
+        tasks: Vec<String>,
     },
     /// What speculation does; the last pipelines beside the synchronous one
     Status,
@@ -168,11 +185,14 @@ impl Speculation {
             // What is wrong with its file is told without a devnet, too.
             Self::Submit(submit) => return submit.run(cx).await,
             Self::Plan(plan) => return plan.run(cx).await,
+            Self::Follow(follow) => return follow.run(cx).await,
             other => other,
         };
         let client = cx.client()?;
         match other {
-            Self::Submit(_) | Self::Plan(_) => unreachable!("they are run by themselves"),
+            Self::Submit(_) | Self::Plan(_) | Self::Follow(_) => {
+                unreachable!("they are run by themselves")
+            }
             Self::Ls { status, limit } => {
                 let query = PipelineQuery { status, limit: Some(limit) };
                 cx.ui.list(&client.pipelines(&query).await?)
@@ -211,6 +231,10 @@ impl Speculation {
                     None => client.cancel_pipeline(number).await?,
                 };
                 cx.ui.document(&show::Cancelled { pipeline: number, tasks: cancelled.tasks })
+            }
+            Self::Retry { pipeline, tasks } => {
+                let number = pipeline.resolve(&client).await?;
+                cx.ui.document(&client.retry_tasks(number, &RetryRequest { tasks }).await?)
             }
             Self::Status => cx.ui.document(&client.speculation().await?),
             Self::Config(config) => config.run(cx.ui, &client).await,

@@ -7,7 +7,7 @@ use crate::output::{
 };
 use cowboy_devnet::api::types::{
     BreakerOpened, ChainAway, HashText, Pipeline, PipelineSummary, Rollback, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
+    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TasksRetried,
 };
 use serde::Serialize;
 
@@ -286,6 +286,16 @@ impl Document for Cancelled {
 
     fn id(&self) -> String {
         self.tasks.to_string()
+    }
+}
+
+impl Document for TasksRetried {
+    fn text(&self) -> String {
+        fields(&[("pipeline", self.pipeline.to_string()), ("tried again", self.tasks.join(", "))])
+    }
+
+    fn id(&self) -> String {
+        self.tasks.join("\n")
     }
 }
 

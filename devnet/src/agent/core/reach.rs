@@ -104,8 +104,11 @@ impl Core {
     }
 
     /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
-    /// nothing where a task is not confirmed.
+    /// nothing where a task is not confirmed, or was retried: its pipeline waited for people.
     pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
+        if run.tasks.iter().any(|task| task.retried) {
+            return None;
+        }
         let added = |at: usize| {
             Cost::added(run.pipeline.tasks[at].fault.filter(|_| run.tasks[at].attempt == 1))
         };

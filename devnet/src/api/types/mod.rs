@@ -74,6 +74,7 @@
 //! | `POST /v1/speculation/pipelines` * | body [`PipelineRequest`] | 202 [`PipelineAccepted`] |
 //! | `GET /v1/speculation/pipelines/{pipeline}` (a number) | | [`Pipeline`] |
 //! | `POST /v1/speculation/pipelines/{pipeline}/cancel` * | | [`TasksCancelled`] |
+//! | `POST /v1/speculation/pipelines/{pipeline}/retry` * | [`RetryRequest`] | [`TasksRetried`] |
 //! | `GET /v1/speculation/tasks/{pipeline}/{task}` | | [`TaskDetail`] |
 //! | `POST /v1/speculation/tasks/{pipeline}/{task}/cancel` * | | [`TasksCancelled`] |
 //! | `GET /v1/speculation/commitments` | [`OfPipelineQuery`] | `[`[`SpeculativeCommitment`]`]` |
@@ -165,10 +166,10 @@ pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
     BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, OfPipelineQuery,
-    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary, Rollback,
-    SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus,
-    TaskTimes, TaskTransaction, TasksCancelled,
+    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary,
+    RetryRequest, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption,
+    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
+    TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, TasksRetried,
 };
 pub use task::{
     ChainTask, ChainTaskClaim, ChainTaskCommitment, ChainTaskQuery, ChainTaskStatus, TASK_PAGE,

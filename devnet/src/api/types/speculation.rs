@@ -462,3 +462,22 @@ pub struct TasksCancelled {
     /// How many, with those that depend on them.
     pub tasks: u64,
 }
+
+/// Tasks to try again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// Their names, and what was rolled back below them; empty: all that failed or were rolled
+    /// back.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+}
+
+/// Tasks that are tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TasksRetried {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// Their names, parents first.
+    pub tasks: Vec<String>,
+}
