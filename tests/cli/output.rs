@@ -295,13 +295,14 @@ const CHECKED: [&[&str]; 4] =
     [&["devnet", "ls"], &["devnet", "env"], &["job", "result", "ID"], &["presence", "feasibility"]];
 
 /// Commands about pipelines that are checked as well.
-const PIPELINES: [&[&str]; 7] = [
+const PIPELINES: [&[&str]; 8] = [
     &["speculation", "graph", "7"],
     &["speculation", "timeline", "7"],
     &["speculation", "proofs", "--pipeline", "7", "--limit", "5"],
     &["speculation", "cancel", "7"],
     &["speculation", "retry", "7"],
     &["speculation", "follow", "7"],
+    &["speculation", "load", "--depth", "2", "--tasks", "2", "--parallel", "1"],
     &["speculation", "config", "set", "maxDepth=3"],
 ];
 

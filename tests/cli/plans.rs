@@ -1,13 +1,14 @@
-//! What `speculation plan` says without a devnet, and what `follow` and `retry` make of a
+//! What `speculation plan` says without a devnet, and what `follow`, `retry` and `load` make of a
 //! devnet's answers.
 
 use crate::{
     shape, speculation,
-    support::Folder,
+    support::{Fake, Folder, outcome},
 };
 use cowboy_devnet::api::types::PipelineStatus;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::{fmt::Write as _, fs};
+use std::{fmt::Write as _, fs, process::Stdio, sync::mpsc, time::Duration};
 
 /// Pipelines and a topology in a folder.
 fn folder() -> Folder {
@@ -148,4 +149,53 @@ fn what_is_followed_ends_as_the_pipeline_does() {
     let running = speculation::fake(PipelineStatus::Running);
     let late = running.folder.fails(5, &[&follow[..], &["--timeout", "300ms"]].concat());
     assert!(late.contains("pipeline 7: no end within 300 ms"), "{late}");
+}
+
+/// Interrupted, a load reports what there is by then, and leaves the devnet's options as they were.
+#[test]
+fn an_interrupted_load_reports_what_there_is() {
+    let (asked, was_asked) = mpsc::channel();
+    let fake = Fake::new(move |request| {
+        if request.line == "GET /v1/speculation" {
+            asked.send(()).unwrap();
+        }
+        speculation::with_pipeline(request, PipelineStatus::Running)
+    });
+    let args = ["-o", "json", "speculation", "load", "--speculation", "off", "--depth", "2"];
+    let mut command = fake.folder.command(&args);
+    command.args(["--tasks", "10", "--parallel", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // By its second look its handler is there.
+    for _ in 0..2 {
+        was_asked.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["interrupted"], &report["ratio"]), (&true.into(), &Value::Null));
+    assert_eq!(report["runs"][0]["unfinished"], 2, "{report}");
+    let posted = fake.requests().into_iter().filter(|one| one.line.ends_with("config"));
+    let posted: Vec<_> = posted.filter(|one| one.line.starts_with("POST")).collect();
+    let bodies: Vec<_> = posted.iter().map(|one| one.body.as_str()).collect();
+    let body = |value: &str| format!(r#"{{"options":{{"enabled":"{value}"}}}}"#);
+    assert_eq!(bodies, [body("false"), body("true")]);
+}
+
+#[test]
+fn a_load_has_bounds() {
+    let folder = Folder::new();
+    for args in [
+        &["--depth", "0"][..],
+        &["--depth", "65"],
+        &["--tasks", "100001"],
+        &["--parallel", "129"],
+        &["--duration", "2h"],
+        &["--compare", "--speculation", "on"],
+    ] {
+        let mut command = folder.command(&[&["speculation", "load"], args].concat());
+        let refused = outcome(&mut command);
+        assert_eq!(refused.code, 2, "{args:?}: {refused:?}");
+    }
 }

@@ -169,8 +169,31 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         text(&home.json(&["speculation", "show", number, "e"])["output_text"]).to_owned()
     };
     assert_eq!(output(&number), output(&again));
+    let report = home.json(&[
+        "speculation",
+        "load",
+        "--depth",
+        "2",
+        "--tasks",
+        "4",
+        "--parallel",
+        "2",
+        "--duration",
+        "60s",
+        "--compare",
+    ]);
+    let run = |at: usize| &report["runs"][at];
+    for (at, speculation) in [(0, true), (1, false)] {
+        assert_eq!(run(at)["speculation"], speculation, "{report}");
+        let counts = (&run(at)["confirmed"], &run(at)["undone"], &run(at)["unfinished"]);
+        assert_eq!(counts, (&json!(4), &json!(0), &json!(0)), "{report}");
+        assert!(number_of(&run(at)["latency"]["p50_ms"]) > 0, "{report}");
+    }
+    assert!(wei(&run(0)["locked_peak"]) >= 150_000_000_000, "{report}");
+    assert!(report["ratio"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(home.json(&["speculation", "config", "enabled"])["value"], "false", "put back");
     settled(&home);
-    shape::seen(&["speculation submit", "speculation plan"]);
+    shape::seen(&["speculation submit", "speculation plan", "speculation load"]);
 }
 
 fn number_of(value: &Value) -> u64 {
@@ -305,7 +328,14 @@ fn partitions_and_kills_lose_nothing() {
 
     // Killed while proofs are made, and again later.
     let number = submit(&home, &five());
-    stands(&home, &number, "e", |task| task["status"] == "proving");
+    wait_until("the last proof is being made", || {
+        let shown = pipeline(&home, &number);
+        let proofs = &shown["proofs"];
+        let counted = number_of(&proofs["queued"]) + number_of(&proofs["proving"]);
+        let proving = task(&shown, "e")["status"] == "proving";
+        assert!(!proving || counted > 0, "{shown}");
+        proving
+    });
     let args = ["speculation", "follow", &number, "-o", "jsonl"];
     let mut follow = home.command(&args);
     let follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

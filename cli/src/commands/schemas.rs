@@ -191,6 +191,7 @@ const ALL: &[(&str, Prints)] = &[
     ("speculation rollbacks", Json(&[many::<api::Rollback>()])),
     ("speculation follow", Json(&[one::<speculation::follow::TaskChange>()])),
     ("speculation retry", Json(&[one::<api::TasksRetried>()])),
+    ("speculation load", Json(&[one::<speculation::load::Report>()])),
     ("speculation cancel", Json(&[one::<speculation::show::Cancelled>()])),
     ("speculation status", Json(&[one::<api::SpeculationStatus>()])),
     (

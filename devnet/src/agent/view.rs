@@ -13,7 +13,7 @@ use crate::{
         types::{
             BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
             OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-            PipelineStatus, PipelineSummary, RetryRequest, Rollback, SPECULATION_PAGE,
+            PipelineStatus, PipelineSummary, ProofCounts, RetryRequest, Rollback, SPECULATION_PAGE,
             SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
             SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes,
             TaskTransaction, TasksCancelled, TasksRetried, Text, TimeText,
@@ -35,6 +35,8 @@ use std::collections::BTreeMap;
 const NAMED: usize = 8;
 /// Completed pipelines in the status.
 const COMPLETED: usize = 10;
+/// Running pipelines there.
+const RUNNING: usize = 10;
 
 impl Speculation for Agent {
     fn submit(&self, pipeline: PipelineRequest) -> Result<PipelineAccepted, ApiError> {
@@ -59,14 +61,14 @@ impl Speculation for Agent {
         let wanted = |run: &&Run| query.status.is_none_or(|status| run.status() == status);
         let core = &self.0.books.lock().core;
         let runs = core.runs.values().rev().filter(wanted);
-        runs.take(limit(query.limit)).map(summary).collect()
+        runs.take(limit(query.limit)).map(|run| summary(core, run)).collect()
     }
 
     fn pipeline(&self, number: u64) -> Result<Pipeline, ApiError> {
         let core = &self.0.books.lock().core;
         let run = core.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
         let graph = (0..run.tasks.len()).map(|at| task(core, run, at)).collect();
-        Ok(Pipeline { summary: summary(run), graph })
+        Ok(Pipeline { summary: summary(core, run), graph })
     }
 
     fn task(&self, number: u64, name: &str) -> Result<TaskDetail, ApiError> {
@@ -154,7 +156,8 @@ impl Speculation for Agent {
         };
         let completed = core.runs.values().rev();
         let completed = completed.filter(|run| run.status() == PipelineStatus::Completed);
-        let running = core.runs.values().filter(|run| run.open > 0).count();
+        let open = core.runs.values().rev().filter(|run| run.open > 0);
+        let running = open.clone().count();
         SpeculationStatus {
             agent: core.agent.into(),
             enabled: config.enabled,
@@ -190,7 +193,8 @@ impl Speculation for Agent {
             rollbacks: named(&counters.rollbacks, |at| RollbackReason::ALL[at].name()),
             pipelines_running: running as u64,
             pipelines_done: (core.runs.len() - running) as u64,
-            completed: completed.take(COMPLETED).map(summary).collect(),
+            running: open.take(RUNNING).map(|run| summary(core, run)).collect(),
+            completed: completed.take(COMPLETED).map(|run| summary(core, run)).collect(),
         }
     }
 
@@ -316,7 +320,27 @@ fn tasks<'a>(
     runs.flat_map(|run| run.pipeline.order.iter().map(move |at| (run, *at)))
 }
 
-fn summary(run: &Run) -> PipelineSummary {
+/// Where the proofs of a pipeline's tasks are.
+fn proof_counts(core: &Core, run: &Run) -> ProofCounts {
+    let mut counts = ProofCounts::default();
+    for task in run.tasks.iter().filter(|task| run.open > 0 && task.is_executed()) {
+        let Some(live) = core.machine.task(&task.id) else { continue };
+        match live.proof {
+            ProofStatus::Queued => counts.queued += 1,
+            ProofStatus::Proving => counts.proving += 1,
+            ProofStatus::Waiting => counts.waiting += 1,
+            ProofStatus::Ready | ProofStatus::BackOff => counts.ready += 1,
+            ProofStatus::Submitting => counts.in_flight += 1,
+            ProofStatus::None
+            | ProofStatus::Held
+            | ProofStatus::Confirmed
+            | ProofStatus::Cancelled => {}
+        }
+    }
+    counts
+}
+
+fn summary(core: &Core, run: &Run) -> PipelineSummary {
     let count = |wanted: fn(TaskStatus) -> bool| {
         run.tasks.iter().filter(|task| wanted(task.status)).count() as u64
     };
@@ -333,6 +357,7 @@ fn summary(run: &Run) -> PipelineSummary {
         elapsed_ms: run.ended_at.unwrap_or_else(now).saturating_sub(run.submitted_at),
         outputs_ms: run.outputs_ms(),
         synchronous_ms: run.synchronous_ms.filter(|_| whole),
+        proofs: proof_counts(core, run),
     }
 }
 

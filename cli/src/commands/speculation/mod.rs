@@ -3,6 +3,7 @@
 mod config;
 pub(super) mod follow;
 pub(super) mod graph;
+pub(super) mod load;
 pub(super) mod plan;
 pub(super) mod show;
 pub(super) mod submit;
@@ -101,6 +102,10 @@ pub enum Speculation {
         /// The tasks' names
         tasks: Vec<String>,
     },
+    /// Run many pipelines and report: tasks a second, latencies, rollbacks, refusals, stake
+    ///
+    /// What is interrupted reports what there is by then.
+    Load(load::Load),
     /// What speculation does; the last pipelines beside the synchronous one
     Status,
     /// Options of speculation: all, or one
@@ -186,11 +191,12 @@ impl Speculation {
             Self::Submit(submit) => return submit.run(cx).await,
             Self::Plan(plan) => return plan.run(cx).await,
             Self::Follow(follow) => return follow.run(cx).await,
+            Self::Load(load) => return load.run(cx).await,
             other => other,
         };
         let client = cx.client()?;
         match other {
-            Self::Submit(_) | Self::Plan(_) | Self::Follow(_) => {
+            Self::Submit(_) | Self::Plan(_) | Self::Follow(_) | Self::Load(_) => {
                 unreachable!("they are run by themselves")
             }
             Self::Ls { status, limit } => {

@@ -13,7 +13,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     agent::model::{Cost, Devnet, Forecast, TaskForecast, forecast},
     api::types::{
-        AmountText, Pipeline, PipelineQuery, PipelineStatus, PipelineSummary,
+        AmountText, Pipeline, PipelineQuery, PipelineStatus, PipelineSummary, ProofCounts,
         SpeculativeTask, TaskParent, TaskStatus, TaskTimes,
     },
     client::Client,
@@ -589,6 +589,7 @@ fn drawn(pipeline: &Checked, ahead: &Forecast, synchronous_ms: Option<u64>) -> P
         elapsed_ms: ahead.length_ms.unwrap_or(last),
         outputs_ms: None,
         synchronous_ms: synchronous_ms.filter(|_| ahead.length_ms.is_some()),
+        proofs: ProofCounts::default(),
     };
     Pipeline { summary, graph }
 }

@@ -166,7 +166,7 @@ pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
     BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, OfPipelineQuery,
-    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary,
+    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary, ProofCounts,
     RetryRequest, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption,
     SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
     TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, TasksRetried,

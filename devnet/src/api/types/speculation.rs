@@ -137,6 +137,24 @@ pub struct PipelineSummary {
     /// included, in ms: what it took where nothing of it speculated, worked out from what its tasks
     /// took otherwise. Absent before all are confirmed.
     pub synchronous_ms: Option<u64>,
+    /// Where the proofs of its tasks are, while it runs; zeros before and after.
+    #[serde(default)]
+    pub proofs: ProofCounts,
+}
+
+/// How many proofs are where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofCounts {
+    /// No prover has begun with them.
+    pub queued: u64,
+    /// They are being made.
+    pub proving: u64,
+    /// They wait until every ancestor is confirmed.
+    pub waiting: u64,
+    /// They may go out as soon as there is a slot, or have been lost and go out again.
+    pub ready: u64,
+    /// They are on their way to the chain.
+    pub in_flight: u64,
 }
 
 /// A pipeline with its graph.
@@ -430,6 +448,9 @@ pub struct SpeculationStatus {
     pub pipelines_running: u64,
     /// Pipelines that are done, in whatever way, and are still known.
     pub pipelines_done: u64,
+    /// Pipelines that run, newest first, ten at most: where their proofs are.
+    #[serde(default)]
+    pub running: Vec<PipelineSummary>,
     /// The last completed pipelines, newest first, ten at most: their wall time beside the
     /// synchronous pipeline's.
     pub completed: Vec<PipelineSummary>,
