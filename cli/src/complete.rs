@@ -13,6 +13,7 @@ use cowboy_devnet::{
     },
     orchestrator::home::{DevnetHome, Home},
     snapshot::Snapshots,
+    speculation::workload::Workload,
     topology::{Overrides, Plan, Topology},
 };
 use cowboy_engine::{
@@ -227,6 +228,11 @@ pub fn timer_statuses() -> Vec<CompletionCandidate> {
 /// Where a pipeline may stand.
 pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
     all(PipelineStatus::ALL)
+}
+
+/// Workloads that options are known for.
+pub fn workloads() -> Vec<CompletionCandidate> {
+    all(Workload::ALL)
 }
 
 /// Names of events.

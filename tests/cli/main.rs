@@ -11,6 +11,7 @@ mod lease;
 mod offline;
 mod online;
 mod output;
+mod plans;
 #[path = "../shape/mod.rs"]
 mod shape;
 mod sim;

@@ -296,11 +296,14 @@ const CHECKED: [&[&str]; 4] =
     [&["devnet", "ls"], &["devnet", "env"], &["job", "result", "ID"], &["presence", "feasibility"]];
 
 /// Commands about pipelines that are checked as well.
-const PIPELINES: [&[&str]; 5] = [
+const PIPELINES: [&[&str]; 8] = [
     &["speculation", "graph", "7"],
     &["speculation", "timeline", "7"],
     &["speculation", "proofs", "--pipeline", "7", "--limit", "5"],
     &["speculation", "cancel", "7"],
+    &["speculation", "retry", "7"],
+    &["speculation", "follow", "7"],
+    &["speculation", "load", "--depth", "2", "--tasks", "2", "--parallel", "1"],
     &["speculation", "config", "set", "maxDepth=3"],
 ];
 

@@ -53,6 +53,12 @@ fn summary(status: PipelineStatus) -> PipelineSummary {
         elapsed_ms: 9_300,
         outputs_ms: completed.then_some(400),
         synchronous_ms: completed.then_some(14_600),
+        proofs: match status {
+            PipelineStatus::Running => {
+                ProofCounts { queued: 3, proving: 1, waiting: 2, ready: 0, in_flight: 1 }
+            }
+            _ => ProofCounts::default(),
+        },
     }
 }
 
@@ -141,6 +147,7 @@ fn status() -> SpeculationStatus {
         rollbacks: counts(&[("proof_failed", 1)]),
         pipelines_running: 1,
         pipelines_done: 3,
+        running: vec![summary(PipelineStatus::Running)],
         completed: vec![summary(PipelineStatus::Completed)],
     }
 }
@@ -160,7 +167,7 @@ fn options(depth: u64) -> Vec<SpeculationOption> {
 }
 
 /// The API of a devnet whose pipeline 7 stands so.
-fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
+pub fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
     let accepted = || PipelineAccepted { pipeline: 7, name: "pair".to_owned(), tasks: 2 };
     match request.line.as_str() {
         "POST /v1/speculation/pipelines" => Answer::json(&accepted()),
@@ -172,6 +179,14 @@ fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
         "GET /v1/speculation/pipelines/7" => Answer::json(&pipeline(stands)),
         "GET /v1/speculation/tasks/7/second" => Answer::json(&detail()),
         "POST /v1/speculation/pipelines/7/cancel" => Answer::json(&TasksCancelled { tasks: 2 }),
+        "POST /v1/speculation/pipelines/7/retry" => {
+            let tasks = ["first", "second"].map(str::to_owned).to_vec();
+            Answer::json(&TasksRetried { pipeline: 7, tasks })
+        }
+        "GET /v1/speculation/pipelines?limit=10000&status=running" => {
+            let running = (stands == PipelineStatus::Running).then(|| summary(stands));
+            Answer::json(&Vec::from_iter(running))
+        }
         "POST /v1/speculation/tasks/7/second/cancel" => Answer::json(&TasksCancelled { tasks: 1 }),
         "GET /v1/speculation/commitments?limit=100" => Answer::json(&[SpeculativeCommitment {
             pipeline: 7,
@@ -284,6 +299,9 @@ fn tables_read_well() {
         (S::Running, &["proofs", "--pipeline", "7", "--limit", "5"]),
         (S::Running, &["rollbacks", "--pipeline", "latest"]),
         (S::Running, &["events", "--pipeline", "7"]),
+        (S::Failed, &["retry", "7"]),
+        (S::Failed, &["retry", "7", "first"]),
+        (S::Completed, &["load", "--depth", "2", "--tasks", "2", "--parallel", "1"]),
         (S::Running, &["cancel", "7"]),
         (S::Running, &["cancel", "7", "second"]),
         (S::Running, &["status"]),

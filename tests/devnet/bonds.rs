@@ -3,7 +3,7 @@
 
 use crate::{
     shape,
-    speculation::{ended, rollbacks, stands, submit, wei},
+    speculation::{ended, rollbacks, stands, submit, task, wei},
     support::{Home, list, wait_until},
 };
 use cowboy_devnet::{
@@ -169,13 +169,19 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
         let bonds = home.json(&["devnet", "status"])["supply"]["bonds"].clone();
         wei(&bonds) == 2 * 100_000_000_003 + 50_000_000_000
     });
+    let refused = home.fails(8, &["speculation", "retry", &number, "slow"]);
+    assert!(refused.contains("task `slow` is proving: the pipeline still runs it"), "{refused}");
     home.json(&["speculation", "cancel", &number, "slow"]);
     ended(&home, &number, "cancelled");
     books_agree(&home);
     let rows = rollbacks(&home, &number);
+    let refused = home.fails(8, &["speculation", "retry", &number]);
+    assert!(refused.contains("no task of it can be tried again"), "{refused}");
     let cancelled = 100_000_000_003 * 199 / 10_000;
     let cascade = 150_000_000_003_u128 * 3 / 10_000;
     assert_eq!(wei(&rows[0]["slashed"]), cancelled + cascade, "{rows:?}");
+
+    retried(&home);
 
     for (seed, policy) in [(1, "cascade"), (2, "checkpoint"), (3, "selective"), (4, "cascade")] {
         let policy = format!("rollbackPolicy={policy}");
@@ -194,7 +200,38 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
     }
     let cascades = home.json(&["chain", "events", "--from", "1", "--kind", "CommitmentResolved"]);
     assert!(cascades.to_string().contains("ancestor_failed"), "a cascade is called so");
-    shape::seen(&["speculation rollbacks", "speculation status"]);
+    shape::seen(&["speculation rollbacks", "speculation status", "speculation retry"]);
+}
+
+/// A task that failed for good and what was built on it are tried again, across a kill; the books
+/// agree before and after.
+fn retried(home: &Home) {
+    let tasks = json!([
+        { "id": "root", "command": ["echo", "1"], "fault": "wrong_proof" },
+        { "id": "middle", "depends_on": ["root"], "command": ["cat"] },
+        { "id": "leaf", "depends_on": ["middle"], "command": ["cat"] },
+        { "id": "other", "command": ["echo", "2"] },
+    ]);
+    let number = submit(home, &tasks);
+    ended(home, &number, "failed");
+    let slashed = books_agree(home);
+    let retry = ["speculation", "retry", &number];
+    home.fails(3, &[&retry[..], &["nothing"]].concat());
+    let refused = home.fails(8, &[&retry[..], &["middle"]].concat());
+    assert!(refused.contains("task `middle` depends on `root`, which is failed"), "{refused}");
+    let refused = home.fails(8, &[&retry[..], &["root", "other"]].concat());
+    assert!(refused.contains("task `other` is confirmed"), "{refused}");
+    let again = home.json(&[&retry[..], &["root"]].concat());
+    assert_eq!(again["tasks"], json!(["root", "middle", "leaf"]), "{again}");
+    home.kill("local");
+    home.up(&[]);
+    let shown = ended(home, &number, "completed");
+    assert_eq!(task(&shown, "root")["attempt"], 2, "{shown}");
+    assert_eq!(task(&shown, "other")["attempt"], 1, "{shown}");
+    assert!(shown["synchronous_ms"].is_null(), "it waited for people: {shown}");
+    assert_eq!(books_agree(home), slashed, "nothing failed at the second attempt");
+    let refused = home.fails(8, &retry);
+    assert!(refused.contains("nothing of pipeline"), "{refused}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Stdio};
 
 /// A devnet whose machines speculate, with these options beside.
 fn devnet(options: &Value) -> Home {
@@ -22,6 +22,13 @@ fn devnet(options: &Value) -> Home {
     fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
     home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
     home
+}
+
+/// What a pipeline would take on the running devnet.
+fn plan(home: &Home, tasks: &Value) -> Value {
+    let file = home.path("planned.json");
+    fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
+    home.json(&["speculation", "plan", file.to_str().unwrap()])
 }
 
 /// Submits a pipeline; its number.
@@ -117,8 +124,18 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         "proof": { "latency": "100ms", "workerThreads": 8 },
         "confirmation": { "latency": "40ms" },
     }));
+    let planned = plan(&home, &five());
     let number = submit(&home, &five());
     let speculative = ended(&home, &number, "completed");
+    assert_eq!((&planned["enabled"], &planned["confirmed"]), (&json!(true), &json!(5)));
+    let committed = home.json(&["speculation", "commitments", "--pipeline", &number]);
+    for (at, name) in ["a", "b", "c", "d", "e"].iter().enumerate() {
+        let expected = task(&planned, name);
+        assert_eq!((&expected["depth"], &expected["accepted"]), (&json!(at), &json!(true)));
+        assert_eq!(expected["bond"], task(&speculative, name)["bond"], "{planned}");
+        let committed = list(&committed).iter().find(|one| one["task"] == **name).unwrap();
+        assert_eq!(committed["depth"], expected["depth"], "{committed}");
+    }
     let first_confirmation = time(&speculative, "a", "confirmed_ms");
     for (parent, child) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
         // An output is there before anything is confirmed, a proof goes out after that.
@@ -152,8 +169,31 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         text(&home.json(&["speculation", "show", number, "e"])["output_text"]).to_owned()
     };
     assert_eq!(output(&number), output(&again));
+    let report = home.json(&[
+        "speculation",
+        "load",
+        "--depth",
+        "2",
+        "--tasks",
+        "4",
+        "--parallel",
+        "2",
+        "--duration",
+        "60s",
+        "--compare",
+    ]);
+    let run = |at: usize| &report["runs"][at];
+    for (at, speculation) in [(0, true), (1, false)] {
+        assert_eq!(run(at)["speculation"], speculation, "{report}");
+        let counts = (&run(at)["confirmed"], &run(at)["undone"], &run(at)["unfinished"]);
+        assert_eq!(counts, (&json!(4), &json!(0), &json!(0)), "{report}");
+        assert!(number_of(&run(at)["latency"]["p50_ms"]) > 0, "{report}");
+    }
+    assert!(wei(&run(0)["locked_peak"]) >= 150_000_000_000, "{report}");
+    assert!(report["ratio"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(home.json(&["speculation", "config", "enabled"])["value"], "false", "put back");
     settled(&home);
-    shape::seen(&["speculation submit"]);
+    shape::seen(&["speculation submit", "speculation plan", "speculation load"]);
 }
 
 fn number_of(value: &Value) -> u64 {
@@ -288,7 +328,17 @@ fn partitions_and_kills_lose_nothing() {
 
     // Killed while proofs are made, and again later.
     let number = submit(&home, &five());
-    stands(&home, &number, "e", |task| task["status"] == "proving");
+    wait_until("the last proof is being made", || {
+        let shown = pipeline(&home, &number);
+        let proofs = &shown["proofs"];
+        let counted = number_of(&proofs["queued"]) + number_of(&proofs["proving"]);
+        let proving = task(&shown, "e")["status"] == "proving";
+        assert!(!proving || counted > 0, "{shown}");
+        proving
+    });
+    let args = ["speculation", "follow", &number, "-o", "jsonl"];
+    let mut follow = home.command(&args);
+    let follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     home.kill("local");
     home.up(&[]);
     stands(&home, &number, "a", |task| task["status"] == "confirmed");
@@ -298,7 +348,15 @@ fn partitions_and_kills_lose_nothing() {
     assert!(rollbacks(&home, &number).is_empty(), "{shown}");
     let output = home.json(&["speculation", "show", &number, "e"]);
     assert!(text(&output["output_text"]).contains('e'), "{output}");
+    // Who follows it has seen the end, across both kills, and each confirmation once.
+    let followed = follow.wait_with_output().unwrap();
+    let lines = String::from_utf8(followed.stdout).unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{lines}");
+    shape::check(&args, &lines);
+    let confirmed = lines.lines().filter(|line| line.contains("\"confirmed\"")).count();
+    assert_eq!(confirmed, 5, "{lines}");
     settled(&home);
+    shape::seen(&["speculation follow"]);
 }
 
 /// AgenC §9.3, events out of order: a child's confirmation before its parent's is held.

@@ -277,6 +277,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Presence(presence) => block_on(presence.run(&cx)),
         Command::Mru(mru) => block_on(mru.run(&cx)),
         Command::Pool(pool) => block_on(pool.run(&cx)),
+        Command::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(&cx)),
         Command::Speculation(speculation) => block_on(speculation.run(&cx)),
         Command::Lease(lease) => lease.run(&cx),
         Command::Sim(sim) => sim.run(&cx),

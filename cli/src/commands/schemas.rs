@@ -181,6 +181,7 @@ const ALL: &[(&str, Prints)] = &[
     ("pool revoke", Json(&[one::<api::Pool>()])),
     // With --wait all that is known of it.
     ("speculation submit", Json(&[one::<api::PipelineAccepted>(), one::<api::Pipeline>()])),
+    ("speculation plan", Json(&[one::<speculation::plan::Planned>()])),
     ("speculation ls", Json(&[many::<api::PipelineSummary>()])),
     ("speculation graph", Json(&[one::<speculation::graph::Graph<'_>>()])),
     ("speculation show", Json(&[one::<api::Pipeline>(), one::<api::TaskDetail>()])),
@@ -193,6 +194,9 @@ const ALL: &[(&str, Prints)] = &[
         Json(&[many::<api::SpeculationEvent>(), one::<api::SpeculationEvent>()]),
     ),
     ("speculation rollbacks", Json(&[many::<api::Rollback>()])),
+    ("speculation follow", Json(&[one::<speculation::follow::TaskChange>()])),
+    ("speculation retry", Json(&[one::<api::TasksRetried>()])),
+    ("speculation load", Json(&[one::<speculation::load::Report>()])),
     ("speculation cancel", Json(&[one::<speculation::show::Cancelled>()])),
     ("speculation status", Json(&[one::<api::SpeculationStatus>()])),
     (

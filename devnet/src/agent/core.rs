@@ -4,6 +4,7 @@
 
 mod misproof;
 mod onchain;
+mod proofs;
 mod reach;
 mod told;
 mod undo;
@@ -51,10 +52,10 @@ pub(super) const ROLLBACKS: usize = 1_000;
 /// Tasks undone that a rollback names.
 const NAMED: usize = 100;
 /// Tasks that may be refused in a row before the others wait for the next occasion.
-const REFUSALS: usize = 64;
+pub(super) const REFUSALS: usize = 64;
 /// How long the agent claims a task for where its pipeline does not say, in ms; twice
 /// `claimBufferMs` where that is longer.
-const CLAIM_MS: u64 = 600_000;
+pub(super) const CLAIM_MS: u64 = 600_000;
 /// The bytes of a MiB.
 const MIB: u64 = 1 << 20;
 
@@ -144,6 +145,14 @@ pub(super) enum AskError {
     NoTask(u64, String),
     #[error("task `{0}` is {1}: nothing cancels that")]
     Final(String, TaskStatus),
+    #[error("nothing of pipeline {0} failed: no task of it can be tried again")]
+    NothingFailed(u64),
+    #[error("task `{0}` is {1}: the pipeline still runs it")]
+    StillRuns(String, TaskStatus),
+    #[error("task `{0}` is {1}: what failed or was rolled back can be tried again")]
+    NotFailed(String, TaskStatus),
+    #[error("task `{task}` depends on `{parent}`, which is {status}: that has to succeed first")]
+    ParentEnded { task: String, parent: String, status: TaskStatus },
     #[error("task `{task}`: claim_ms is {ms}: expected more than claimBufferMs, which is {buffer}")]
     ShortClaim { task: String, ms: u64, buffer: u64 },
     #[error("{0} tasks are not final, and at most {MAX_OPEN} may be: wait until some are")]
@@ -467,7 +476,8 @@ impl Core {
         let usable = task.may_have_landed() || scheduled.checkpoint.is_some();
         let again = task.output.clone();
         let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
-        let attempt = scheduled.attempt;
+        // Of one that was resolved long ago the machine knows no attempt any more.
+        let attempt = scheduled.attempt.max(task.attempt.saturating_add(1));
         self.counts.push(Count::Scheduled { depth: scheduled.depth });
         self.change((number, at), |task| {
             task.status = TaskStatus::Running;
@@ -629,64 +639,6 @@ impl Core {
             self.set_ready(number, child, true);
         }
         self.stirred = true;
-    }
-
-    /// A prover begins with a task's proof.
-    pub(super) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
-        if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
-            match self.machine.proving(*task, now) {
-                Ok(()) => self.spans.begin(number, task, Stage::Generate, attempt),
-                Err(error) => tracing::debug!(%task, %error, "its proof is not waited for"),
-            }
-        }
-        self.go_on(now);
-    }
-
-    /// The prover of a task's proof has died, at this attempt of its; the proof is begun again
-    /// where attempts are left.
-    pub(super) fn prover_lost(&mut self, task: &TaskId, attempt: u32, (of, error): (u64, &str)) {
-        if let Some(place) = self.present(task, attempt, TaskStatus::Proving) {
-            let of_all = self.machine.config().max_retries;
-            let reason = format!("{error}, at attempt {of} of {of_all}");
-            self.change(place, |task| task.reason = Some(reason));
-            self.spans.done(task, Stage::Generate, Err(error));
-            if of < of_all {
-                self.spans.begin(place.0, task, Stage::Generate, attempt);
-            }
-        }
-    }
-
-    /// A task's proof is there, or could not be made.
-    pub(super) fn proved(
-        &mut self,
-        task: &TaskId,
-        attempt: u32,
-        outcome: Result<(Vec<u8>, u64), String>,
-        now: u64,
-    ) {
-        let Some(place) = self.present(task, attempt, TaskStatus::Proving) else { return };
-        let made = outcome.as_ref().map(|_| ()).map_err(|_| "the prover cannot make it");
-        self.spans.done(task, Stage::Generate, made);
-        match outcome {
-            Ok((proof, took_ms)) => {
-                self.change(place, |task| {
-                    task.status = TaskStatus::Proved;
-                    task.reason = None;
-                    task.times.proved = Some(now);
-                    task.proof_ms = Some(took_ms);
-                });
-                self.counts.push(Count::ProofGenerated { task: *task, took_ms });
-                if let Err(error) = self.machine.proved(*task, &proof, now) {
-                    tracing::warn!(%task, %error, "proof not taken");
-                }
-            }
-            Err(error) => {
-                self.counts.push(Count::ProofFailed { task: *task });
-                self.change(place, |task| task.reason = Some(error));
-                self.undo(*task, RollbackReason::ProofFailed, now);
-            }
-        }
-        self.go_on(now);
     }
 
     /// Changes options, all or none.

@@ -20,8 +20,8 @@
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
 //! | `prover` | makes proofs |
-//! | `synchronous` | how long a pipeline takes without speculation |
 //! | `spans` | a trace for each pipeline |
+//! | [`model`] | how long a pipeline takes, and what waits for what, without running it |
 //! | `store` | what outlives the process |
 //! | `view` | what the API answers |
 //!
@@ -32,12 +32,12 @@ mod core;
 mod crew;
 mod journal;
 mod letter;
+pub mod model;
 mod post;
 mod prover;
 mod run;
 mod spans;
 mod store;
-mod synchronous;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -77,6 +77,9 @@ pub(super) struct TaskRun {
     pub(super) taken: Option<HashText>,
     /// Somebody asked for its end.
     pub(super) cancelled: bool,
+    /// It was retried after its end. How long that took to be asked for is in its pipeline's time.
+    #[serde(default)]
+    pub(super) retried: bool,
     /// The digest of what its output is made from, as a commitment to it covers it: for others it
     /// does not count.
     pub(super) inputs: Option<HashText>,
@@ -263,6 +266,7 @@ impl Default for TaskRun {
             landed: false,
             taken: None,
             cancelled: false,
+            retried: false,
             inputs: None,
             undone_by: None,
             output: None,

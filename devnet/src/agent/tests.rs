@@ -336,6 +336,25 @@ fn what_waits_for_a_failure_ends_with_it() {
     let (failed, undone) = (TaskStatus::Failed, TaskStatus::RolledBack);
     assert_eq!(ends, [failed, undone, undone, TaskStatus::Confirmed]);
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Failed);
+
+    // Tried again it is confirmed, with what was rolled back below it.
+    let retry = |world: &mut World, names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        world.core.retry(1, &names, world.now).map_err(|error| error.to_string())
+    };
+    let refused = "task `b` depends on `a`, which is failed: that has to succeed first";
+    assert_eq!(retry(&mut world, &["b"]).unwrap_err(), refused);
+    let refused = "task `d` is confirmed: what failed or was rolled back can be tried again";
+    assert_eq!(retry(&mut world, &["a", "d"]).unwrap_err(), refused);
+    assert_eq!(retry(&mut world, &["a"]).unwrap(), ["a", "b", "c"]);
+    let refused = "task `c` is waiting: the pipeline still runs it";
+    assert_eq!(retry(&mut world, &["c"]).unwrap_err(), refused);
+    world.finish();
+    world.holds();
+    assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
+    assert_eq!(world.statuses(1)[0].2, 2, "a second attempt");
+    assert_eq!(world.core.runs[&1].synchronous_ms, None);
+    assert!(retry(&mut world, &[]).unwrap_err().contains("nothing of pipeline 1 failed"));
 }
 
 #[test]
@@ -430,6 +449,13 @@ fn whatever_happens_everything_ends() {
         }
         world.finish();
         world.holds();
+        // Once more, with what goes wrong only at a first attempt.
+        for number in (1..=3).filter(|_| seed % 4 == 1) {
+            let again = world.core.retry(number, &[], world.now);
+            assert!(again.is_ok_and(|tasks| !tasks.is_empty()) == (world.core.open() > 0));
+            world.finish();
+            world.holds();
+        }
         slashed += world.chain.sums().0;
         disbelieved += world.chain.disbelieved;
         let cascade = Some(RollbackReason::AncestorFailed);

@@ -13,10 +13,11 @@ use crate::{
         types::{
             BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
             OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-            PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT,
-            SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
-            SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent,
-            TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, Text, TimeText,
+            PipelineStatus, PipelineSummary, ProofCounts, RetryRequest, Rollback, SPECULATION_PAGE,
+            SPECULATION_PAGE_LIMIT, SpeculationEventPage, SpeculationEventQuery, SpeculationOption,
+            SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask,
+            TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
+            TasksRetried, Text, TimeText,
         },
     },
     speculation::metrics::Standing,
@@ -36,6 +37,8 @@ use tokio::sync::watch;
 const NAMED: usize = 8;
 /// Completed pipelines in the status.
 const COMPLETED: usize = 10;
+/// Running pipelines there.
+const RUNNING: usize = 10;
 
 impl Speculation for Agent {
     fn submit(&self, pipeline: PipelineRequest) -> Result<PipelineAccepted, ApiError> {
@@ -60,14 +63,14 @@ impl Speculation for Agent {
         let wanted = |run: &&Run| query.status.is_none_or(|status| run.status() == status);
         let core = &self.0.books.lock().core;
         let runs = core.runs.values().rev().filter(wanted);
-        runs.take(limit(query.limit)).map(summary).collect()
+        runs.take(limit(query.limit)).map(|run| summary(core, run)).collect()
     }
 
     fn pipeline(&self, number: u64) -> Result<Pipeline, ApiError> {
         let core = &self.0.books.lock().core;
         let run = core.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
         let graph = (0..run.tasks.len()).map(|at| task(core, run, at)).collect();
-        Ok(Pipeline { summary: summary(run), graph })
+        Ok(Pipeline { summary: summary(core, run), graph })
     }
 
     fn task(&self, number: u64, name: &str) -> Result<TaskDetail, ApiError> {
@@ -137,6 +140,18 @@ impl Speculation for Agent {
         Ok(TasksCancelled { tasks })
     }
 
+    fn retry(&self, number: u64, request: &RetryRequest) -> Result<TasksRetried, ApiError> {
+        if self.is_closed() {
+            return Err(ApiError::unavailable("the devnet is stopping"));
+        }
+        let tasks = self.act(|core, now| core.retry(number, &request.tasks, now))?;
+        // Who is answered finds it so, whatever happens.
+        self.write().map_err(|error| {
+            ApiError::internal(format!("tasks are tried again, which cannot be stored: {error}"))
+        })?;
+        Ok(TasksRetried { pipeline: number, tasks })
+    }
+
     fn status(&self) -> SpeculationStatus {
         // What is due is done first: whether the chain is there is seen then.
         self.act(Core::advance);
@@ -151,7 +166,8 @@ impl Speculation for Agent {
         };
         let completed = core.runs.values().rev();
         let completed = completed.filter(|run| run.status() == PipelineStatus::Completed);
-        let running = core.runs.values().filter(|run| run.open > 0).count();
+        let open = core.runs.values().rev().filter(|run| run.open > 0);
+        let running = open.clone().count();
         SpeculationStatus {
             agent: core.agent.into(),
             enabled: config.enabled,
@@ -187,7 +203,8 @@ impl Speculation for Agent {
             rollbacks: named(&counters.rollbacks, |at| RollbackReason::ALL[at].name()),
             pipelines_running: running as u64,
             pipelines_done: (core.runs.len() - running) as u64,
-            completed: completed.take(COMPLETED).map(summary).collect(),
+            running: open.take(RUNNING).map(|run| summary(core, run)).collect(),
+            completed: completed.take(COMPLETED).map(|run| summary(core, run)).collect(),
         }
     }
 
@@ -247,7 +264,15 @@ impl From<AskError> for ApiError {
                 .hint(format!("its tasks: cowboyctl speculation graph {number}")),
             AskError::ShortClaim { .. } => Self::bad_request(text)
                 .hint("see it, and set it: cowboyctl speculation config claimBufferMs"),
-            AskError::Final(..) | AskError::Full(_) => Self::conflict(text),
+            AskError::NothingFailed(number) => Self::conflict(text)
+                .hint(format!("see where its tasks are: cowboyctl speculation show {number}")),
+            AskError::ParentEnded { ref parent, .. } => {
+                Self::conflict(text).hint(format!("retry `{parent}` as well"))
+            }
+            AskError::Final(..)
+            | AskError::Full(_)
+            | AskError::StillRuns(..)
+            | AskError::NotFailed(..) => Self::conflict(text),
         }
     }
 }
@@ -305,7 +330,27 @@ fn tasks<'a>(
     runs.flat_map(|run| run.pipeline.order.iter().map(move |at| (run, *at)))
 }
 
-fn summary(run: &Run) -> PipelineSummary {
+/// Where the proofs of a pipeline's tasks are.
+fn proof_counts(core: &Core, run: &Run) -> ProofCounts {
+    let mut counts = ProofCounts::default();
+    for task in run.tasks.iter().filter(|task| run.open > 0 && task.is_executed()) {
+        let Some(live) = core.machine.task(&task.id) else { continue };
+        match live.proof {
+            ProofStatus::Queued => counts.queued += 1,
+            ProofStatus::Proving => counts.proving += 1,
+            ProofStatus::Waiting => counts.waiting += 1,
+            ProofStatus::Ready | ProofStatus::BackOff => counts.ready += 1,
+            ProofStatus::Submitting => counts.in_flight += 1,
+            ProofStatus::None
+            | ProofStatus::Held
+            | ProofStatus::Confirmed
+            | ProofStatus::Cancelled => {}
+        }
+    }
+    counts
+}
+
+fn summary(core: &Core, run: &Run) -> PipelineSummary {
     let count = |wanted: fn(TaskStatus) -> bool| {
         run.tasks.iter().filter(|task| wanted(task.status)).count() as u64
     };
@@ -322,6 +367,7 @@ fn summary(run: &Run) -> PipelineSummary {
         elapsed_ms: run.ended_at.unwrap_or_else(now).saturating_sub(run.submitted_at),
         outputs_ms: run.outputs_ms(),
         synchronous_ms: run.synchronous_ms.filter(|_| whole),
+        proofs: proof_counts(core, run),
     }
 }
 

@@ -11,9 +11,9 @@ use super::{
     steer::{Steer, SteerError, Told},
     types::{
         ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationEventPage,
+        PipelineRequest, PipelineSummary, RetryRequest, Rollback, Snapshot, SpeculationEventPage,
         SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-        SpeculativeProof, TaskDetail, TasksCancelled, Text,
+        SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried, Text,
     },
 };
 use crate::{
@@ -161,6 +161,8 @@ pub trait Speculation: Send + Sync {
     fn told(&self) -> watch::Receiver<u64>;
     /// Cancels a task with those that depend on it, or all of a pipeline.
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError>;
+    /// Has tasks tried again that failed or were rolled back.
+    fn retry(&self, number: u64, request: &RetryRequest) -> Result<TasksRetried, ApiError>;
     /// What it is doing.
     fn status(&self) -> SpeculationStatus;
     /// Every option.

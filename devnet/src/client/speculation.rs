@@ -3,9 +3,9 @@
 use super::{Client, ClientError, EventStream, malformed};
 use crate::api::types::{
     ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-    PipelineSummary, Rollback, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,
-    SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof, TaskDetail,
-    TasksCancelled,
+    PipelineSummary, RetryRequest, Rollback, SpeculationEvent, SpeculationEventPage,
+    SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+    SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried,
 };
 
 impl Client {
@@ -38,6 +38,15 @@ impl Client {
     /// Cancels every task of a pipeline that is not final.
     pub async fn cancel_pipeline(&self, pipeline: u64) -> Result<TasksCancelled, ClientError> {
         self.post(&["speculation", "pipelines", &pipeline.to_string(), "cancel"], &()).await
+    }
+
+    /// Has tasks of a pipeline tried again that failed or were rolled back.
+    pub async fn retry_tasks(
+        &self,
+        pipeline: u64,
+        request: &RetryRequest,
+    ) -> Result<TasksRetried, ClientError> {
+        self.post(&["speculation", "pipelines", &pipeline.to_string(), "retry"], request).await
     }
 
     /// A task of a pipeline, with its output.

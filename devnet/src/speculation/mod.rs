@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`pipeline`] | pipelines as files |
 //! | [`metrics`] | counters, gauges and histograms, as Prometheus reads them |
+//! | [`workload`] | options that fit a workload |
 
 pub mod metrics;
 pub mod pipeline;
+pub mod workload;

@@ -2,7 +2,10 @@
 
 mod config;
 mod events;
+pub(super) mod follow;
 pub(super) mod graph;
+pub(super) mod load;
+pub(super) mod plan;
 pub(super) mod show;
 pub(super) mod submit;
 pub(super) mod timeline;
@@ -16,8 +19,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus},
+    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus, RetryRequest},
     client::Client,
+    speculation::workload::Workload,
 };
 use graph::{Form, Graph, dot, mermaid, tree};
 use std::str::FromStr;
@@ -29,6 +33,10 @@ pub enum Speculation {
     ///
     /// The file is YAML or JSON, as docs/speculation.md has it, and is checked before it is sent.
     Submit(submit::Submit),
+    /// What a pipeline would lock, wait for and take, without running it
+    ///
+    /// It goes by a topology (-f), else by the devnet that runs, else by the defaults.
+    Plan(plan::Plan),
     /// Pipelines, newest first
     Ls {
         /// Only pipelines that stand there: running, completed, failed or cancelled
@@ -95,6 +103,26 @@ pub enum Speculation {
         /// The task's name
         task: Option<String>,
     },
+    /// Print a line for each change of a pipeline's tasks until it ends
+    ///
+    /// Exits with 0 when every task is confirmed, with 1 where one is not. When it is interrupted,
+    /// the pipeline runs on.
+    Follow(follow::Follow),
+    /// Try tasks again that failed or were rolled back, as new attempts
+    ///
+    /// With a task goes what was rolled back below it. Without names all of the pipeline that
+    /// failed.
+    Retry {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// The tasks' names
+        tasks: Vec<String>,
+    },
+    /// Run many pipelines and report: tasks a second, latencies, rollbacks, refusals, stake
+    ///
+    /// What is interrupted reports what there is by then.
+    Load(load::Load),
     /// What speculation does; the last pipelines beside the synchronous one
     Status,
     /// Options of speculation: all, or one
@@ -164,6 +192,10 @@ impl Of {
     }
 }
 
+fn workload(text: &str) -> Result<Workload, String> {
+    args::one_of("workload", text, Workload::ALL)
+}
+
 fn status(text: &str) -> Result<PipelineStatus, String> {
     args::one_of("status", text, PipelineStatus::ALL)
 }
@@ -175,11 +207,18 @@ impl Speculation {
             // What is wrong with its file is told without a devnet, too.
             Self::Submit(submit) => return submit.run(cx).await,
             Self::Verify { pipeline, task } => return verify::run(cx, pipeline, &task).await,
+            Self::Plan(plan) => return plan.run(cx).await,
+            Self::Follow(follow) => return follow.run(cx).await,
+            Self::Load(load) => return load.run(cx).await,
             other => other,
         };
         let client = cx.client()?;
         match other {
-            Self::Submit(_) | Self::Verify { .. } => unreachable!("they are run by themselves"),
+            Self::Submit(_)
+            | Self::Verify { .. }
+            | Self::Plan(_)
+            | Self::Follow(_)
+            | Self::Load(_) => unreachable!("they are run by themselves"),
             Self::Ls { status, limit } => {
                 let query = PipelineQuery { status, limit: Some(limit) };
                 cx.ui.list(&client.pipelines(&query).await?)
@@ -219,6 +258,10 @@ impl Speculation {
                     None => client.cancel_pipeline(number).await?,
                 };
                 cx.ui.document(&show::Cancelled { pipeline: number, tasks: cancelled.tasks })
+            }
+            Self::Retry { pipeline, tasks } => {
+                let number = pipeline.resolve(&client).await?;
+                cx.ui.document(&client.retry_tasks(number, &RetryRequest { tasks }).await?)
             }
             Self::Status => cx.ui.document(&client.speculation().await?),
             Self::Config(config) => config.run(cx.ui, &client).await,

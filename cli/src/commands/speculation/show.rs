@@ -6,8 +6,9 @@ use crate::output::{
     short, table,
 };
 use cowboy_devnet::api::types::{
-    BreakerOpened, ChainAway, HashText, Pipeline, PipelineSummary, Rollback, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
+    BreakerOpened, ChainAway, HashText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts,
+    Rollback, SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask,
+    TaskDetail, TasksRetried,
 };
 use serde::Serialize;
 
@@ -34,6 +35,15 @@ pub fn gain(summary: &PipelineSummary) -> Option<String> {
     let (other, own) = (summary.synchronous_ms?, summary.elapsed_ms);
     let tenths = other.saturating_mul(10).saturating_add(own / 2).checked_div(own)?;
     Some(format!("{}.{}", tenths / 10, tenths % 10))
+}
+
+/// Where proofs are.
+fn proofs(counts: &ProofCounts) -> String {
+    let ProofCounts { queued, proving, waiting, ready, in_flight } = counts;
+    format!(
+        "{queued} queued, {proving} being made, {waiting} waiting, {ready} ready, {in_flight} in \
+         flight"
+    )
 }
 
 impl Row for PipelineSummary {
@@ -92,7 +102,7 @@ impl Document for Pipeline {
             Some(times) => format!("{}, {times} times as long", millis(ms)),
             None => millis(ms),
         });
-        let head = fields(&[
+        let mut lines = vec![
             ("pipeline", summary.pipeline.to_string()),
             ("name", summary.name.clone()),
             ("status", summary.status.to_string()),
@@ -101,7 +111,11 @@ impl Document for Pipeline {
             ("took", millis(summary.elapsed_ms)),
             ("outputs after", or_dash(summary.outputs_ms.map(millis))),
             ("synchronously", or_dash(synchronous)),
-        ]);
+        ];
+        if summary.status == PipelineStatus::Running {
+            lines.push(("proofs now", proofs(&summary.proofs)));
+        }
+        let head = fields(&lines);
         let columns = [
             "task",
             "kind",
@@ -289,6 +303,16 @@ impl Document for Cancelled {
     }
 }
 
+impl Document for TasksRetried {
+    fn text(&self) -> String {
+        fields(&[("pipeline", self.pipeline.to_string()), ("tried again", self.tasks.join(", "))])
+    }
+
+    fn id(&self) -> String {
+        self.tasks.join("\n")
+    }
+}
+
 /// A chain that cannot be reached.
 fn away_since(away: &ChainAway) -> String {
     let ChainAway { since, tries, paused } = away;
@@ -360,14 +384,13 @@ impl Document for SpeculationStatus {
             ("branches", format!("{}, the deepest at {}", self.branches, self.max_depth_current)),
             (
                 "proofs now",
-                format!(
-                    "{} queued, {} being made, {} waiting, {} ready, {} in flight",
-                    self.proofs_queued,
-                    self.proofs_proving,
-                    self.proofs_waiting,
-                    self.proofs_ready,
-                    self.proofs_in_flight
-                ),
+                proofs(&ProofCounts {
+                    queued: self.proofs_queued,
+                    proving: self.proofs_proving,
+                    waiting: self.proofs_waiting,
+                    ready: self.proofs_ready,
+                    in_flight: self.proofs_in_flight,
+                }),
             ),
             ("memory", format!("{} KiB", self.memory_bytes.div_ceil(1_024))),
             (
@@ -391,7 +414,27 @@ impl Document for SpeculationStatus {
             let at = lines.iter().position(|(name, _)| *name == "breaker").map_or(0, |at| at + 1);
             lines.splice(at..at, breaker_lines(opened));
         }
-        let head = fields(&lines);
+        let mut head = fields(&lines);
+        if !self.running.is_empty() {
+            let rows = self.running.iter().map(|one| {
+                let ProofCounts { queued, proving, waiting, ready, in_flight } = one.proofs;
+                let mut row = vec![one.pipeline.to_string(), one.name.clone(), counted(one)];
+                let counts = [queued, proving, waiting, ready, in_flight];
+                row.extend(counts.map(|count| count.to_string()));
+                row
+            });
+            let columns = [
+                ">running",
+                "name",
+                "tasks",
+                ">queued",
+                ">being made",
+                ">waiting",
+                ">ready",
+                ">in flight",
+            ];
+            head += &format!("\n\n{}", table(&columns, rows));
+        }
         if self.completed.is_empty() {
             return head;
         }

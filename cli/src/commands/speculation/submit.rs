@@ -68,7 +68,7 @@ impl Submit {
 }
 
 /// The pipeline that a file describes, checked.
-fn read(file: &Path) -> Result<PipelineRequest, CliError> {
+pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
@@ -125,7 +125,7 @@ fn state(pipeline: &Pipeline) -> String {
 }
 
 /// How long it took, beside the synchronous pipeline.
-fn closing(summary: &PipelineSummary) -> String {
+pub fn closing(summary: &PipelineSummary) -> String {
     let elapsed = millis(summary.elapsed_ms);
     match (summary.status, summary.synchronous_ms) {
         (PipelineStatus::Completed, Some(synchronous)) => {
@@ -137,7 +137,7 @@ fn closing(summary: &PipelineSummary) -> String {
 }
 
 /// A failure for a pipeline that is not confirmed whole.
-fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
+pub fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
     let PipelineSummary { pipeline: number, status, .. } = pipeline.summary;
     if status == PipelineStatus::Completed {
         return Ok(());

@@ -35,6 +35,15 @@ const GAP: &str = "  ";
 /// in which they began, what speculation took beside what the synchronous pipeline takes, and a
 /// legend. In styles, without a line feed at the end.
 pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
+    let text = format!("{}\n\n{}", headline(&pipeline.summary), bars(pipeline, columns, "took"));
+    match room() {
+        Some(columns) => cut_lines(&text, columns),
+        None => text,
+    }
+}
+
+/// The bars alone, what the pipeline took being called so.
+pub fn bars(pipeline: &Pipeline, columns: usize, own: &str) -> String {
     let summary = &pipeline.summary;
     let ends: Vec<_> = pipeline.graph.iter().map(end).collect();
     let end_width = ends.iter().map(|end| end.chars().count()).max().unwrap_or(0);
@@ -49,8 +58,7 @@ pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
 
     let scale = millis(total);
     let fill = width.saturating_sub("0".len());
-    let mut text = headline(summary);
-    text += &format!("\n\n{HEADING}{:name_width$}{GAP}0{scale:>fill$}{HEADING:#}", "TASK");
+    let mut text = format!("{HEADING}{:name_width$}{GAP}0{scale:>fill$}{HEADING:#}", "TASK");
     let mut order: Vec<usize> = (0..pipeline.graph.len()).collect();
     order.sort_by_key(|at| pipeline.graph[*at].times.scheduled_ms.unwrap_or(u64::MAX));
     for at in order {
@@ -61,7 +69,7 @@ pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
         text +=
             &format!("\n{name:name_width$}{GAP}{bar}{GAP}{style}{:>end_width$}{style:#}", ends[at]);
     }
-    if let Some(comparison) = comparison(pipeline, columns) {
+    if let Some(comparison) = comparison(pipeline, columns, own) {
         text += &format!("\n\n{comparison}");
     }
     let legend = STEPS.map(|(sign, style, name)| format!("{style}{sign}{style:#} {name}"));
@@ -126,7 +134,7 @@ fn bar(spans: &[(u64, u64)], total: u64, width: usize) -> String {
 }
 
 /// What the pipeline took and what it takes synchronously, on a scale of their own.
-fn comparison(pipeline: &Pipeline, columns: usize) -> Option<String> {
+fn comparison(pipeline: &Pipeline, columns: usize, own: &str) -> Option<String> {
     let summary = &pipeline.summary;
     let Some(synchronous) = summary.synchronous_ms else {
         return (summary.status == PipelineStatus::Running)
@@ -135,7 +143,7 @@ fn comparison(pipeline: &Pipeline, columns: usize) -> Option<String> {
     let took = millis(summary.elapsed_ms);
     let times = gain(summary).map_or_else(String::new, |times| format!(", {times} times as long"));
     let rows = [
-        ("took", summary.elapsed_ms, took, DONE),
+        (own, summary.elapsed_ms, took, DONE),
         ("synchronously", synchronous, millis(synchronous) + &times, FAINT),
     ];
     let names = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);

@@ -5,10 +5,9 @@
 
 use super::Core;
 use crate::agent::{
+    model::{self, Cost, Devnet},
     run::Run,
-    synchronous::{self, Cost, Devnet},
 };
-use crate::speculation::pipeline::Fault;
 use std::collections::VecDeque;
 
 /// Blocks without which the chain is away, at the pace it is meant to have.
@@ -105,14 +104,13 @@ impl Core {
     }
 
     /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
-    /// nothing where a task is not confirmed.
+    /// nothing where a task is not confirmed, or was retried: its pipeline waited for people.
     pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
-        // What its fault adds to a task's proof, and to its confirmation.
-        let added = |at: usize| match run.pipeline.tasks[at].fault {
-            _ if run.tasks[at].attempt != 1 => (0, 0),
-            Some(Fault::Slow(ms)) => (ms, 0),
-            Some(Fault::LateEvent(ms)) => (0, ms),
-            _ => (0, 0),
+        if run.tasks.iter().any(|task| task.retried) {
+            return None;
+        }
+        let added = |at: usize| {
+            Cost::added(run.pipeline.tasks[at].fault.filter(|_| run.tasks[at].attempt == 1))
         };
         // All proofs are of one circuit: those that take longer share the processors with others.
         let proofs = run.tasks.iter().enumerate();
@@ -133,17 +131,9 @@ impl Core {
         if !run.speculated {
             return Some(ended_at.saturating_sub(run.submitted_at));
         }
-        let (block_ms, lag_ms) = self.reach.pace(run.submitted_at, ended_at);
-        let config = self.machine.config();
-        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let devnet = Devnet {
-            branches: size(config.branches()),
-            provers: size(config.worker_threads),
-            submissions: size(config.max_concurrent),
-            latency_ms: self.options.confirmation_latency_ms,
-            block_ms,
-            lag_ms,
-        };
-        Some(synchronous::length(run, &costs, devnet))
+        let pace = self.reach.pace(run.submitted_at, ended_at);
+        let latency_ms = self.options.confirmation_latency_ms;
+        let devnet = Devnet::synchronous(self.machine.config(), latency_ms, pace);
+        model::of_run(run, &costs, &devnet).length_ms
     }
 }

@@ -1,8 +1,9 @@
 //! Tasks that end without being confirmed: what follows from it, and who is tried again.
 
-use super::{Action, AskError, Core, Count, NAMED, ROLLBACKS, Undone};
+use super::{Action, AskError, Core, Count, MAX_OPEN, NAMED, ROLLBACKS, Undone};
 use crate::{agent::letter::Kind, api::types::TaskStatus};
 use cowboy_engine::speculation::{Plan, RollbackReason, TaskId};
+use std::collections::BTreeSet;
 
 impl Core {
     /// A task's own work failed.
@@ -62,6 +63,90 @@ impl Core {
         self.go_on(now);
         let after = self.runs.get(&number).map_or(0, |run| run.open);
         Ok((before - after) as u64)
+    }
+
+    /// Has tasks tried again that failed or were rolled back, each as a new attempt: those that are
+    /// named and what was rolled back below them, or all. Yields their names, parents first.
+    pub(in crate::agent) fn retry(
+        &mut self,
+        number: u64,
+        names: &[String],
+        now: u64,
+    ) -> Result<Vec<String>, AskError> {
+        let run = self.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
+        let status = |at: usize| run.tasks[at].status;
+        let failed =
+            |at: &usize| matches!(status(*at), TaskStatus::Failed | TaskStatus::RolledBack);
+        let mut named = BTreeSet::new();
+        for name in names {
+            let missing = || AskError::NoTask(number, name.clone());
+            let at = run.position(name).ok_or_else(missing)?;
+            match status(at) {
+                _ if failed(&at) => named.insert(at),
+                status if status.is_final() => {
+                    return Err(AskError::NotFailed(name.clone(), status));
+                }
+                status => return Err(AskError::StillRuns(name.clone(), status)),
+            };
+        }
+        let mut wanted = match names {
+            [] => (0..run.tasks.len()).filter(failed).collect(),
+            _ => named.clone(),
+        };
+        let mut again = Vec::new();
+        for at in &run.pipeline.order {
+            let parents = run.pipeline.tasks[*at].parents.iter().map(|(parent, _)| *parent);
+            let with_parent = status(*at) == TaskStatus::RolledBack
+                && parents.clone().any(|parent| wanted.contains(&parent));
+            if !wanted.contains(at) && !with_parent {
+                continue;
+            }
+            let ended = |parent: &usize| {
+                let status = status(*parent);
+                let failed = status.is_final() && status != TaskStatus::Confirmed;
+                failed && !wanted.contains(parent)
+            };
+            match parents.clone().find(ended) {
+                None => {
+                    wanted.insert(*at);
+                    again.push(*at);
+                }
+                Some(parent) if named.contains(at) => {
+                    let name = |at: usize| run.entry(at).id.clone();
+                    let (task, parent, status) = (name(*at), name(parent), status(parent));
+                    return Err(AskError::ParentEnded { task, parent, status });
+                }
+                // Below something that was cancelled.
+                Some(_) => drop(wanted.remove(at)),
+            }
+        }
+        if again.is_empty() {
+            return Err(AskError::NothingFailed(number));
+        }
+        let open = self.open();
+        if open + again.len() > MAX_OPEN {
+            return Err(AskError::Full(open));
+        }
+        let again_names = again.iter().map(|at| run.entry(*at).id.clone()).collect();
+        for at in &again {
+            self.change((number, *at), |task| {
+                task.status = TaskStatus::Waiting;
+                task.reason = None;
+                task.failures = 0;
+                task.retried = true;
+            });
+        }
+        if let Some(run) = self.runs.get_mut(&number) {
+            (run.ended_at, run.synchronous_ms) = (None, None);
+            self.dirty_runs.insert(number);
+        }
+        for at in again {
+            let able = self.runs[&number].can_run(at);
+            self.set_ready(number, at, able);
+        }
+        self.stirred = true;
+        self.go_on(now);
+        Ok(again_names)
     }
 
     pub(in crate::agent) fn rolled_back(&mut self, plan: &Plan, now: u64) {

@@ -6,12 +6,13 @@ use crate::{
     agent::{
         core::{Action, Core},
         letter::{Kind, Letter},
+        model::{self, Cost, Devnet},
         post::WINDOW,
     },
     api::types::{PipelineStatus, TaskStatus},
 };
 use cowboy_engine::{
-    primitives::{Hash, keccak256},
+    primitives::{Hash, Wei, keccak256},
     proof::PROOF_BYTES,
     speculation::{TaskId, away::TRIES},
 };
@@ -255,6 +256,51 @@ fn synchronously_is_what_the_same_devnet_takes_without_speculation() {
             assert_eq!(world.core.runs[&number].synchronous_ms, Some(took));
             let within = figure.abs_diff(took) * 10 <= took;
             assert!(within, "{settings:?}: {figure} ms, took {took} ms: {pipeline}");
+        }
+    }
+}
+
+/// What is planned is what the agent then does: bonds exactly, its time but for where in a block it
+/// begins.
+#[test]
+fn a_forecast_is_what_then_happens() {
+    let task = |n| format!("- {{ id: t{n}, command: [x] }}\n");
+    let wide: String = (0..40).map(task).collect();
+    let wide = format!("name: wide\ntasks:\n{wide}");
+    let pipelines = [chains(1, 6), chains(6, 4), chains(20, 2), DIAMONDS.to_owned(), wide];
+    for (settings, proof_ms) in [
+        (&[("proof.latency", "1s")][..], 1_000),
+        (&[("proof.latency", "3s"), ("proof.workerThreads", "2")], 3_000),
+        (&[("mode", "aggressive"), ("proof.latency", "1s"), ("maxConcurrent", "2")], 1_000),
+        (&[("proof.latency", "900ms"), ("maxDepth", "1")], 900),
+        (&[("proof.latency", "900ms"), ("stake.maxStake", "400000000000")], 900),
+        (&[("proof.latency", "900ms"), ("features.enableOptimisticProofs", "false")], 900),
+    ] {
+        let mut world = Timed::new(settings);
+        for pipeline in &pipelines {
+            let number = world.run(pipeline);
+            let took = world.took(number);
+            let options = &world.core.options;
+            let devnet = Devnet {
+                config: options.config.clone(),
+                bonds: *world.core.machine.bonds(),
+                stake: world.core.machine.stake().available,
+                latency_ms: options.confirmation_latency_ms,
+                block_ms: BLOCK_MS,
+                lag_ms: SEEN_MS,
+                breaker_ms: None,
+                expires: true,
+            };
+            let run = &world.core.runs[&number];
+            let cost = Cost { work_ms: WORK_MS, proof_ms, late_ms: 0 };
+            let costs = vec![cost; run.tasks.len()];
+            let forecast = model::of_run(run, &costs, &devnet);
+            let length = forecast.length_ms.unwrap();
+            let within = length.abs_diff(took) <= BLOCK_MS.max(took / 10);
+            assert!(within, "{settings:?}: {length} ms, took {took} ms: {pipeline}");
+            let bonds = run.tasks.iter().map(|task| task.bond.map(|bond| Wei::new(bond.into())));
+            let planned: Vec<_> = forecast.tasks.iter().map(|task| task.bond).collect();
+            assert_eq!(bonds.collect::<Vec<_>>(), planned, "{settings:?}: {pipeline}");
         }
     }
 }

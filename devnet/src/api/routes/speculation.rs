@@ -10,9 +10,10 @@ use crate::api::{
     server::Shared,
     types::{
         ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, Rollback, SpeculationEvent, SpeculationEventPage,
-        SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-        SpeculativeProof, TaskDetail, TasksCancelled, speculation_event_kinds,
+        PipelineRequest, PipelineSummary, RetryRequest, Rollback, SpeculationEvent,
+        SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
+        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried,
+        speculation_event_kinds,
     },
 };
 use axum::{
@@ -63,6 +64,17 @@ pub(super) fn table() -> Vec<Route> {
                 "Cancels what is not final of a pipeline",
                 Answer::one::<TasksCancelled>(),
             )
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/speculation/pipelines/{pipeline}/retry",
+            handler: post(retry),
+            operation: Operation::new(
+                "Has tasks tried again that failed or were rolled back",
+                Answer::one::<TasksRetried>(),
+            )
+            .body::<RetryRequest>()
             .needs_token(),
         },
         read(
@@ -214,6 +226,17 @@ async fn cancel(
 ) -> Result<Json<TasksCancelled>, ApiError> {
     let number = numbered(&number)?;
     ask(&shared, move |agent| agent.cancel(number, None)).await.map(Json)
+}
+
+/// `POST /v1/speculation/pipelines/{pipeline}/retry`
+async fn retry(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(number): InPath<String>,
+    InBody(request): InBody<RetryRequest>,
+) -> Result<Json<TasksRetried>, ApiError> {
+    let number = numbered(&number)?;
+    ask(&shared, move |agent| agent.retry(number, &request)).await.map(Json)
 }
 
 /// `POST /v1/speculation/tasks/{pipeline}/{task}/cancel`

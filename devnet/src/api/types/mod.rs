@@ -74,6 +74,7 @@
 //! | `POST /v1/speculation/pipelines` * | body [`PipelineRequest`] | 202 [`PipelineAccepted`] |
 //! | `GET /v1/speculation/pipelines/{pipeline}` (a number) | | [`Pipeline`] |
 //! | `POST /v1/speculation/pipelines/{pipeline}/cancel` * | | [`TasksCancelled`] |
+//! | `POST /v1/speculation/pipelines/{pipeline}/retry` * | [`RetryRequest`] | [`TasksRetried`] |
 //! | `GET /v1/speculation/tasks/{pipeline}/{task}` | | [`TaskDetail`] |
 //! | `POST /v1/speculation/tasks/{pipeline}/{task}/cancel` * | | [`TasksCancelled`] |
 //! | `GET /v1/speculation/commitments` | [`OfPipelineQuery`] | `[`[`SpeculativeCommitment`]`]` |
@@ -168,10 +169,11 @@ pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
     BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, EVENTS_MISSED,
     OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary,
-    Rollback, SPECULATION_EVENT, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationEvent,
-    SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TASK_EXECUTING, TaskDetail,
-    TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, speculation_event_kinds,
+    ProofCounts, RetryRequest, Rollback, SPECULATION_EVENT, SPECULATION_PAGE,
+    SPECULATION_PAGE_LIMIT, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,
+    SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask,
+    TASK_EXECUTING, TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
+    TasksRetried, speculation_event_kinds,
 };
 pub use task::{
     ChainTask, ChainTaskClaim, ChainTaskCommitment, ChainTaskQuery, ChainTaskStatus, TASK_PAGE,

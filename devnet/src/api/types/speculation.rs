@@ -155,6 +155,24 @@ pub struct PipelineSummary {
     /// included, in ms: what it took where nothing of it speculated, worked out from what its tasks
     /// took otherwise. Absent before all are confirmed.
     pub synchronous_ms: Option<u64>,
+    /// Where the proofs of its tasks are, while it runs; zeros before and after.
+    #[serde(default)]
+    pub proofs: ProofCounts,
+}
+
+/// How many proofs are where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofCounts {
+    /// No prover has begun with them.
+    pub queued: u64,
+    /// They are being made.
+    pub proving: u64,
+    /// They wait until every ancestor is confirmed.
+    pub waiting: u64,
+    /// They may go out as soon as there is a slot, or have been lost and go out again.
+    pub ready: u64,
+    /// They are on their way to the chain.
+    pub in_flight: u64,
 }
 
 /// A pipeline with its graph.
@@ -510,6 +528,9 @@ pub struct SpeculationStatus {
     pub pipelines_running: u64,
     /// Pipelines that are done, in whatever way, and are still known.
     pub pipelines_done: u64,
+    /// Pipelines that run, newest first, ten at most: where their proofs are.
+    #[serde(default)]
+    pub running: Vec<PipelineSummary>,
     /// The last completed pipelines, newest first, ten at most: their wall time beside the
     /// synchronous pipeline's.
     pub completed: Vec<PipelineSummary>,
@@ -541,4 +562,23 @@ pub struct ConfigureRequest {
 pub struct TasksCancelled {
     /// How many, with those that depend on them.
     pub tasks: u64,
+}
+
+/// Tasks to try again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// Their names, and what was rolled back below them; empty: all that failed or were rolled
+    /// back.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+}
+
+/// Tasks that are tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TasksRetried {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// Their names, parents first.
+    pub tasks: Vec<String>,
 }

@@ -1,8 +1,8 @@
 //! Pipelines as the API has them, for tests of what is drawn of them.
 
 use cowboy_devnet::api::types::{
-    Pipeline, PipelineStatus, PipelineSummary, SpeculativeTask, TaskParent, TaskStatus, TaskTimes,
-    Text,
+    Pipeline, PipelineStatus, PipelineSummary, ProofCounts, SpeculativeTask, TaskParent,
+    TaskStatus, TaskTimes, Text,
 };
 use cowboy_engine::primitives::{Hash, Wei};
 
@@ -46,6 +46,7 @@ pub fn summary(status: PipelineStatus, graph: &[SpeculativeTask]) -> PipelineSum
         elapsed_ms: last.max().unwrap_or(0),
         outputs_ms: completed.then(|| 500 * graph.len() as u64),
         synchronous_ms: completed.then(|| 7_500 * graph.len() as u64),
+        proofs: ProofCounts::default(),
     }
 }
 

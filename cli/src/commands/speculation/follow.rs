@@ -1,0 +1,253 @@
+//! `speculation follow`: changes of a pipeline's tasks as lines, across restarts of the devnet.
+
+use super::{
+    PipelineArg,
+    submit::{closing, succeeded},
+};
+use crate::{
+    args, complete,
+    context::Context,
+    error::{CliError, Exit},
+    output::{Row, amount, millis, pipeline::one_line},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{AmountText, ErrorCode, Pipeline, PipelineStatus, SpeculativeTask, TaskStatus},
+    client::{Client, ClientError},
+    duration::Plain,
+    orchestrator::home::{DevnetHome, State},
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
+
+/// The least time between two looks, and the share of the time that they may take.
+const PAUSE: Duration = Duration::from_millis(100);
+const SHARE: u32 = 4;
+/// How long a devnet may be away.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// `speculation follow`.
+#[derive(Debug, Args)]
+pub struct Follow {
+    /// The pipeline: its number, or latest
+    #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+    pipeline: PipelineArg,
+    /// How long to follow at most [default: to the end]
+    #[arg(long, value_parser = args::duration, value_name = "DURATION")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Option<Duration>,
+}
+
+impl Follow {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let number = self.pipeline.resolve(&client).await?;
+        let to_end = follow(cx, &devnet, &client, number);
+        let pipeline = match self.timeout {
+            None => to_end.await?,
+            Some(most) => timeout(most, to_end).await.unwrap_or_else(|_| {
+                let what = format!("pipeline {number}: no end within {}", Plain(most));
+                Err(CliError::new(Exit::TimedOut, what)
+                    .hint("it runs on; give it longer with --timeout"))
+            })?,
+        };
+        cx.ui.note(&closing(&pipeline.summary));
+        succeeded(&pipeline)
+    }
+}
+
+/// Prints changes until every task is final; the pipeline as it is then.
+async fn follow(
+    cx: &Context,
+    devnet: &DevnetHome,
+    client: &Client,
+    number: u64,
+) -> Result<Pipeline, CliError> {
+    let mut seen = BTreeMap::new();
+    let mut away: Option<Instant> = None;
+    loop {
+        let asked = Instant::now();
+        match client.pipeline(number).await {
+            Ok(pipeline) => {
+                away = None;
+                for change in changes(&mut seen, &pipeline) {
+                    cx.ui.record(&change)?;
+                }
+                if pipeline.summary.status != PipelineStatus::Running {
+                    return Ok(pipeline);
+                }
+            }
+            Err(error) if is_away(&error) => {
+                if away.get_or_insert(asked).elapsed() > PATIENCE {
+                    return Err(error.into());
+                }
+                // It may answer elsewhere when it is back.
+                if let Ok(State::Running(record)) = devnet.state() {
+                    client.move_to(&record.rpc_url)?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        sleep(PAUSE.max(asked.elapsed() * SHARE)).await;
+    }
+}
+
+/// Whether nothing answers for now.
+fn is_away(error: &ClientError) -> bool {
+    matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
+        || error.code() == Some(ErrorCode::Unavailable)
+}
+
+/// A change of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct TaskChange {
+    /// The pipeline's number.
+    pipeline: u64,
+    /// When, in ms since the pipeline was taken.
+    at_ms: u64,
+    /// The task's name.
+    task: String,
+    /// Where it is from then on.
+    status: TaskStatus,
+    /// Which attempt this is, from 1; 0 before the first.
+    attempt: u32,
+    /// Unconfirmed tasks above it when this was seen; absent before it is accepted.
+    depth: Option<u32>,
+    /// What is locked for it; absent before it is accepted.
+    #[cfg_attr(test, schema(value_type = Option<String>))]
+    bond: Option<AmountText>,
+    /// The runner that works on it, or whose output it is.
+    runner: Option<String>,
+    /// What it waits for, or why it failed.
+    reason: Option<String>,
+}
+
+impl Row for TaskChange {
+    const HEADER: &'static [&'static str] = &[">at", "task", "status", "change"];
+
+    fn cells(&self) -> Vec<String> {
+        let mut more = Vec::new();
+        match self.status {
+            TaskStatus::Running => {
+                more.extend(self.depth.map(|depth| format!("depth {depth}")));
+                more.extend(self.bond.map(|bond| format!("bond {}", amount(*bond))));
+            }
+            TaskStatus::Proving => more.extend(self.runner.clone()),
+            _ => {}
+        }
+        if self.attempt > 1 {
+            more.push(format!("attempt {}", self.attempt));
+        }
+        more.extend(self.reason.as_deref().map(one_line));
+        let mut cells = vec![millis(self.at_ms), self.task.clone(), self.status.to_string()];
+        if !more.is_empty() {
+            cells.push(more.join(", "));
+        }
+        cells
+    }
+
+    fn id(&self) -> String {
+        format!("{} {}", self.task, self.status)
+    }
+}
+
+/// What was told of a task.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Seen {
+    attempt: u32,
+    /// How many of the steps of this attempt.
+    steps: usize,
+    status: Option<TaskStatus>,
+    reason: Option<String>,
+}
+
+/// What has changed since, in the order of the times.
+fn changes(seen: &mut BTreeMap<String, Seen>, pipeline: &Pipeline) -> Vec<TaskChange> {
+    let elapsed = pipeline.summary.elapsed_ms;
+    let mut all = Vec::new();
+    for task in &pipeline.graph {
+        changed(seen.entry(task.task.clone()).or_default(), task, elapsed, &mut all);
+    }
+    all.sort_by_key(|change| change.at_ms);
+    all
+}
+
+fn changed(seen: &mut Seen, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<TaskChange>) {
+    let change = |at_ms, status| TaskChange {
+        pipeline: task.pipeline,
+        at_ms,
+        task: task.task.clone(),
+        status,
+        attempt: task.attempt,
+        depth: task.depth,
+        bond: task.bond,
+        runner: task.runner.clone(),
+        reason: task.reason.clone().filter(|_| status == task.status),
+    };
+    if seen.attempt != task.attempt {
+        *seen = Seen { attempt: task.attempt, ..Seen::default() };
+    }
+    let times = task.times;
+    let steps = [
+        (times.scheduled_ms, TaskStatus::Running),
+        (times.executed_ms, TaskStatus::Proving),
+        (times.proved_ms, TaskStatus::Proved),
+        (times.submitted_ms, TaskStatus::Submitted),
+        (times.confirmed_ms, TaskStatus::Confirmed),
+    ];
+    for (step, (at, status)) in steps.into_iter().enumerate() {
+        let Some(at) = at.filter(|_| step >= seen.steps) else { continue };
+        seen.steps = step + 1;
+        (seen.status, seen.reason) = (Some(status), None);
+        all.push(change(at, status));
+    }
+    let waits = task.status == TaskStatus::Waiting;
+    let news = seen.status != Some(task.status) || (waits && seen.reason != task.reason);
+    // One that waits for its parents alone says nothing.
+    let silent = waits && task.reason.is_none() && seen.status.is_none();
+    if news && !silent {
+        (seen.status, seen.reason) = (Some(task.status), task.reason.clone());
+        let at = times.ended_ms.filter(|_| task.status.is_final()).unwrap_or(elapsed);
+        all.push(change(at, task.status));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::graph::samples, *};
+
+    #[test]
+    fn each_step_is_told_once_in_the_order_of_the_times() {
+        let (mut seen, chain) = (BTreeMap::new(), samples::chain(2));
+        let told = |all: Vec<TaskChange>| {
+            let line = |change: TaskChange| format!("{} {}", change.at_ms, change.id());
+            all.into_iter().map(line).collect::<Vec<_>>()
+        };
+        let first = told(changes(&mut seen, &chain));
+        assert_eq!(first.len(), 10, "{first:?}");
+        assert_eq!(first[..3], ["0 step-0 running", "500 step-0 proving", "500 step-1 running"]);
+        assert_eq!(first[9], "9500 step-1 confirmed");
+        assert!(changes(&mut seen, &chain).is_empty());
+
+        let mut again = chain.clone();
+        let task = &mut again.graph[1];
+        (task.status, task.reason) = (TaskStatus::Waiting, Some("`step-0` failed".to_owned()));
+        assert_eq!(told(changes(&mut seen, &again)), ["9500 step-1 waiting"]);
+        assert!(changes(&mut seen, &again).is_empty());
+        let task = &mut again.graph[1];
+        (task.status, task.attempt, task.reason) = (TaskStatus::Running, 2, None);
+        task.times = cowboy_devnet::api::types::TaskTimes {
+            scheduled_ms: Some(9_600),
+            ..Default::default()
+        };
+        let told = changes(&mut seen, &again);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let text = "9.6 s  step-1  running  depth 0, bond 0.0015 CBY, attempt 2";
+        assert_eq!(told[0].cells().join("  "), text);
+    }
+}

@@ -1,0 +1,605 @@
+//! `speculation plan`: what a pipeline would be accepted for, wait for and take, without running
+//! it (AgenC §4.5, `ScheduleResult`).
+
+use super::{submit::read, timeline::bars, workload};
+use crate::{
+    args, complete,
+    context::Context,
+    error::{CliError, Exit},
+    output::{COLUMNS, Document, amount, fields, forest::Forest, millis, or_dash, table},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    agent::model::{Cost, Devnet, Forecast, TaskForecast, forecast},
+    api::types::{
+        AmountText, Pipeline, PipelineQuery, PipelineStatus, PipelineSummary, ProofCounts,
+        SpeculativeTask, TaskParent, TaskStatus, TaskTimes,
+    },
+    client::Client,
+    speculation::{
+        pipeline::{Checked, CheckedTask, Fault},
+        workload::Workload,
+    },
+    topology::{Options, Overrides, Plan as Resolved, Topology},
+};
+use cowboy_engine::{
+    primitives::{Address, Hash, Wei},
+    speculation::{Bonds, Reason, RollbackReason},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+
+/// What a Groth16 proof takes where `proof.latency` is less, in ms (docs/performance.md).
+const PROOF_MS: u64 = 40;
+/// How long after it is made a block is seen, in ms.
+const LAG_MS: u64 = 50;
+
+/// `speculation plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// A pipeline in YAML or JSON; - for standard input
+    file: PathBuf,
+    /// The topology whose options and parameters count [default: the running devnet's, else
+    /// defaults]
+    #[arg(long, short = 'f', value_name = "FILE", env = "COWBOYCTL_TOPOLOGY")]
+    #[arg(hide_env_values = true)]
+    topology: Option<PathBuf>,
+    /// Options of this workload on top: low-latency-pipelines, production-default,
+    /// safety-critical or testing
+    #[arg(long, value_parser = workload, env = "COWBOYCTL_WORKLOAD", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::workloads))]
+    workload: Option<Workload>,
+    /// What a task's work takes
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20ms")]
+    #[arg(env = "COWBOYCTL_WORK_TIME", hide_env_values = true)]
+    work_time: Duration,
+    /// What a proof takes [default: proof.latency; 40ms at least with groth16]
+    #[arg(long, value_parser = args::duration, value_name = "DURATION")]
+    #[arg(env = "COWBOYCTL_PROOF_TIME", hide_env_values = true)]
+    proof_time: Option<Duration>,
+}
+
+/// What a plan goes by.
+struct Basis {
+    what: String,
+    options: Options,
+    bonds: Bonds,
+    stake: Wei,
+    block_ms: u64,
+    agent: Address,
+    number: u64,
+    /// How long the circuit breaker lets nothing through.
+    breaker_ms: Option<u64>,
+    /// Tasks of other pipelines.
+    others: u64,
+}
+
+impl Basis {
+    /// A topology's, before anything has run.
+    fn of(what: String, plan: &Resolved) -> Self {
+        Self {
+            what,
+            options: plan.speculation.clone(),
+            bonds: plan.bonds,
+            stake: Wei::new(plan.speculation.deposit.into()),
+            block_ms: whole_ms(plan.block_time),
+            agent: Address([0; 20]),
+            number: 1,
+            breaker_ms: None,
+            others: 0,
+        }
+    }
+
+    /// A running devnet's, as it is now.
+    async fn running(name: &str, client: &Client) -> Result<Self, CliError> {
+        let (status, options) = (client.speculation().await?, client.speculation_options().await?);
+        let all = options.iter().map(|one| (one.option.as_str(), one.value.as_str()));
+        let refused = |wrong: Vec<_>| {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            CliError::failed(format!(
+                "the devnet's options are of another version: {}",
+                wrong.join("; ")
+            ))
+        };
+        let options = Options::default().with(all).map_err(refused)?;
+        let parameters = client.governance().await?;
+        let governed = |key: &str, default: u64| {
+            let found = parameters.iter().find(|one| one.key == format!("system:tasks:{key}"));
+            found.and_then(|one| one.value.number()).unwrap_or(default)
+        };
+        let defaults = Bonds::DEFAULT;
+        let bonds = Bonds {
+            base: governed("bond_base", defaults.base),
+            per_depth: governed("bond_per_depth", defaults.per_depth),
+            ..defaults
+        };
+        let query = PipelineQuery { status: None, limit: Some(1) };
+        let last = client.pipelines(&query).await?.first().map_or(0, |one| one.pipeline);
+        let opened = status.breaker_opened.as_ref();
+        let left = |at: Timestamp| at.as_millisecond() - Timestamp::now().as_millisecond();
+        let breaker_ms = opened.map(|opened| {
+            // While it waits for what becomes of a task, for nothing else is known.
+            let at = opened.lets_one_through_at.map_or(0, |at| left(at.0));
+            u64::try_from(at).unwrap_or(0)
+        });
+        Ok(Self {
+            what: format!("devnet {name}, as it is now"),
+            bonds,
+            stake: status.stake_available.saturating_sub(*status.stake_locked),
+            block_ms: client.parameters().await?.block_time_ms,
+            agent: status.agent.0,
+            number: last + 1,
+            breaker_ms,
+            others: status.tasks_live + status.tasks_waiting,
+            options,
+        })
+    }
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Plan {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let request = read(&self.file)?;
+        let checked = request.check().map_err(|error| CliError::failed(error.to_string()))?;
+        let mut basis = self.basis(cx).await?;
+        if let Some(workload) = self.workload {
+            let settings = workload.settings().iter().copied();
+            basis.options = basis.options.with(settings).map_err(|wrong| {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                CliError::new(Exit::Usage, wrong.join("; "))
+            })?;
+            basis.what += &format!(", workload {workload}");
+        }
+        let options = &basis.options;
+        let least = match options.config.generator.name() {
+            "mock" => 0,
+            _ => PROOF_MS,
+        };
+        let own = options.proof_latency_ms.max(least);
+        let proof_ms = self.proof_time.map_or(own, whole_ms);
+        let planned = Planned::of(checked, &basis, whole_ms(self.work_time), proof_ms);
+        cx.ui.drawing(&planned, |columns| planned.drawn(columns))
+    }
+
+    /// The topology that is named, else the devnet that runs, else every default.
+    async fn basis(&self, cx: &Context) -> Result<Basis, CliError> {
+        if let Some(file) = &self.topology {
+            let (topology, text) = Topology::load(file)?;
+            let shown = file.display().to_string();
+            let plan = topology.resolve(&Overrides::default(), &text, &shown)?;
+            return Ok(Basis::of(format!("topology {shown}"), &plan));
+        }
+        match cx.running(None) {
+            Ok(devnet) => Basis::running(devnet.name().as_str(), &cx.client_of(&devnet)?).await,
+            Err(error) if error.exit == Exit::NotRunning && cx.devnet.is_none() => {
+                let plan = Topology::default().resolve(&Overrides::default(), "", "defaults")?;
+                Ok(Basis::of("the defaults: no devnet runs".to_owned(), &plan))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a pipeline would take.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Planned {
+    /// The pipeline's name.
+    name: String,
+    /// What the plan goes by: a topology, a running devnet, or the defaults.
+    basis: String,
+    /// Whether speculation is on there; where it is off, `synchronous` is what would happen.
+    enabled: bool,
+    /// The preset.
+    mode: String,
+    /// The deepest that a task may be.
+    max_depth: u64,
+    /// Live tips at most.
+    max_parallel_branches: u64,
+    /// Between two blocks, in ms.
+    block_time_ms: u64,
+    /// What each task's work is taken to last, in ms.
+    work_ms: u64,
+    /// What each proof is taken to last, in ms.
+    proof_ms: u64,
+    /// Until the circuit breaker lets a task through, in ms; absent where it is closed.
+    breaker_ms: Option<u64>,
+    /// Tasks of other pipelines that are not final: the plan has their bonds, not their time.
+    other_tasks: u64,
+    /// How many tasks it has.
+    tasks: u64,
+    /// How many of them would be confirmed, with speculation on.
+    confirmed: u64,
+    /// From the submission to the last confirmation with speculation on, in ms; absent where a task
+    /// would not be confirmed.
+    speculative_ms: Option<u64>,
+    /// The same with speculation off.
+    synchronous_ms: Option<u64>,
+    /// The most that would be locked at a time with speculation on, in wei.
+    #[cfg_attr(test, schema(value_type = String))]
+    locked_at_most: AmountText,
+    /// Its tasks, as in its file.
+    graph: Vec<PlannedTask>,
+    #[serde(skip)]
+    drawn: Pipeline,
+}
+
+/// What would become of a task.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct PlannedTask {
+    /// Its name.
+    task: String,
+    /// What it depends on.
+    depends_on: Vec<TaskParent>,
+    /// Whether it would be accepted, with speculation on.
+    accepted: bool,
+    /// Why it would not be accepted, or not be confirmed.
+    reason: Option<String>,
+    /// Unconfirmed tasks above it when it is accepted; absent where it is not.
+    depth: Option<u32>,
+    /// What would be locked for it, in wei.
+    #[cfg_attr(test, schema(value_type = Option<String>))]
+    bond: Option<AmountText>,
+    /// What it would wait for, in order.
+    waits: Vec<PlannedWait>,
+    /// What its file wants to go wrong, which a plan has only as far as it takes time.
+    fault: Option<String>,
+    /// With speculation on.
+    speculative: PlannedTimes,
+    /// With speculation off.
+    synchronous: PlannedTimes,
+}
+
+/// A time in which a task waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct PlannedWait {
+    /// For what: a reason to be refused, as `depth_exceeded`, `too_many_branches`,
+    /// `insufficient_stake` or `breaker_open`; a `prover`; the confirmation of its `ancestors`; a
+    /// `submission` that ends.
+    #[serde(rename = "for")]
+    awaited: String,
+    /// From when, in ms from the submission of the pipeline.
+    from_ms: u64,
+    /// Until when; absent where it does not end.
+    until_ms: Option<u64>,
+}
+
+/// When a task would come how far, in ms from the submission of its pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct PlannedTimes {
+    /// It is accepted.
+    scheduled_ms: Option<u64>,
+    /// Its output is there.
+    executed_ms: Option<u64>,
+    /// Its proof is there.
+    proved_ms: Option<u64>,
+    /// Its proof goes to the chain.
+    submitted_ms: Option<u64>,
+    /// The chain's confirmation is there.
+    confirmed_ms: Option<u64>,
+}
+
+impl PlannedTimes {
+    const fn of(task: &TaskForecast) -> Self {
+        Self {
+            scheduled_ms: task.scheduled_ms,
+            executed_ms: task.executed_ms,
+            proved_ms: task.proved_ms,
+            submitted_ms: task.submitted_ms,
+            confirmed_ms: task.confirmed_ms,
+        }
+    }
+}
+
+/// What a task waits for, from being refused to the submission of its proof. `ancestors`: when all
+/// of its parents are confirmed. `optimistic`: whether its proof is made before that.
+fn waits(task: &TaskForecast, ancestors: Option<u64>, optimistic: bool) -> Vec<PlannedWait> {
+    let wait = |awaited: &str, from_ms, until_ms| {
+        let awaited = awaited.to_owned();
+        PlannedWait { awaited, from_ms, until_ms }
+    };
+    let refused = task.waits.iter();
+    let mut all: Vec<_> =
+        refused.map(|one| wait(one.reason.name(), one.from_ms, one.until_ms)).collect();
+    // What a step before ended, the next one may wait for ancestors first, then for its turn.
+    let mut then = |from: Option<u64>, until: Option<u64>, for_ancestors: bool, turn: &str| {
+        let Some(from) = from else { return };
+        let free = if for_ancestors { ancestors.map(|at| at.max(from)) } else { Some(from) };
+        all.push(wait("ancestors", from, free));
+        if let Some(free) = free {
+            all.push(wait(turn, free, until));
+        }
+    };
+    then(task.executed_ms, task.proving_ms, !optimistic, "prover");
+    then(task.proved_ms, task.submitted_ms, true, "submission");
+    all.retain(|one| one.until_ms != Some(one.from_ms));
+    all
+}
+
+impl Planned {
+    fn of(pipeline: Checked, basis: &Basis, work_ms: u64, proof_ms: u64) -> Self {
+        let costs: Vec<_> =
+            pipeline.tasks.iter().map(|task| cost(task, work_ms, proof_ms)).collect();
+        let options = &basis.options;
+        let run = |enabled: bool| {
+            let mut config = options.config.clone();
+            config.enabled = enabled;
+            let devnet = Devnet {
+                config,
+                bonds: basis.bonds,
+                stake: basis.stake,
+                latency_ms: options.confirmation_latency_ms,
+                block_ms: basis.block_ms.max(1),
+                lag_ms: LAG_MS.min(basis.block_ms / 2),
+                breaker_ms: basis.breaker_ms,
+                expires: true,
+            };
+            forecast(pipeline.clone(), (&basis.agent, basis.number), &costs, &devnet)
+        };
+        let (ahead, behind) = (run(true), run(false));
+        let optimistic = options.config.enable_optimistic_proofs;
+        let graph: Vec<_> = (0..pipeline.tasks.len())
+            .map(|at| planned(&pipeline, at, (&ahead, &behind), optimistic))
+            .collect();
+        let drawn = drawn(&pipeline, &ahead, behind.length_ms);
+        Self {
+            name: pipeline.name.clone(),
+            basis: basis.what.clone(),
+            enabled: options.config.enabled,
+            mode: options.config.mode.to_string(),
+            max_depth: options.config.max_depth,
+            max_parallel_branches: options.config.branches(),
+            block_time_ms: basis.block_ms,
+            work_ms,
+            proof_ms,
+            breaker_ms: basis.breaker_ms,
+            other_tasks: basis.others,
+            tasks: graph.len() as u64,
+            confirmed: drawn.summary.confirmed,
+            speculative_ms: ahead.length_ms,
+            synchronous_ms: behind.length_ms,
+            locked_at_most: ahead.peak.into(),
+            graph,
+            drawn,
+        }
+    }
+
+    /// All of it for so many columns.
+    fn drawn(&self, columns: usize) -> String {
+        if self.graph.iter().all(|task| !task.accepted) {
+            return self.head();
+        }
+        let own = if self.enabled { "it would take" } else { "with it on" };
+        format!("{}\n\n{}", self.head(), bars(&self.drawn, columns, own))
+    }
+
+    fn head(&self) -> String {
+        let length = |ms: Option<u64>| ms.map_or_else(|| "never whole".to_owned(), millis);
+        let more = |n: u64, one: &str| match n {
+            1 => format!("1 {one}"),
+            n => format!("{n} {one}s"),
+        };
+        let branches = match self.max_parallel_branches {
+            1 => "1 branch".to_owned(),
+            n => format!("{n} branches"),
+        };
+        let mut lines = vec![
+            ("pipeline", format!("{}, {}", self.name, more(self.tasks, "task"))),
+            ("by", self.basis.clone()),
+            ("options", format!("{}, depth {} at most, {branches}", self.mode, self.max_depth)),
+            (
+                "supposed",
+                format!(
+                    "work {}, a proof {}, blocks every {}",
+                    millis(self.work_ms),
+                    millis(self.proof_ms),
+                    millis(self.block_time_ms)
+                ),
+            ),
+            ("speculatively", length(self.speculative_ms)),
+            ("synchronously", length(self.synchronous_ms)),
+            ("locked at most", amount(*self.locked_at_most)),
+        ];
+        if !self.enabled {
+            let text = "off there: what would happen is the synchronous pipeline";
+            lines.insert(3, ("speculation", text.to_owned()));
+        }
+        if let Some(ms) = self.breaker_ms {
+            lines.insert(3, ("breaker", format!("open: lets one task through in {}", millis(ms))));
+        }
+        if self.other_tasks > 0 {
+            let others = more(self.other_tasks, "task");
+            lines.push(("left out", format!("the time of {others} of other pipelines")));
+        }
+        let broken: Vec<_> = self.graph.iter().filter_map(|task| task.left_out()).collect();
+        if !broken.is_empty() {
+            lines.push(("left out", format!("faults: {}", broken.join(", "))));
+        }
+        let tasks = &self.drawn.graph;
+        let forest = Forest::of(tasks);
+        let rows = forest.lines().into_iter().map(|line| self.graph[line.task].cells(&line.lead));
+        let columns = [
+            "task",
+            ">depth",
+            ">bond",
+            ">begins",
+            ">output",
+            ">proved",
+            ">confirmed",
+            ">synchronously",
+            "waits for",
+        ];
+        format!("{}\n\n{}", fields(&lines), table(&columns, rows))
+    }
+}
+
+impl PlannedTask {
+    fn cells(&self, lead: &str) -> Vec<String> {
+        let time = |at: Option<u64>| or_dash(at.map(millis));
+        // What does not end is the reason.
+        let ends = |wait: &&PlannedWait| wait.until_ms.is_some() || self.reason.is_none();
+        let mut waits: Vec<_> = self.waits.iter().filter(ends).map(PlannedWait::words).collect();
+        waits.extend(self.reason.clone());
+        vec![
+            format!("{lead}{}", self.task),
+            or_dash(self.depth),
+            or_dash(self.bond.map(|bond| amount(*bond))),
+            time(self.speculative.scheduled_ms),
+            time(self.speculative.executed_ms),
+            time(self.speculative.proved_ms),
+            time(self.speculative.confirmed_ms),
+            time(self.synchronous.confirmed_ms),
+            if waits.is_empty() { "-".to_owned() } else { waits.join(", ") },
+        ]
+    }
+
+    /// A fault that a plan does not have.
+    fn left_out(&self) -> Option<String> {
+        let fault = self.fault.as_deref()?;
+        let timed = fault.starts_with("slow_ms") || fault.starts_with("late_event_ms");
+        (!timed).then(|| format!("{} ({fault})", self.task))
+    }
+}
+
+impl PlannedWait {
+    fn words(&self) -> String {
+        let what = match self.awaited.as_str() {
+            "prover" => "a prover",
+            "submission" => "a submission",
+            other => other,
+        };
+        match self.until_ms {
+            Some(until) => format!("{what} {}", millis(until.saturating_sub(self.from_ms))),
+            None => format!("{what}, without end"),
+        }
+    }
+}
+
+/// What a task takes, with what its fault adds.
+fn cost(task: &CheckedTask, work_ms: u64, proof_ms: u64) -> Cost {
+    let (slow_ms, late_ms) = Cost::added(task.fault);
+    Cost { work_ms, proof_ms: proof_ms.saturating_add(slow_ms), late_ms }
+}
+
+fn parents(pipeline: &Checked, at: usize) -> Vec<TaskParent> {
+    let parent = |(parent, order_only): &(usize, bool)| TaskParent {
+        task: pipeline.tasks[*parent].entry.id.clone(),
+        order_only: *order_only,
+    };
+    pipeline.tasks[at].parents.iter().map(parent).collect()
+}
+
+/// Why a task would not be confirmed.
+fn reason(task: &TaskForecast) -> Option<String> {
+    match (task.failed, task.waits.last()) {
+        (Some(_), Some(last)) if last.reason == Reason::ClaimTooSoon => {
+            Some("its claim is not longer than claimBufferMs: submit refuses it".to_owned())
+        }
+        (Some(RollbackReason::AncestorFailed), _) => Some("what it depends on fails".to_owned()),
+        (Some(reason), _) => Some(format!("undone: {reason}")),
+        (None, Some(last)) if last.until_ms.is_none() => Some(format!("refused: {}", last.reason)),
+        (None, _) if task.scheduled_ms.is_none() => Some("what it depends on waits".to_owned()),
+        (None, _) => None,
+    }
+}
+
+fn planned(
+    pipeline: &Checked,
+    at: usize,
+    (ahead, behind): (&Forecast, &Forecast),
+    optimistic: bool,
+) -> PlannedTask {
+    let task = &ahead.tasks[at];
+    let above = pipeline.tasks[at].parents.iter();
+    let above = above.map(|(parent, _)| ahead.tasks[*parent].confirmed_ms);
+    let ancestors = above.collect::<Option<Vec<_>>>().map(|all| all.into_iter().max().unwrap_or(0));
+    PlannedTask {
+        task: pipeline.tasks[at].entry.id.clone(),
+        depends_on: parents(pipeline, at),
+        accepted: task.scheduled_ms.is_some(),
+        reason: reason(task),
+        depth: task.depth,
+        bond: task.bond.map(AmountText::from),
+        waits: waits(task, ancestors, optimistic),
+        fault: pipeline.tasks[at].fault.map(Fault::describe),
+        speculative: PlannedTimes::of(task),
+        synchronous: PlannedTimes::of(&behind.tasks[at]),
+    }
+}
+
+/// The pipeline as one that has run, for what draws those.
+fn drawn(pipeline: &Checked, ahead: &Forecast, synchronous_ms: Option<u64>) -> Pipeline {
+    let end = |task: &TaskForecast| {
+        let times = [task.scheduled_ms, task.executed_ms, task.proved_ms, task.submitted_ms];
+        times.into_iter().chain([task.confirmed_ms]).flatten().max().unwrap_or(0)
+    };
+    let task = |(at, one): (usize, &TaskForecast)| SpeculativeTask {
+        pipeline: 0,
+        task: pipeline.tasks[at].entry.id.clone(),
+        task_id: Hash::ZERO.into(),
+        kind: pipeline.tasks[at].kind.to_owned(),
+        depends_on: parents(pipeline, at),
+        status: match (one.confirmed_ms, one.failed) {
+            (Some(_), _) => TaskStatus::Confirmed,
+            (None, Some(RollbackReason::AncestorFailed)) => TaskStatus::RolledBack,
+            (None, Some(_)) => TaskStatus::Failed,
+            (None, None) => TaskStatus::Waiting,
+        },
+        reason: None,
+        depth: one.depth,
+        bond: one.bond.map(AmountText::from),
+        attempt: 1,
+        runner: None,
+        fault: None,
+        output_bytes: None,
+        output_commitment: None,
+        claim_expires_at: None,
+        times: TaskTimes {
+            scheduled_ms: one.scheduled_ms,
+            executed_ms: one.executed_ms,
+            proved_ms: one.proved_ms,
+            submitted_ms: one.submitted_ms,
+            confirmed_ms: one.confirmed_ms,
+            ended_ms: one.failed.map(|_| end(one)),
+        },
+    };
+    let graph: Vec<_> = ahead.tasks.iter().enumerate().map(task).collect();
+    let confirmed = graph.iter().filter(|task| task.status == TaskStatus::Confirmed).count() as u64;
+    let last = ahead.tasks.iter().map(end).max().unwrap_or(0);
+    let summary = PipelineSummary {
+        pipeline: 0,
+        name: pipeline.name.clone(),
+        status: match ahead.length_ms {
+            Some(_) => PipelineStatus::Completed,
+            None => PipelineStatus::Failed,
+        },
+        tasks: graph.len() as u64,
+        confirmed,
+        undone: graph.len() as u64 - confirmed,
+        submitted_at: Timestamp::UNIX_EPOCH.into(),
+        elapsed_ms: ahead.length_ms.unwrap_or(last),
+        outputs_ms: None,
+        synchronous_ms: synchronous_ms.filter(|_| ahead.length_ms.is_some()),
+        proofs: ProofCounts::default(),
+    };
+    Pipeline { summary, graph }
+}
+
+impl Document for Planned {
+    fn text(&self) -> String {
+        anstream::adapter::strip_str(&self.drawn(COLUMNS)).to_string()
+    }
+
+    fn id(&self) -> String {
+        self.speculative_ms.map_or_else(String::new, |ms| ms.to_string())
+    }
+}

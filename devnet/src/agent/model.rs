@@ -1,0 +1,556 @@
+//! How long a pipeline takes and what waits for what, from what its tasks take: nothing is run.
+//!
+//! The agent's rules are played through in made-up time, over the machine that the agent goes by:
+//! a task asks as soon as its parents have outputs, those with parents before roots, each in
+//! topological order; its work takes what it takes; its proof waits for a prover and takes what one
+//! takes; it goes out when the machine says so; the chain has it in the first block that is made
+//! after a validator has it, of blocks at a pace, and no more transactions are on their way than
+//! the post lets. With `enabled: false` that is the synchronous pipeline.
+
+use super::{
+    core::{CLAIM_MS, REFUSALS},
+    post::WINDOW,
+    run::Run,
+};
+use crate::speculation::pipeline::{Checked, Fault};
+use cowboy_engine::{
+    primitives::{Address, Wei, keccak256},
+    proof::PROOF_BYTES,
+    speculation::{
+        Bonds, Config, Link, Opening, Output, Plan, Reason, Refused, Request, RollbackReason,
+        Slashing, Speculation, TaskId, breaker::BreakerState,
+    },
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
+    mem,
+    ops::Bound,
+};
+
+/// Transactions that come before a task's work: its creation and its claim.
+const BEFORE_WORK: usize = 2;
+/// Waits of a task that are told apart; later ones count to the last.
+const WAITS: usize = 16;
+
+/// What a task takes, in ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// From being accepted to its output.
+    pub work_ms: u64,
+    /// The prover's time.
+    pub proof_ms: u64,
+    /// How much later than by the chain its confirmation is told.
+    pub late_ms: u64,
+}
+
+impl Cost {
+    /// What a fault adds to a task's proof and to its confirmation, in ms.
+    pub const fn added(fault: Option<Fault>) -> (u64, u64) {
+        match fault {
+            Some(Fault::Slow(ms)) => (ms, 0),
+            Some(Fault::LateEvent(ms)) => (0, ms),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// Where it runs.
+#[derive(Debug, Clone)]
+pub struct Devnet {
+    /// The agent's options.
+    pub config: Config,
+    /// What the chain asks of bonds.
+    pub bonds: Bonds,
+    /// What the agent may lock.
+    pub stake: Wei,
+    /// From a submission to the confirmation at least, in ms.
+    pub latency_ms: u64,
+    /// Between two blocks, in ms.
+    pub block_ms: u64,
+    /// From when a block is made, with what a validator has by then, until it is seen, in ms.
+    pub lag_ms: u64,
+    /// How long the circuit breaker lets nothing through, in ms; absent where it is closed.
+    pub breaker_ms: Option<u64>,
+    /// Whether claims, commitments and proofs can be late.
+    pub expires: bool,
+}
+
+impl Devnet {
+    /// One with speculation off that confirms whatever it is given: no stake, time or memory limits
+    /// it.
+    pub(super) fn synchronous(config: &Config, latency_ms: u64, pace: (u64, u64)) -> Self {
+        let mut config = config.clone();
+        config.enabled = false;
+        config.max_stake = u64::MAX;
+        config.proof_timeout_ms = u64::MAX;
+        config.proof_queue_timeout_ms = u64::MAX;
+        config.confirmation_timeout_ms = u64::MAX;
+        config.commitment_ttl_ms = u64::MAX;
+        config.max_pending_operations = u64::MAX;
+        config.queue_size = u64::MAX;
+        config.max_memory_mb = u64::MAX;
+        Self {
+            config,
+            bonds: Bonds::UNBOUND,
+            stake: Wei::new(u64::MAX.into()),
+            latency_ms,
+            block_ms: pace.0,
+            lag_ms: pace.1,
+            breaker_ms: None,
+            expires: false,
+        }
+    }
+}
+
+/// What a pipeline would take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    /// From its submission to its last confirmation, in ms; absent where a task is not confirmed.
+    pub length_ms: Option<u64>,
+    /// The most that is locked for it at a time.
+    pub peak: Wei,
+    /// Its tasks, in the order of its file.
+    pub tasks: Vec<TaskForecast>,
+}
+
+/// What would become of a task. Times are ms from its pipeline's submission; absent where it does
+/// not come so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskForecast {
+    /// Unconfirmed tasks above it when it is accepted.
+    pub depth: Option<u32>,
+    /// What is locked for it then.
+    pub bond: Option<Wei>,
+    /// What it is refused for before, in order.
+    pub waits: Vec<Wait>,
+    /// Why it is undone, or never accepted.
+    pub failed: Option<RollbackReason>,
+    /// Every parent has an output.
+    pub ready_ms: Option<u64>,
+    /// It is accepted.
+    pub scheduled_ms: Option<u64>,
+    /// Its output is there.
+    pub executed_ms: Option<u64>,
+    /// A prover begins with its proof.
+    pub proving_ms: Option<u64>,
+    /// Its proof is there.
+    pub proved_ms: Option<u64>,
+    /// Its proof goes to the chain.
+    pub submitted_ms: Option<u64>,
+    /// The chain's confirmation is there.
+    pub confirmed_ms: Option<u64>,
+}
+
+/// A time in which a task is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// Why.
+    pub reason: Reason,
+    /// From when, in ms.
+    pub from_ms: u64,
+    /// Until when, in ms; absent where it does not end.
+    pub until_ms: Option<u64>,
+}
+
+/// What a pipeline would take that an agent takes under this number.
+pub fn forecast(
+    pipeline: Checked,
+    (agent, number): (&Address, u64),
+    costs: &[Cost],
+    devnet: &Devnet,
+) -> Forecast {
+    of_run(&Run::new(agent, number, pipeline, 0), costs, devnet)
+}
+
+/// What ends at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Worked(usize),
+    Proved(usize),
+    Confirmed(usize),
+    Block,
+    /// The circuit breaker lets a task through.
+    HalfOpen,
+}
+
+struct Play<'a> {
+    run: &'a Run,
+    costs: &'a [Cost],
+    devnet: &'a Devnet,
+    machine: Speculation,
+    places: BTreeMap<TaskId, usize>,
+    /// The machine's time when the pipeline comes.
+    start: u64,
+    now: u64,
+    /// By time, then by the order of their beginnings.
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    begun: u64,
+    /// Per task, its parents without an output.
+    missing: Vec<usize>,
+    /// Tasks that ask to be accepted, by rank: those with parents, and roots.
+    ready: [BTreeSet<(usize, usize)>; 2],
+    /// What one of each kind was refused for last.
+    refused: [Option<Reason>; 2],
+    /// Whether they should ask again.
+    stirred: bool,
+    /// Tasks whose proofs are being made.
+    proving: BTreeSet<usize>,
+    to_prove: VecDeque<usize>,
+    submissions: Vec<u64>,
+    /// Transactions that wait for the post; one that brings a proof names its task.
+    letters: VecDeque<Option<usize>>,
+    /// Those that a validator has, and since when.
+    flying: VecDeque<(u64, Option<usize>)>,
+    /// Whether the next block is among the events.
+    awaited: bool,
+    tasks: Vec<TaskForecast>,
+    peak: Wei,
+}
+
+/// What a pipeline that was taken would take.
+pub(super) fn of_run(run: &Run, costs: &[Cost], devnet: &Devnet) -> Forecast {
+    let mut play = Play::new(run, costs, devnet);
+    play.fill();
+    while play.step() {}
+    let tasks = play.tasks;
+    let confirmed: Option<Vec<u64>> = tasks.iter().map(|task| task.confirmed_ms).collect();
+    let length_ms = confirmed.and_then(|all| all.into_iter().max());
+    Forecast { length_ms, peak: play.peak, tasks }
+}
+
+impl<'a> Play<'a> {
+    fn new(run: &'a Run, costs: &'a [Cost], devnet: &'a Devnet) -> Self {
+        let tasks = costs.len();
+        let parents = |at: usize| run.pipeline.tasks[at].parents.len();
+        let mut machine = Speculation::new(devnet.config.clone(), 0);
+        machine.set_bonds(Bonds { slashing: Slashing::NONE, ..devnet.bonds });
+        let mut start = 0;
+        let mut events = BinaryHeap::new();
+        if let Some(left) = devnet.breaker_ms {
+            open(&mut machine);
+            start = devnet.config.breaker.reset_ms.saturating_add(1).saturating_sub(left);
+            events.push(Reverse((left, 0, Event::HalfOpen)));
+        }
+        machine.set_stake(devnet.stake);
+        let mut play = Self {
+            run,
+            costs,
+            devnet,
+            machine,
+            places: run.tasks.iter().enumerate().map(|(at, task)| (task.id, at)).collect(),
+            start,
+            now: 0,
+            events,
+            begun: 0,
+            missing: (0..tasks).map(parents).collect(),
+            ready: Default::default(),
+            refused: [None; 2],
+            stirred: true,
+            proving: BTreeSet::new(),
+            to_prove: VecDeque::new(),
+            submissions: vec![0; tasks],
+            letters: VecDeque::new(),
+            flying: VecDeque::new(),
+            awaited: false,
+            tasks: vec![TaskForecast::default(); tasks],
+            peak: Wei::ZERO,
+        };
+        for at in (0..tasks).filter(|at| parents(*at) == 0) {
+            play.asks(at);
+        }
+        play
+    }
+
+    /// What is next happens; false: nothing is.
+    fn step(&mut self) -> bool {
+        let live = self.machine.graph().live() > 0;
+        let due = self.machine.next_deadline().filter(|_| live);
+        let due = due.map(|at| at.saturating_sub(self.start));
+        let next = self.events.peek().map(|Reverse((at, ..))| *at);
+        match due.filter(|due| next.is_none_or(|at| *due < at)) {
+            Some(due) => {
+                self.now = self.now.max(due);
+                self.machine.advance(self.time());
+                self.heed();
+            }
+            None => {
+                let Some(Reverse((at, _, event))) = self.events.pop() else { return false };
+                self.now = at;
+                self.happens(event);
+            }
+        }
+        self.fill();
+        true
+    }
+
+    const fn time(&self) -> u64 {
+        self.start.saturating_add(self.now)
+    }
+
+    fn id(&self, task: usize) -> TaskId {
+        self.run.tasks[task].id
+    }
+
+    fn is_undone(&self, task: usize) -> bool {
+        self.tasks[task].failed.is_some()
+    }
+
+    /// Every parent of a task has an output.
+    fn asks(&mut self, task: usize) {
+        let kind = usize::from(self.run.pipeline.tasks[task].parents.is_empty());
+        self.ready[kind].insert((self.run.rank[task], task));
+        self.tasks[task].ready_ms = Some(self.now);
+        self.stirred = true;
+    }
+
+    fn happens(&mut self, event: Event) {
+        let time = self.time();
+        match event {
+            Event::Worked(task) => {
+                if self.is_undone(task) {
+                    return;
+                }
+                self.letters.push_back(None);
+                let id = self.id(task);
+                let opening = Opening { output_commitment: id, constraint_hash: id, salt: [0; 32] };
+                if self.machine.executed(id, opening, time).is_ok() {
+                    self.tasks[task].executed_ms = Some(self.now);
+                }
+                self.heed();
+                let run = self.run;
+                for child in &run.children[task] {
+                    self.missing[*child] -= 1;
+                    if self.missing[*child] == 0 && !self.is_undone(*child) {
+                        self.asks(*child);
+                    }
+                }
+            }
+            Event::Proved(task) => {
+                if !self.proving.remove(&task) {
+                    return;
+                }
+                if self.machine.proved(self.id(task), &[0; PROOF_BYTES], time).is_ok() {
+                    self.tasks[task].proved_ms = Some(self.now);
+                }
+                self.heed();
+            }
+            Event::Confirmed(task) => {
+                // One that was undone meanwhile stays so.
+                let _ = self.machine.confirm(self.id(task), time);
+                self.heed();
+            }
+            Event::Block => {
+                self.awaited = false;
+                self.stirred = true;
+                let made = self.now.saturating_sub(self.devnet.lag_ms);
+                while let Some((_, letter)) = self.flying.pop_front_if(|(since, _)| *since <= made)
+                {
+                    let Some(task) = letter else { continue };
+                    let submitted = self.tasks[task].submitted_ms.unwrap_or(0);
+                    let least = submitted.saturating_add(self.devnet.latency_ms);
+                    let at = self.now.max(least).saturating_add(self.costs[task].late_ms);
+                    self.ends(at, Event::Confirmed(task));
+                }
+            }
+            Event::HalfOpen => self.stirred = true,
+        }
+    }
+
+    /// Does what the machine says.
+    fn heed(&mut self) {
+        while let Some(output) = self.machine.poll_output() {
+            let at = |task: &TaskId| self.places.get(task).copied();
+            match output {
+                Output::Prove { task } => self.to_prove.extend(at(&task)),
+                Output::Submit { task, submission, .. } => {
+                    let Some(at) = at(&task) else { continue };
+                    self.tasks[at].submitted_ms.get_or_insert(self.now);
+                    self.submissions[at] = submission;
+                    self.letters.push_back(Some(at));
+                }
+                Output::Confirmed { task, .. } => {
+                    let Some(at) = at(&task) else { continue };
+                    self.tasks[at].confirmed_ms = Some(self.now);
+                    self.letters.push_back(None);
+                    self.stirred = true;
+                }
+                Output::RolledBack(plan) => self.rolled_back(&plan),
+                Output::LateSuccess { .. }
+                | Output::Breaker(_)
+                | Output::TryChain { .. }
+                | Output::ChainBack { .. } => {}
+            }
+        }
+    }
+
+    fn rolled_back(&mut self, plan: &Plan) {
+        let tasks = plan.tasks.iter().filter_map(|id| self.places.get(id).copied());
+        for at in tasks.collect::<Vec<_>>() {
+            let reason = match self.id(at) == plan.summary.trigger {
+                true => plan.summary.reason,
+                false => RollbackReason::AncestorFailed,
+            };
+            self.undo(at, reason);
+            self.letters.push_back(None);
+        }
+    }
+
+    /// A task comes to nothing, and so does what waits for it.
+    fn undo(&mut self, task: usize, reason: RollbackReason) {
+        let mut left = vec![(task, reason)];
+        while let Some((at, reason)) = left.pop() {
+            if self.is_undone(at) || self.tasks[at].confirmed_ms.is_some() {
+                continue;
+            }
+            self.tasks[at].failed = Some(reason);
+            self.proving.remove(&at);
+            for kind in &mut self.ready {
+                kind.remove(&(self.run.rank[at], at));
+            }
+            let children = self.run.children[at].iter();
+            let waiting = children.filter(|child| self.tasks[**child].scheduled_ms.is_none());
+            left.extend(waiting.map(|child| (*child, RollbackReason::AncestorFailed)));
+        }
+        self.stirred = true;
+    }
+
+    /// Begins whatever there is room for.
+    fn fill(&mut self) {
+        while mem::take(&mut self.stirred) {
+            self.schedule_ready();
+        }
+        let provers = self.devnet.config.worker_threads;
+        while (self.proving.len() as u64) < provers
+            && let Some(task) = self.to_prove.pop_front()
+        {
+            let time = self.time();
+            if self.is_undone(task) || self.machine.proving(self.id(task), time).is_err() {
+                continue;
+            }
+            self.proving.insert(task);
+            self.tasks[task].proving_ms = Some(self.now);
+            self.ends(self.now.saturating_add(self.costs[task].proof_ms), Event::Proved(task));
+        }
+        while self.flying.len() < WINDOW
+            && let Some(letter) = self.letters.pop_front()
+        {
+            self.flying.push_back((self.now, letter));
+            if let Some(task) = letter {
+                let (id, submission, time) = (self.id(task), self.submissions[task], self.time());
+                // Stale where it was undone meanwhile.
+                let _ = self.machine.submitted(id, submission, time);
+            }
+        }
+        if let Some((since, _)) = self.flying.front().filter(|_| !self.awaited) {
+            // The pipeline came in the middle between two blocks.
+            let (pace, half) = (self.devnet.block_ms, self.devnet.block_ms / 2);
+            let least = since.saturating_add(self.devnet.lag_ms).max(self.now + 1);
+            let at = least.saturating_sub(half).div_ceil(pace).saturating_mul(pace) + half;
+            self.ends(at, Event::Block);
+            self.awaited = true;
+        }
+    }
+
+    fn schedule_ready(&mut self) {
+        for kind in 0..self.ready.len() {
+            let (mut refusals, mut from) = (0, Bound::Unbounded);
+            while refusals < REFUSALS {
+                let next = self.ready[kind].range((from, Bound::Unbounded)).next().copied();
+                let Some((rank, task)) = next else { break };
+                from = Bound::Excluded((rank, task));
+                match self.schedule(task) {
+                    Ok(()) => {
+                        self.ready[kind].remove(&(rank, task));
+                        self.accepted(task, self.refused[kind]);
+                    }
+                    Err(Refused { reason, .. }) => {
+                        refusals += 1;
+                        self.refused[kind] = Some(reason);
+                        self.waits(task, reason);
+                        if reason == Reason::ClaimTooSoon {
+                            self.undo(task, RollbackReason::ClaimExpired);
+                        } else if self.run.pipeline.tasks[task].parents.is_empty() {
+                            // All roots ask for the same.
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn schedule(&mut self, task: usize) -> Result<(), Refused> {
+        let written = &self.run.pipeline.tasks[task];
+        let parent = |(parent, order_only): &(usize, bool)| {
+            let link = if *order_only { Link::OrderOnly } else { Link::Reads };
+            let id = self.run.tasks[*parent].id;
+            // Confirmed tasks may have been forgotten by the machine.
+            self.machine.graph().status(&id).map(|_| (id, link))
+        };
+        let parents: Vec<_> = written.parents.iter().filter_map(parent).collect();
+        let long = CLAIM_MS.max(self.devnet.config.claim_buffer_ms.saturating_mul(2));
+        let claim = written.entry.claim_ms.unwrap_or(long);
+        let until = match self.devnet.expires {
+            true => self.time().saturating_add(claim),
+            false => u64::MAX,
+        };
+        let request = Request::new(self.run.tasks[task].id, &parents, until);
+        let scheduled = self.machine.schedule(request, self.time())?;
+        self.heed();
+        let locked = self.machine.stake().locked;
+        self.peak = if locked > self.peak { locked } else { self.peak };
+        let forecast = &mut self.tasks[task];
+        (forecast.depth, forecast.bond) = (Some(scheduled.depth), Some(scheduled.bond));
+        forecast.scheduled_ms = Some(self.now);
+        self.letters.extend([None; BEFORE_WORK]);
+        self.ends(self.now.saturating_add(self.costs[task].work_ms), Event::Worked(task));
+        Ok(())
+    }
+
+    /// A task is refused for this, now or still.
+    fn waits(&mut self, task: usize, reason: Reason) {
+        let (now, task) = (self.now, &mut self.tasks[task]);
+        let count = task.waits.len();
+        let from_ms = match task.waits.last_mut() {
+            Some(last) if last.reason == reason || count >= WAITS => return,
+            Some(last) => *last.until_ms.insert(now),
+            None => task.ready_ms.unwrap_or(now),
+        };
+        task.waits.push(Wait { reason, from_ms, until_ms: None });
+    }
+
+    /// A task waits no longer; where it had no turn to be refused, it was for what others were.
+    fn accepted(&mut self, task: usize, others: Option<Reason>) {
+        let (now, task) = (self.now, &mut self.tasks[task]);
+        let ready = task.ready_ms.unwrap_or(now);
+        if let Some(last) = task.waits.last_mut() {
+            last.until_ms = Some(now);
+        } else if let Some(reason) = others.filter(|_| ready < now) {
+            task.waits.push(Wait { reason, from_ms: ready, until_ms: Some(now) });
+        }
+    }
+
+    fn ends(&mut self, at: u64, event: Event) {
+        self.begun += 1;
+        self.events.push(Reverse((at, self.begun, event)));
+    }
+}
+
+/// Opens a machine's circuit breaker at its time 0, with failures of tasks that are none.
+fn open(machine: &mut Speculation) {
+    machine.set_stake(Wei::new(u64::MAX.into()));
+    for n in 0..=machine.config().breaker.threshold {
+        let id = keccak256(&[b"cowboy/model-failure/v1", &n.to_be_bytes()]);
+        if machine.schedule(Request::new(id, &[], u64::MAX), 0).is_err()
+            || machine.fail(id, RollbackReason::ProofFailed, 0).is_err()
+            || machine.breaker_state() != BreakerState::Closed
+        {
+            break;
+        }
+    }
+    while machine.poll_output().is_some() {}
+}
+
+#[cfg(test)]
+mod tests;
