@@ -49,10 +49,18 @@ impl Collector {
 
     /// The spans of a pipeline's trace, the root first, once that is there.
     fn trace(&self, pipeline: &str) -> Vec<Span> {
+        self.trace_after(pipeline, &[])
+    }
+
+    /// The same where the pipeline has had traces before, with these roots.
+    fn trace_after(&self, pipeline: &str, before: &[&Span]) -> Vec<Span> {
         let mut found = Vec::new();
         wait_until("the collector has the pipeline's root", || {
             let spans = self.spans.lock().unwrap();
-            let is = |span: &&Span| value(span, "pipeline.number").as_deref() == Some(pipeline);
+            let is = |span: &&Span| {
+                value(span, "pipeline.number").as_deref() == Some(pipeline)
+                    && before.iter().all(|root| root.span_id != span.span_id)
+            };
             let roots: Vec<_> = spans.iter().filter(is).collect();
             let [root] = &roots[..] else { return false };
             let of = spans.iter().filter(|span| span.trace_id == root.trace_id);
@@ -307,6 +315,19 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
         matches!(&errors[..], [Some(stops), None] if stops.contains("the devnet stops")),
         "{errors:?}"
     );
+
+    // One that has ended and is retried has a second trace.
+    let fails = json!([{ "id": "x", "command": ["echo", "1"], "fault": "wrong_proof" }]);
+    let pipeline = submit(&home, &fails);
+    ended(&home, &pipeline, "failed");
+    let first = collector.trace(&pipeline);
+    assert!(error(&first[0]).unwrap().contains("failed"), "{first:?}");
+    home.json(&["speculation", "retry", &pipeline]);
+    ended(&home, &pipeline, "completed");
+    let second = collector.trace_after(&pipeline, &[&first[0]]);
+    assert_ne!(first[0].trace_id, second[0].trace_id);
+    assert_eq!(value(&second[0], "pipeline.status").as_deref(), Some("completed"));
+    assert!(self::children(&second).contains_key("speculation.confirm_wait"), "{second:?}");
 
     // A collector that takes requests and does not answer.
     collector.hangs.store(true, Ordering::Relaxed);

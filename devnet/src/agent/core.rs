@@ -315,9 +315,6 @@ impl Core {
     /// A pipeline is known from now on.
     pub(super) fn adopt(&mut self, run: Run) {
         let number = run.number;
-        if run.open > 0 {
-            self.spans.pipeline(number, &run.pipeline.name, run.tasks.len(), run.submitted_at);
-        }
         let mut ready = Vec::new();
         for (at, task) in run.tasks.iter().enumerate() {
             self.places.insert(task.id, (number, at));
@@ -328,6 +325,7 @@ impl Core {
         }
         self.next = self.next.max(number + 1);
         self.runs.insert(number, run);
+        self.trace(number);
         for at in ready {
             self.set_ready(number, at, true);
         }

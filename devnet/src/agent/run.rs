@@ -77,9 +77,9 @@ pub(super) struct TaskRun {
     pub(super) taken: Option<HashText>,
     /// Somebody asked for its end.
     pub(super) cancelled: bool,
-    /// It was retried after its end. How long that took to be asked for is in its pipeline's time.
+    /// When it was retried last, after its end, Unix ms.
     #[serde(default)]
-    pub(super) retried: bool,
+    pub(super) retried_at: Option<u64>,
     /// The digest of what its output is made from, as a commitment to it covers it: for others it
     /// does not count.
     pub(super) inputs: Option<HashText>,
@@ -195,6 +195,12 @@ impl Run {
         Pipeline { name: self.pipeline.name.clone(), tasks }
     }
 
+    /// When it was submitted, or a task of it was retried last.
+    pub(super) fn begun_at(&self) -> u64 {
+        let retried = self.tasks.iter().filter_map(|task| task.retried_at).max();
+        retried.unwrap_or(self.submitted_at)
+    }
+
     /// Bytes of its tasks' outputs.
     pub(super) fn output_bytes(&self) -> u64 {
         let outputs = self.tasks.iter().filter_map(|task| task.output.as_ref());
@@ -266,7 +272,7 @@ impl Default for TaskRun {
             landed: false,
             taken: None,
             cancelled: false,
-            retried: false,
+            retried_at: None,
             inputs: None,
             undone_by: None,
             output: None,

@@ -124,10 +124,15 @@ impl Spans {
         self.begun_ns = self.now_ns();
     }
 
-    /// A pipeline was taken, then, Unix ms, by this process or an earlier one.
-    pub(super) fn pipeline(&mut self, number: u64, name: &str, tasks: usize, submitted_at: u64) {
+    /// A pipeline was taken or retried, then, Unix ms, by this process or an earlier one. One that
+    /// has a trace keeps it.
+    pub(super) fn pipeline(&mut self, number: u64, name: &str, tasks: usize, begun_at: u64) {
+        if let Some(trace) = self.traces.get_mut(&number) {
+            trace.ended = None;
+            return;
+        }
         let (chain, of) = (self.chain_id.to_be_bytes(), number.to_be_bytes());
-        let id = TraceId::of(&[&chain, &self.agent.0, &of, &submitted_at.to_be_bytes()]);
+        let id = TraceId::of(&[&chain, &self.agent.0, &of, &begun_at.to_be_bytes()]);
         let log = info_span!(parent: None, "speculation.pipeline", pipeline = number);
         if self.exporter.is_some() {
             log.in_scope(|| tracing::info!(traceId = %id, "Trace of a pipeline"));
@@ -137,7 +142,7 @@ impl Spans {
             ("pipeline.name", Value::Text(name.to_owned())),
             ("pipeline.tasks", number_value(tasks as u64)),
         ];
-        let (root, start_ns) = (SpanId::of(id, &[]), submitted_at.saturating_mul(NS));
+        let (root, start_ns) = (SpanId::of(id, &[]), begun_at.saturating_mul(NS));
         let trace = Trace { id, root, log, start_ns, attributes, open: 0, ended: None };
         self.traces.insert(number, trace);
     }

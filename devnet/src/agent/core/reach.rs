@@ -106,7 +106,7 @@ impl Core {
     /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
     /// nothing where a task is not confirmed, or was retried: its pipeline waited for people.
     pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
-        if run.tasks.iter().any(|task| task.retried) {
+        if run.tasks.iter().any(|task| task.retried_at.is_some()) {
             return None;
         }
         let added = |at: usize| {

@@ -133,13 +133,14 @@ impl Core {
                 task.status = TaskStatus::Waiting;
                 task.reason = None;
                 task.failures = 0;
-                task.retried = true;
+                task.retried_at = Some(now);
             });
         }
         if let Some(run) = self.runs.get_mut(&number) {
             (run.ended_at, run.synchronous_ms) = (None, None);
             self.dirty_runs.insert(number);
         }
+        self.trace(number);
         for at in again {
             let able = self.runs[&number].can_run(at);
             self.set_ready(number, at, able);
@@ -147,6 +148,14 @@ impl Core {
         self.stirred = true;
         self.go_on(now);
         Ok(again_names)
+    }
+
+    /// A pipeline has a trace while a task of it is not final.
+    pub(in crate::agent) fn trace(&mut self, number: u64) {
+        let run = &self.runs[&number];
+        if run.open > 0 {
+            self.spans.pipeline(number, &run.pipeline.name, run.tasks.len(), run.begun_at());
+        }
     }
 
     pub(in crate::agent) fn rolled_back(&mut self, plan: &Plan, now: u64) {
