@@ -162,8 +162,8 @@ impl Spans {
 
     /// Ends the root where nothing goes on below it.
     fn close(&mut self, number: u64) {
-        let over = |trace: &&Trace| trace.open == 0 && trace.ended.is_some();
-        if self.traces.get(&number).filter(over).is_none() {
+        let over = |trace: &Trace| trace.open == 0 && trace.ended.is_some();
+        if !self.traces.get(&number).is_some_and(over) {
             return;
         }
         let Some(mut trace) = self.traces.remove(&number) else { return };

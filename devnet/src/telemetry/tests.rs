@@ -126,7 +126,7 @@ async fn what_a_collector_does_not_take_is_counted_and_holds_up_nothing() {
     assert_eq!(lost(answer("503 No", b"")).await, (0, vec![("refused", 3)]));
     assert_eq!(lost(answer("307 Go\r\nlocation: /", b"")).await, (0, vec![("refused", 3)]));
     assert_eq!(lost(answer("200 OK", b"{\"nonsense\"")).await, (0, vec![("bad_answer", 3)]));
-    assert_eq!(lost(answer("200 OK", &[0; 100_000])).await, (0, vec![("bad_answer", 3)]));
+    assert_eq!(lost(answer("200 OK", &vec![0; 100_000])).await, (0, vec![("bad_answer", 3)]));
     assert_eq!(lost(b"SSH-2.0-what\r\n\r\n".to_vec()).await, (0, vec![("bad_answer", 3)]));
     let partial = ExportTracePartialSuccess { rejected_spans: 2, error_message: "no".to_owned() };
     let partial = ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec();

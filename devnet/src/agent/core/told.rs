@@ -60,8 +60,9 @@ impl Core {
                 "output_commitment": hash(output_commitment), "expires_at": time(*expires_at),
             }),
             EventKind::CommitmentUpdated { status } => json!({ "status": status.to_string() }),
-            EventKind::ProofMoved { attempt: 0, .. } => json!({}),
-            EventKind::ProofMoved { attempt, .. } | EventKind::ProofSubmitted { attempt } => {
+            EventKind::ProofMoved { attempt, .. } | EventKind::ProofSubmitted { attempt }
+                if *attempt > 0 =>
+            {
                 json!({ "attempt": attempt })
             }
             EventKind::AncestorConfirmed { unblocked } => json!({ "unblocked": unblocked }),
@@ -79,6 +80,8 @@ impl Core {
             EventKind::BreakerChanged { state } => json!({ "state": state.name() }),
             EventKind::ChainBack { away_ms } => json!({ "away_ms": away_ms }),
             EventKind::TaskConfirmed
+            | EventKind::ProofMoved { .. }
+            | EventKind::ProofSubmitted { .. }
             | EventKind::ProofFailed
             | EventKind::RollbackExecuting
             | EventKind::BreakerProbe
