@@ -84,7 +84,7 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     let child = text(&task(&home, "dev-1", &child)["task_id"]).to_owned();
 
     // The first agent commits and lets its time pass.
-    let claimed = task(&home, "dev-3", &["claim", &id, "--until", "+30"]);
+    let claimed = task(&home, "dev-3", &["claim", &id, "--until", "+50"]);
     let past = number(&claimed["claim"]["expires_at"]) + 1;
     let taken = refused(&home, "dev-2", &["claim", &id]);
     assert!(taken.contains("AlreadyClaimed"), "{taken}");
