@@ -2,8 +2,8 @@
 //!
 //! Events are numbered in the order in which they happened. The numbers of a process begin with the
 //! time of its start, so that they go on growing across a restart, and a reader that returns knows
-//! where it was. The last [`KEPT`] are kept, in memory alone; whoever comes too late for some is
-//! told how many.
+//! where it was. The last [`KEPT`] are kept, in memory alone; a reader that comes too late for
+//! some is told how many.
 
 use crate::api::types::{
     EVENTS_MISSED, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,

@@ -39,7 +39,7 @@ use cowboy_engine::{
     primitives::Height,
 };
 use futures::{
-    FutureExt as _,
+    FutureExt as _, Stream, StreamExt as _,
     future::{BoxFuture, select},
     stream,
 };
@@ -82,14 +82,19 @@ pub(super) async fn events(
         place,
         replaced: false,
     };
-    let stream = stream::unfold(blocks, |mut blocks| async {
+    Ok(respond(stream::unfold(blocks, |mut blocks| async {
         let event = blocks.next().await?;
-        Some((Ok::<_, axum::Error>(event), blocks))
-    });
+        Some((event, blocks))
+    })))
+}
+
+/// Server-sent events as they come, which no cache keeps.
+pub(super) fn respond(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(KEEP_ALIVE_SECS));
-    let mut response = Sse::new(stream).keep_alive(keep_alive).into_response();
+    let events = Sse::new(events.map(Ok::<_, axum::Error>));
+    let mut response = events.keep_alive(keep_alive).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {

@@ -9,25 +9,22 @@
 use super::{
     backend::Speculation,
     error::ApiError,
-    events::{LAST_EVENT_ID, farewell, last_seen},
+    events::{LAST_EVENT_ID, farewell, last_seen, respond},
     extract::{InQuery, authorize},
     routes::speculation::check_events,
     server::Shared,
     streams::Place,
-    types::{KEEP_ALIVE_SECS, SPECULATION_EVENT, SpeculationEvent, SpeculationEventQuery},
+    types::{SPECULATION_EVENT, SpeculationEvent, SpeculationEventQuery},
 };
 use crate::http::Reader;
 use axum::{
     Extension,
     extract::State,
-    http::{HeaderMap, HeaderValue, header::CACHE_CONTROL},
-    response::{
-        IntoResponse as _, Response, Sse,
-        sse::{Event, KeepAlive},
-    },
+    http::HeaderMap,
+    response::{Response, sse::Event},
 };
 use futures::{FutureExt as _, future::BoxFuture, stream};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
 /// Events that are read at a time.
@@ -60,14 +57,10 @@ pub(super) async fn feed(
         place,
         replaced: false,
     };
-    let stream = stream::unfold(feed, |mut feed| async {
+    Ok(respond(stream::unfold(feed, |mut feed| async {
         let event = feed.next().await?;
-        Some((Ok::<_, axum::Error>(event), feed))
-    });
-    let keep_alive = KeepAlive::new().interval(Duration::from_secs(KEEP_ALIVE_SECS));
-    let mut response = Sse::new(stream).keep_alive(keep_alive).into_response();
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+        Some((event, feed))
+    })))
 }
 
 /// A stream of events.

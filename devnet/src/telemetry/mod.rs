@@ -8,8 +8,8 @@
 //! collector does not take within [`EXPORT_TIMEOUT`]: nothing is sent twice. Each loss is counted
 //! by its [`Loss`], and the first of a row is logged.
 //!
-//! A span is complete when it comes here: whoever measures it knows its beginning, its end, and its
-//! ids. An id that follows from what a span is about is the same in every process.
+//! A span is complete when it comes here, with its beginning, its end and its ids. An id that
+//! follows from what a span is about is the same in every process.
 
 mod export;
 #[cfg(test)]

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Times for a batch and at the end that are not reached.
 const LONG: (Duration, Duration) = (PATIENCE, PATIENCE);
 
-/// A span of so many ns.
+/// A span that lasts `ns`.
 fn span(number: u8) -> Span {
     let trace = TraceId::of(&[b"test"]);
     Span {

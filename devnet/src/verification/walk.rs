@@ -43,7 +43,7 @@ pub enum VerificationError {
         task: String,
         /// The pipeline.
         pipeline: u64,
-        /// Where the task stands.
+        /// The task's status.
         status: String,
     },
     /// Nothing to verify.

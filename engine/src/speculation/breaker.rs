@@ -165,7 +165,7 @@ impl Breaker {
         }
     }
 
-    /// The same where nobody holds it.
+    /// Its own state, without the override.
     fn own_state(&self, limits: Limits, now: u64) -> BreakerState {
         match &self.opened {
             None => BreakerState::Closed,

@@ -2,8 +2,8 @@
 //! under their names there; the graph, the ledger, the stake and the breaker, which have none in
 //! the source, in the same manner).
 //!
-//! A machine tells of these only if it is asked to ([`Speculation::tell_events`]), and then
-//! whoever asked takes them after each call ([`Speculation::poll_event`]). They decide nothing and
+//! A machine tells of these only if it is asked to ([`Speculation::tell_events`]); its caller then
+//! takes them after each call ([`Speculation::poll_event`]). They decide nothing and
 //! are no part of a snapshot: a machine that tells is otherwise the same as one that does not.
 
 use super::{
@@ -61,9 +61,9 @@ pub enum EventKind {
         /// How many tasks it depends on.
         parents: u32,
     },
-    /// Graph: a task stands otherwise.
+    /// Graph: a task's status has changed.
     NodeChanged {
-        /// How.
+        /// The new one.
         status: Status,
     },
     /// Ledger: a commitment to an output is made.
@@ -93,9 +93,9 @@ pub enum EventKind {
     },
     /// Deferral: the chain refused a proof, or no attempt delivered it.
     ProofFailed,
-    /// Deferral: with this task, all ancestors of so many others whose proofs wait are confirmed.
+    /// Deferral: this was the last unconfirmed ancestor of tasks whose proofs wait.
     AncestorConfirmed {
-        /// How many.
+        /// How many tasks wait no more.
         unblocked: u64,
     },
     /// Rollback: it is known what is to be undone.

@@ -1,6 +1,6 @@
 //! `speculation load`: many pipelines at once, and what came of them (AgenC §9.4).
 //!
-//! Chains are submitted, so many at a time, until there are no more or the time is over. What is on
+//! Up to `--parallel` chains run at a time, until all are submitted or the time is over. What is on
 //! its way then is waited for. Options that a run needs are set before it and put back after it.
 
 use super::workload;
@@ -150,8 +150,8 @@ struct LoadRun {
     queued_peak: u64,
 }
 
-/// Latencies in ms: the smallest within which so many of a hundred tasks were confirmed. Absent
-/// where none was.
+/// Percentiles of the time from submission to confirmation, in ms. Absent where no task was
+/// confirmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Latency {

@@ -373,7 +373,7 @@ impl Planned {
         }
     }
 
-    /// All of it for so many columns.
+    /// All of it, drawn `columns` wide.
     fn drawn(&self, columns: usize) -> String {
         if self.graph.iter().all(|task| !task.accepted) {
             return self.head();

@@ -38,7 +38,8 @@ impl Core {
         }
     }
 
-    /// What an event says beside whom it is about. A submission's number is of no use to others.
+    /// An event's fields, without the task and pipeline that it is about. A submission's number is
+    /// left out: only the agent can use it.
     fn data(&self, kind: &EventKind) -> Map<String, Value> {
         let wei = |amount: &Wei| amount.to_string();
         let hash = |hash: &Hash| hash.to_string();

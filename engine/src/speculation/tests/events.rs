@@ -34,7 +34,7 @@ fn every_component_tells_what_happens_in_the_order_of_happening() {
         of.advance(2_000);
         let second = submission(of);
         of.submitted(id("A"), second, 2_001).unwrap();
-        of.try_task("wide", &["nobody"]).unwrap_err();
+        of.try_task("wide", &["unknown"]).unwrap_err();
         of.answer(id("A"), second, Answer::Rejected, 2_002).unwrap();
         of.chain_lost(2_002, 2_003);
         of.chain_back(2_004);

@@ -291,6 +291,6 @@ fn slashing_that_runs_away_ends_speculation_and_an_operator_may_hold_it() {
     assert_eq!(machine.try_task("C", &["A"]).unwrap_err().reason, Reason::BreakerOpen);
     machine.configure([("breaker.override", "none"), ("breaker.slashLimit", "0")], 6).unwrap();
     assert_eq!(machine.breaker_state(), BreakerState::Open, "as it would be");
-    // A claim that nobody can be late for is the first of those that are live.
+    // Of the live tasks' claims, the first to expire counts.
     assert_eq!(machine.time_to_expiry(), Some(CLAIM - 6));
 }
