@@ -21,13 +21,11 @@ use cowboy_engine::{
     speculation::RollbackReason,
 };
 use serde_json::{Value, json};
-use std::fs;
 
 /// A devnet of this topology.
 fn devnet(topology: &Value) -> Home {
     let home = Home::new();
-    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
-    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
+    home.up_with(topology);
     home
 }
 

@@ -4,7 +4,9 @@
 use crate::{
     liar::Liar,
     shape,
-    speculation::{configure, ended, five, rollbacks, settled, stands, submit, task, wei},
+    speculation::{
+        configure, devnet, ended, five, passes_on, rollbacks, settled, stands, submit, task, wei,
+    },
     support::{Home, list, wait_until},
     timers::{number as number_of, text},
 };
@@ -13,15 +15,6 @@ use cowboy_engine::proof::{PROOF_BYTES, Proof};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::fs;
-
-/// A devnet whose tasks run ahead of the chain, with these options.
-fn devnet(options: &Value) -> Home {
-    let home = Home::new();
-    let topology = json!({ "name": "local", "speculation": options });
-    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
-    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
-    home
-}
 
 /// The transactions that brought a task's proofs, the oldest first.
 fn completions(home: &Home, number: &str, name: &str) -> Vec<Value> {
@@ -43,11 +36,7 @@ const FALSE: [&str; 4] = ["wrong_proof", "wrong_output", "other_tasks_proof", "o
 /// A pipeline of these chains, one after the other's name.
 fn false_proofs() -> Value {
     let chain = |fault: &&str| {
-        let name = |at: &str| format!("{fault}-{at}");
-        let of = |at: &str, parents: &[&str]| {
-            let parents: Vec<_> = parents.iter().map(|parent| name(parent)).collect();
-            json!({ "id": name(at), "depends_on": parents, "command": ["cat"], "attempts": 2 })
-        };
+        let of = |task: &str, parents: &[&str]| passes_on(fault, task, parents, 2);
         let mut root = of("a", &[]);
         root["command"] = json!(["echo", fault]);
         root["fault"] = json!(fault);

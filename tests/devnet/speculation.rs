@@ -15,12 +15,11 @@ use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, process::Stdio};
 
-/// A devnet whose machines speculate, with these options beside.
-fn devnet(options: &Value) -> Home {
+/// A devnet whose tasks run ahead of the chain, with these options.
+pub fn devnet(options: &Value) -> Home {
     let home = Home::new();
     let topology = json!({ "name": "local", "speculation": options });
-    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
-    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
+    home.up_with(&topology);
     home
 }
 
@@ -200,6 +199,14 @@ fn number_of(value: &Value) -> u64 {
     number(value)
 }
 
+/// A task that passes on what its parents say. Its name and theirs begin with that of their group.
+pub fn passes_on(group: &str, name: &str, parents: &[&str], attempts: u32) -> Value {
+    let full = |name: &str| format!("{group}-{name}");
+    let parents: Vec<_> = parents.iter().map(|parent| full(parent)).collect();
+    let command = ["cat"];
+    json!({ "id": full(name), "depends_on": parents, "command": command, "attempts": attempts })
+}
+
 /// AgenC §9.2, rollback cascade and parallel branches.
 #[test]
 fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
@@ -211,11 +218,7 @@ fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
     }));
     // Two diamonds side by side: the proof of one's root is wrong at first.
     let diamond = |at: &str, fault: Value| {
-        let name = |task: &str| format!("{at}-{task}");
-        let of = |task: &str, parents: &[&str]| {
-            let parents: Vec<_> = parents.iter().map(|parent| name(parent)).collect();
-            json!({ "id": name(task), "depends_on": parents, "command": ["cat"], "attempts": 3 })
-        };
+        let of = |task: &str, parents: &[&str]| passes_on(at, task, parents, 3);
         let mut root = of("a", &[]);
         root["command"] = json!(["echo", at]);
         root["reward"] = json!(1_000);

@@ -102,6 +102,13 @@ impl Home {
         outcome.stderr
     }
 
+    /// Boots a devnet of this topology, which is written to `topology.yaml`.
+    pub fn up_with(&self, topology: &Value) -> Value {
+        let file = self.path("topology.yaml");
+        fs::write(&file, topology.to_string()).unwrap();
+        self.up(&["--wait", "2", "-f", file.to_str().unwrap()])
+    }
+
     /// Boots a devnet with blocks as fast as a shared machine keeps up with.
     pub fn up(&self, args: &[&str]) -> Value {
         self.json(&[&["devnet", "up", "--detach", "--block-time", "100ms"], args].concat())

@@ -23,6 +23,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 /// Decodes what it is sent, and answers, or hangs.
@@ -168,6 +169,17 @@ impl Drop for Followed {
     }
 }
 
+/// The number of the first event that a reader of the stream gets that has seen this one.
+fn returns(up: &Value, last: u64) -> u64 {
+    let host = text(&up["rpc_url"]).trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let path = "/v1/speculation/events/stream";
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nLast-Event-ID: {last}\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    lines.find_map(|line| line.strip_prefix("id:")?.trim().parse().ok()).unwrap()
+}
+
 #[test]
 fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stops_nothing() {
     let collector = Collector::start();
@@ -175,8 +187,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let speculation = json!({ "enabled": true, "proof": { "latency": "100ms" } });
     let telemetry = json!({ "otlp": collector.address });
     let topology = json!({ "name": "local", "speculation": speculation, "telemetry": telemetry });
-    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
-    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
+    let up = home.up_with(&topology);
 
     let pipeline = submit(
         &home,
@@ -272,6 +283,8 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let mut followed = follow(&home, &["--from", &(first + 3).to_string()]);
     assert_eq!(followed.next(), number(&events[0]["seq"]) + 3);
     drop(followed);
+    // A reader that comes back goes on after the last event that it has seen.
+    assert_eq!(returns(&up, first + 3), first + 4);
     let missed = home.json(&["speculation", "events", "--from", "7", "--kind", "rollback:planned"]);
     assert_eq!(missed[0]["kind"], "stream:missed", "{missed}");
     assert_eq!(missed[0]["data"]["restarted"], true, "{missed}");

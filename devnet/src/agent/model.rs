@@ -537,7 +537,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Opens a machine's circuit breaker at its time 0, with failures of tasks that are none.
+/// Opens a machine's circuit breaker at its time 0, by failures of made-up tasks.
 fn open(machine: &mut Speculation) {
     machine.set_stake(Wei::new(u64::MAX.into()));
     for n in 0..=machine.config().breaker.threshold {

@@ -218,8 +218,8 @@ impl Spans {
         self.close(pipeline);
     }
 
-    /// Forgets a span that is none after all.
-    fn drop_open(&mut self, open: Open) {
+    /// Discards a span that is not worth exporting.
+    fn discard(&mut self, open: Open) {
         if let Some(trace) = self.traces.get_mut(&open.pipeline) {
             trace.open -= 1;
         }
@@ -255,7 +255,7 @@ impl Spans {
     /// It is refused; `parents` where that is news.
     pub(super) fn refused(&mut self, open: Option<Open>, parents: Option<&str>, why: &Refused) {
         let Some(mut open) = open else { return };
-        let Some(parents) = parents else { return self.drop_open(open) };
+        let Some(parents) = parents else { return self.discard(open) };
         open.decided(parents, false, why.depth, why.bond);
         open.attributes.push(("speculation.reason", text(&why.reason)));
         open.log.in_scope(|| {

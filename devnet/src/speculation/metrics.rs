@@ -79,7 +79,7 @@ pub struct Standing {
     pub slash_limit: Wei,
     /// Tasks on their way.
     pub live_tasks: u64,
-    /// Until the first of their claims expires, in ms; 0 where there is none.
+    /// Until the first of their claims expires, in ms; 0 without a claim.
     pub time_to_expiry_ms: u64,
 }
 
@@ -372,7 +372,7 @@ impl Metrics {
         to.register("live_tasks", "Tasks on their way", self.live_tasks.clone());
         to.register(
             "time_to_expiry_ms",
-            "Milliseconds until the first claim on a task expires, 0 where there is none",
+            "Milliseconds until the first claim on a task expires, 0 without a claim",
             self.time_to_expiry.clone(),
         );
         to.register(

@@ -54,7 +54,7 @@ pub enum Loss {
     Timeout,
     /// The collector refused it.
     Refused,
-    /// The collector's answer is none of OTLP.
+    /// The collector's answer is not an OTLP response.
     BadAnswer,
     /// The devnet went down before.
     Shutdown,

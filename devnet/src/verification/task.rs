@@ -212,7 +212,7 @@ impl Completion<'_> {
     fn decode(&self, proof: &[u8], checks: &mut Checks) {
         let (got, wanted) = (proof.len(), PROOF_BYTES);
         match self.scheme {
-            // Its points are none.
+            // It has no points to decode.
             Scheme::Mock(_) if got == wanted => {
                 checks.holds("decoding", format!("{got} bytes of `mock`, which proves nothing"));
             }

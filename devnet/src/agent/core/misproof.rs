@@ -39,8 +39,8 @@ impl Core {
         Some(ToProve { task, witness, says: Some(says) })
     }
 
-    /// What is proved of another task of the pipeline, the first that has an output; of a task that
-    /// is on no chain where there is none.
+    /// What is proved of another task: the first of the pipeline that has an output. When no other
+    /// task has one, it is proved of a task that no chain knows.
     fn of_another_task(&self, (number, at): (u64, usize), witness: Witness) -> ([u8; 32], Witness) {
         let tasks = self.runs[&number].tasks.iter().enumerate().filter(|(other, _)| *other != at);
         let mut proved = tasks.filter_map(|(_, task)| Some((task, task.output.as_deref()?)));

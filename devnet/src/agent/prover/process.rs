@@ -142,7 +142,8 @@ impl Process {
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            // A panic's text goes where this process' own goes.
+            .stderr(Stdio::inherit())
             // A signal from the terminal is for the devnet, which ends its provers itself.
             .process_group(0)
             .kill_on_drop(true)

@@ -155,7 +155,7 @@ pub struct PipelineSummary {
     /// included, in ms: what it took where nothing of it speculated, worked out from what its tasks
     /// took otherwise. Absent before all are confirmed.
     pub synchronous_ms: Option<u64>,
-    /// Where the proofs of its tasks are, while it runs; zeros before and after.
+    /// Where the proofs of its tasks are, while it runs; zeros once it has ended.
     #[serde(default)]
     pub proofs: ProofCounts,
 }
@@ -353,8 +353,8 @@ pub struct SpeculationEvent {
     pub seq: u64,
     /// When.
     pub at: TimeText,
-    /// What, as `proof:ready`: the component, and what it did. `stream:missed` is none of these: it
-    /// says how many events before the next one are kept no more.
+    /// What, as `proof:ready`: the component, and what it did. `stream:missed`
+    /// stands for events before the next one that are not kept any more, and has their number.
     pub kind: String,
     /// The number of the pipeline that it is about; absent where it is about none, or that is
     /// forgotten.
