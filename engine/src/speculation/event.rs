@@ -272,10 +272,11 @@ impl Speculation {
 
     /// Moves an open commitment on.
     pub(super) fn move_commitment(&mut self, at: Task, status: CommitmentStatus) {
-        let moves = |one: &CommitmentStatus| one.is_open() && *one != status;
-        let before = self.ledger.get(at).map(|one| one.status).filter(moves);
+        let moves = |one: CommitmentStatus| one.is_open() && one != status;
+        let told = self.events.is_some()
+            && self.ledger.get(at).is_some_and(|before| moves(before.status));
         self.ledger.set_status(at, status);
-        if before.is_some() {
+        if told {
             self.tell(at, EventKind::CommitmentUpdated { status });
         }
     }

@@ -264,10 +264,12 @@ impl Speculation {
         let affected = self.graph.affected(at, selective);
         let tasks = self.graph.ids_of(&affected);
         let count = tasks.len() as u64;
-        let bonds = affected.iter().map(|one| self.bond(*one));
-        let bonded = bonds.fold(Wei::ZERO, Wei::saturating_add);
-        self.tell(at, EventKind::RollbackPlanned { reason, tasks: count, bonded });
-        self.tell(at, EventKind::RollbackExecuting);
+        if self.events.is_some() {
+            let bonds = affected.iter().map(|one| self.bond(*one));
+            let bonded = bonds.fold(Wei::ZERO, Wei::saturating_add);
+            self.tell(at, EventKind::RollbackPlanned { reason, tasks: count, bonded });
+            self.tell(at, EventKind::RollbackExecuting);
+        }
         let (mut slashed, mut released) = (Wei::ZERO, Wei::ZERO);
         for &one in &affected {
             let bond = self.bond(one);
