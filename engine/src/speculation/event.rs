@@ -273,8 +273,8 @@ impl Speculation {
     /// Moves an open commitment on.
     pub(super) fn move_commitment(&mut self, at: Task, status: CommitmentStatus) {
         let moves = |one: CommitmentStatus| one.is_open() && one != status;
-        let told = self.events.is_some()
-            && self.ledger.get(at).is_some_and(|before| moves(before.status));
+        let told =
+            self.events.is_some() && self.ledger.get(at).is_some_and(|before| moves(before.status));
         self.ledger.set_status(at, status);
         if told {
             self.tell(at, EventKind::CommitmentUpdated { status });

@@ -299,9 +299,10 @@ impl RunFile {
                 }
             }
             let needs = needs(member).iter().map(|need| need.name.clone()).collect();
-            let spec = member.job.spec(&member.values, given.folder).map_err(|problem| {
-                RunFileError::Job { job: member.name.clone(), problem }
-            })?;
+            let spec = member
+                .job
+                .spec(&member.values, given.folder)
+                .map_err(|problem| RunFileError::Job { job: member.name.clone(), problem })?;
             jobs.push(JobSpec { name: member.name.clone(), env, needs, ..spec });
         }
         let run = NewRun { name: self.name.map(|name| name.0), jobs };
