@@ -1,12 +1,13 @@
-//! One job: the states it goes through, its attempts, and how they end.
+//! One job: the phases it goes through, its attempts, and how they end.
 //!
 //! What a job is in is a [`Phase`]; a lease that can still be used stands in it, so that there is
 //! one at most, and none in a phase that has none. Every change goes through a function here that
 //! takes the phase apart.
 
-use super::{Config, JobId, LeaseKey, Refusal, RunId, RunnerId, Stale, config::ms};
+use super::{
+    Config, JobId, JobState, LeaseKey, LeaseState, Refusal, RunId, RunnerId, Stale, Why, config::ms,
+};
 use crate::{
-    names,
     primitives::{
         Hash,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -14,97 +15,6 @@ use crate::{
     record,
 };
 use std::{collections::BTreeSet, mem};
-
-/// What a job's state is called outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobState {
-    /// Waits for a runner, or for jobs it needs.
-    Queued,
-    /// Granted, not acked.
-    Leased,
-    /// Acked.
-    Starting,
-    /// Its runner has sent a heartbeat.
-    Running,
-    /// Its runner is to stop it.
-    CancelRequested,
-    /// Done.
-    Succeeded,
-    /// Given up.
-    Failed,
-    /// Stopped, or never begun.
-    Canceled,
-    /// Took too long.
-    TimedOut,
-}
-
-names!(JobState:
-    Queued = "QUEUED",
-    Leased = "LEASED",
-    Starting = "STARTING",
-    Running = "RUNNING",
-    CancelRequested = "CANCEL_REQUESTED",
-    Succeeded = "SUCCEEDED",
-    Failed = "FAILED",
-    Canceled = "CANCELED",
-    TimedOut = "TIMED_OUT",
-);
-
-impl JobState {
-    /// Whether nothing follows.
-    pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
-    }
-}
-
-/// What a lease's state is called outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeaseState {
-    /// Not acked yet.
-    Granted,
-    /// Acked.
-    Active,
-    /// No heartbeat came in time.
-    Expired,
-    /// Taken back.
-    Revoked,
-    /// Its holder completed the job.
-    Completed,
-    /// Its holder stopped the job.
-    Canceled,
-}
-
-names!(LeaseState:
-    Granted = "GRANTED",
-    Active = "ACTIVE",
-    Expired = "EXPIRED",
-    Revoked = "REVOKED",
-    Completed = "COMPLETED",
-    Canceled = "CANCELED",
-);
-
-/// Why a job ended as it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Its runner said so.
-    Reported,
-    /// Its last attempt's lease was lost.
-    LeaseLost,
-    /// Its time was up.
-    MaxRuntime,
-    /// Somebody canceled it.
-    Requested,
-    /// A job that it needs did not succeed.
-    NeedFailed,
-}
-
-names!(Why:
-    Reported = "REPORTED",
-    LeaseLost = "LEASE_LOST",
-    MaxRuntime = "MAX_RUNTIME",
-    Requested = "REQUESTED",
-    NeedFailed = "NEED_FAILED",
-);
 
 /// Upon what a job is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,14 +86,37 @@ struct Past {
 }
 record!(Past { attempt, state, ended_at, said });
 
-/// How far the holder of a lease is.
+/// How a job ended, by its holder's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It did what it should.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// The holder stopped it when its time was over.
+    TimedOut,
+}
+
+/// What the holder of a lease is told upon a heartbeat. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// How long the lease holds from now on.
+    pub ttl: u64,
+    /// How long the holder has to stop, if it is to.
+    pub cancel: Option<u64>,
+    /// How long the holder may still upload and complete, where the job's time is over.
+    pub grace: Option<u64>,
+}
+
+/// How far the holder of a lease is. After `until` there is the configuration's grace, in which
+/// the job's end may still be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It must ack by then.
     Granted { ack_by: u64 },
-    /// It has acked, and must complete by then.
+    /// It has acked, and must stop by then.
     Starting { until: u64 },
-    /// It has sent a heartbeat, and must complete by then.
+    /// It has sent a heartbeat, and must stop by then.
     Running { until: u64 },
     /// It must say by then that it stopped.
     Canceling { deadline: u64 },
@@ -330,10 +263,18 @@ impl Job {
         of.next().map(|(number, (attempt, state, _))| (number, attempt, state))
     }
 
-    /// When something happens to it by itself.
-    pub(super) fn wake(&self) -> Option<u64> {
+    /// By when its runner has to have stopped it, where it is to be canceled.
+    pub const fn cancel_deadline(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Held(held) => Some(held.expires.min(held.stage.until())),
+            Phase::Held(Holding { stage: Stage::Canceling { deadline }, .. }) => Some(*deadline),
+            _ => None,
+        }
+    }
+
+    /// When something happens to it by itself.
+    pub(super) fn wake(&self, config: &Config) -> Option<u64> {
+        match &self.phase {
+            Phase::Held(held) => Some(held.expires.min(held.stage.end(config))),
             _ => None,
         }
     }
@@ -397,50 +338,52 @@ impl Job {
         Ok(())
     }
 
-    /// The holder lives. By when it must have stopped, if it is to.
+    /// The holder lives.
     pub(super) fn heartbeat(
         &mut self,
         config: &Config,
         lease: &LeaseKey,
         now: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Beat, Refusal> {
         let held = self.held(lease)?;
-        let deadline = match held.stage {
-            Stage::Granted { .. } => return Err(Refusal::Stale(Stale::NotAcked)),
-            Stage::Starting { until } => {
+        let mut beat = Beat { ttl: ms(config.lease_ttl_seconds), cancel: None, grace: None };
+        match held.stage {
+            Stage::Granted { .. } => return Err(Refusal::NotAcked),
+            Stage::Starting { until } | Stage::Running { until } => {
                 held.stage = Stage::Running { until };
-                None
+                if now >= until {
+                    let left = held.stage.end(config).saturating_sub(now);
+                    (beat.ttl, beat.grace) = (beat.ttl.min(left), Some(left));
+                }
             }
-            Stage::Running { .. } => None,
-            Stage::Canceling { deadline } => Some(deadline),
-        };
-        held.expires = now.saturating_add(ms(config.lease_ttl_seconds));
+            Stage::Canceling { deadline } => beat.cancel = Some(deadline.saturating_sub(now)),
+        }
+        held.expires = now.saturating_add(beat.ttl);
         held.attempt.heartbeat_at = Some(now);
-        Ok(deadline)
+        Ok(beat)
     }
 
     /// The holder is done; `said` is the hash of all that it says. `None`: it has said so before.
     pub(super) fn complete(
         &mut self,
         lease: &LeaseKey,
-        succeeded: bool,
+        done: Done,
         said: Hash,
         now: u64,
     ) -> Result<Option<Then>, Refusal> {
-        match self.held(lease).map(|held| held.stage) {
-            Ok(Stage::Granted { .. }) => Err(Refusal::Stale(Stale::NotAcked)),
-            Ok(Stage::Canceling { .. }) => Err(Refusal::Stale(Stale::CancelRequested)),
-            Ok(Stage::Starting { .. } | Stage::Running { .. }) => {
-                let end = if succeeded { JobState::Succeeded } else { JobState::Failed };
-                let again = !succeeded && self.rules.retry_on.failure;
-                Ok(Some(self.leave(
-                    LeaseState::Completed,
-                    Some(said),
-                    end,
-                    Why::Reported,
-                    again,
-                    now,
-                )))
+        let stage = self.held(lease).map(|held| held.stage);
+        match stage {
+            Ok(Stage::Granted { .. }) => Err(Refusal::NotAcked),
+            Ok(Stage::Canceling { .. }) => Err(Refusal::CancelRequested),
+            Ok(stage @ (Stage::Starting { .. } | Stage::Running { .. })) => {
+                let on = self.rules.retry_on;
+                let (end, why, again) = match done {
+                    _ if stage.is_overtime(now) => timed_out(on),
+                    Done::TimedOut => timed_out(on),
+                    Done::Failed => (JobState::Failed, Why::Reported, on.failure),
+                    Done::Succeeded => (JobState::Succeeded, Why::Reported, false),
+                };
+                Ok(Some(self.leave(LeaseState::Completed, Some(said), end, why, again, now)))
             }
             Err(refusal) => self.repeats(lease, LeaseState::Completed, said, refusal),
         }
@@ -490,7 +433,10 @@ impl Job {
                     Ok(self.leave(LeaseState::Revoked, None, state, why, false, now))
                 }
                 Stage::Starting { .. } | Stage::Running { .. } => {
-                    let deadline = now.saturating_add(ms(config.cancel_deadline_seconds));
+                    let mut deadline = now.saturating_add(ms(config.cancel_deadline_seconds));
+                    if held.stage.is_overtime(now) {
+                        deadline = deadline.min(held.stage.end(config));
+                    }
                     held.stage = Stage::Canceling { deadline };
                     Ok(Then::Stays)
                 }
@@ -519,35 +465,30 @@ impl Job {
     }
 
     /// The first of its times that has come by `now` is up.
-    pub(super) fn time_out(&mut self, now: u64) -> Then {
+    pub(super) fn time_out(&mut self, config: &Config, now: u64) -> Then {
         let Phase::Held(held) = &self.phase else { return Then::Stays };
-        let (expires, until) = (held.expires, held.stage.until());
-        if now < expires.min(until) {
-            return Then::Stays;
-        }
-        if expires < until {
-            return self.lose(LeaseState::Expired, expires);
-        }
-        match held.stage {
-            Stage::Granted { .. } | Stage::Canceling { .. } => {
-                self.lose(LeaseState::Revoked, until)
-            }
-            Stage::Starting { .. } | Stage::Running { .. } => {
-                let (end, why) = (JobState::TimedOut, Why::MaxRuntime);
-                let again = self.rules.retry_on.timeout;
-                self.leave(LeaseState::Revoked, None, end, why, again, until)
-            }
+        let (expires, end) = (held.expires, held.stage.end(config));
+        if now < expires.min(end) {
+            Then::Stays
+        } else if expires < end {
+            self.lose(LeaseState::Expired, expires)
+        } else {
+            self.lose(LeaseState::Revoked, end)
         }
     }
 
-    /// The lease is lost: the job ends as canceled if it was to be stopped, else it is tried again.
+    /// The lease is lost: the job ends as canceled if it was to be stopped, as timed out if its
+    /// time is over; else it is tried again.
     fn lose(&mut self, state: LeaseState, now: u64) -> Then {
-        let canceling = matches!(&self.phase, Phase::Held(held) if held.stage.is_canceling());
-        if canceling {
-            return self.leave(state, None, JobState::Canceled, Why::Requested, false, now);
-        }
-        let again = self.rules.retry_on.lease_lost;
-        self.leave(state, None, JobState::Failed, Why::LeaseLost, again, now)
+        let on = self.rules.retry_on;
+        let (end, why, again) = match &self.phase {
+            Phase::Held(held) if held.stage.is_canceling() => {
+                (JobState::Canceled, Why::Requested, false)
+            }
+            Phase::Held(held) if held.stage.is_overtime(now) => timed_out(on),
+            _ => (JobState::Failed, Why::LeaseLost, on.lease_lost),
+        };
+        self.leave(state, None, end, why, again, now)
     }
 
     /// Ends the lease, and the job with it unless it is to be tried again and has attempts left.
@@ -587,14 +528,37 @@ impl Holding {
     }
 }
 
+/// How a job ends whose time is over: the state, the reason, and whether it is tried again.
+const fn timed_out(on: RetryOn) -> (JobState, Why, bool) {
+    (JobState::TimedOut, Why::MaxRuntime, on.timeout)
+}
+
 impl Stage {
-    /// When it ends by itself.
+    /// The time that it has.
     const fn until(self) -> u64 {
         match self {
             Self::Granted { ack_by: until }
             | Self::Starting { until }
             | Self::Running { until }
             | Self::Canceling { deadline: until } => until,
+        }
+    }
+
+    /// When it ends by itself.
+    const fn end(self, config: &Config) -> u64 {
+        match self {
+            Self::Starting { until } | Self::Running { until } => {
+                until.saturating_add(ms(config.grace_seconds))
+            }
+            other => other.until(),
+        }
+    }
+
+    /// Whether the job's time is over.
+    const fn is_overtime(self, now: u64) -> bool {
+        match self {
+            Self::Starting { until } | Self::Running { until } => now >= until,
+            _ => false,
         }
     }
 
