@@ -3,9 +3,9 @@
 //! Lengths are in characters, as a JSON schema counts them.
 
 use super::messages::{
-    AckLease, Artifact, ArtifactSpec, CacheSpec, CancelAck, Complete, EnvValue, Heartbeat, JobSpec,
-    LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, Progress,
-    Timings,
+    AckLease, Artifact, ArtifactSpec, AwaitCancel, CacheSpec, CancelAck, Complete, CompleteStatus,
+    EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT,
+    MAX_WAIT_SECONDS, NewRun, Progress, Timings,
 };
 use cowboy_engine::lease::{
     config::{MAX_ATTEMPTS, MAX_SECONDS},
@@ -48,12 +48,12 @@ pub struct Fault {
 pub enum FaultKind {
     /// What it is.
     Value,
-    /// What another job of the run is.
+    /// What other jobs are.
     Contradiction,
 }
 
 impl Fault {
-    /// A value that is fine but for another job of the run.
+    /// A value that is fine but for other jobs.
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
     }
@@ -96,11 +96,25 @@ fn tags(field: &str, tags: &[String]) -> Checked {
     }
 }
 
+const WAIT: &str = "expected at most 30";
+
 /// A request for work.
 pub fn lease_request(request: &LeaseRequest) -> Checked {
     runner_id(&request.runner_id)?;
     tags("capabilities", &request.capabilities)?;
-    ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", "expected at most 30")
+    ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
+}
+
+/// A wait for a request to cancel.
+pub fn await_cancel(message: &AwaitCancel) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    ensure(message.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
+}
+
+/// The id of a token.
+pub fn token_id(id: &str) -> Checked {
+    named_id("token_id", id)
 }
 
 /// The id of a lease in a message: any, as far as it can be one.
@@ -200,6 +214,10 @@ pub fn complete(message: &Complete) -> Checked {
         client_time("timings.started_at", started_at.as_ref())?;
         client_time("timings.finished_at", finished_at.as_ref())?;
     }
+    let failed = message.status == CompleteStatus::Failed;
+    ensure(failed || !message.timed_out, "timed_out", "expected with the status FAILED alone")?;
+    client_time("started_at", message.started_at.as_ref())?;
+    client_time("finished_at", message.finished_at.as_ref())?;
     outcome(&message.artifacts, message.summary.as_ref())
 }
 

@@ -183,7 +183,7 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
 }
 
 /// Resolves when somebody tells of a change; never where nobody can any more.
-async fn changed(changes: &mut watch::Receiver<()>) {
+pub(super) async fn changed(changes: &mut watch::Receiver<()>) {
     if changes.changed().await.is_err() {
         std::future::pending::<()>().await;
     }

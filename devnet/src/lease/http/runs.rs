@@ -88,11 +88,11 @@ async fn cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused
 }
 
 async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    let (jobs, queued) = context.service.read(|reader| reader.counts()).await?;
+    let counts = context.service.counts().await?;
     let config = context.service.config();
     Ok(json(&Status {
-        jobs,
-        queued,
+        jobs: counts.states,
+        queued: counts.queued,
         waiting_runners: context.service.waiting() as u64,
         config: Config {
             lease_ttl_seconds: config.lease_ttl_seconds,
@@ -100,6 +100,7 @@ async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
             ack_timeout_seconds: config.ack_timeout_seconds,
             cancel_deadline_seconds: config.cancel_deadline_seconds,
             max_runtime_seconds: config.max_runtime_seconds,
+            grace_seconds: config.grace_seconds,
             max_attempts: config.max_attempts,
         },
     }))

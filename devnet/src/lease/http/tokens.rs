@@ -9,7 +9,7 @@ use super::{
 };
 use crate::lease::{
     check,
-    messages::{NewToken, Token, TokenRequest},
+    messages::{NewToken, Token, TokenQuery, TokenRequest},
 };
 use axum::{http::Method, response::Response};
 use cowboy_engine::lease::RunnerId;
@@ -32,14 +32,17 @@ pub(super) fn table() -> Vec<Route> {
             issue,
             Operation::new("Makes a runner's token; what it had before is good no more")
                 .body::<TokenRequest>()
-                .one::<NewToken>(201),
+                .one::<NewToken>(201)
+                .refuses(409),
         ),
         Route::new(
             Method::DELETE,
             "/api/v1/tokens/{runner}",
             operator,
             revoke,
-            Operation::new("Makes a runner's token good no more").one::<Token>(200),
+            Operation::new("Makes a runner's token good no more")
+                .query::<TokenQuery>()
+                .one::<Token>(200),
         ),
     ]
 }
@@ -49,12 +52,12 @@ async fn list(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
 }
 
 async fn issue(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
-    let request: TokenRequest = asked.json()?;
-    check::runner_id(&request.runner_id)?;
-    Ok(created(&context.service.issue_token(RunnerId(request.runner_id)).await?))
+    Ok(created(&context.service.issue_token(asked.json()?).await?))
 }
 
 async fn revoke(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let runner = RunnerId::from(asked.segment("runner"));
-    Ok(json(&context.service.revoke_token(runner).await?))
+    let id = asked.parameter("token_id").map(str::to_owned);
+    id.as_deref().map_or(Ok(()), check::token_id)?;
+    Ok(json(&context.service.revoke_token(runner, id).await?))
 }

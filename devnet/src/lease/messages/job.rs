@@ -1,7 +1,8 @@
 //! What jobs, runs and runners' tokens are to whoever hands jobs in.
 
 use super::{
-    Artifact, ArtifactSpec, CacheSpec, EndReason, JobState, LeaseState, Progress, Timings,
+    Artifact, ArtifactSpec, CacheSpec, EndReason, JobState, LeaseState, LogCursor, Progress,
+    Timings,
 };
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
@@ -220,6 +221,15 @@ pub struct Attempt {
     /// When its holder's last heartbeat came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<String>,
+    /// When its holder acked it, by the holder's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_accepted_at: Option<String>,
+    /// When its holder sent the last heartbeat that says so, by the holder's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_heartbeat_at: Option<String>,
+    /// How much of the log its holder had sent, by the last heartbeat that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_cursor: Option<LogCursor>,
     /// When it was of no use any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
@@ -314,6 +324,9 @@ pub struct TokenRequest {
     /// The runner.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
+    /// Whether a runner of this name that is at work loses its token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
 }
 
 /// A token that was made. It is told this once.
@@ -321,8 +334,20 @@ pub struct TokenRequest {
 pub struct NewToken {
     /// Whose it is. What it had before is good no more.
     pub runner_id: String,
+    /// Which of the runner's tokens it is: no secret.
+    pub token_id: String,
     /// The token: a secret.
     pub token: String,
+}
+
+/// Which of a runner's tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct TokenQuery {
+    /// Only this one, by its `token_id` [default: the one that is good].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
+    pub token_id: Option<String>,
 }
 
 /// A runner that has a token.
@@ -360,6 +385,9 @@ pub struct Config {
     pub cancel_deadline_seconds: u64,
     /// How long a job may run where it does not say.
     pub max_runtime_seconds: u64,
+    /// How long after a job's time uploads and one completion are taken.
+    #[serde(default)]
+    pub grace_seconds: u64,
     /// How often a job is granted where it does not say.
     pub max_attempts: u32,
 }

@@ -15,6 +15,7 @@
 //! | `POST /api/v1/internal/heartbeat` | [`Heartbeat`] | [`HeartbeatAck`] |
 //! | `POST /api/v1/internal/complete` | [`Complete`] | [`CompleteAck`] |
 //! | `POST /api/v1/internal/cancel-ack` | [`CancelAck`] | [`CancelAckAck`] |
+//! | `POST /api/v1/internal/await-cancel` | [`AwaitCancel`] | 200 [`CancelRequested`], or 204 |
 //! | `PUT /api/v1/internal/log?offset=N` † | bytes, 1 MiB at most | [`LogAck`] |
 //! | `PUT /api/v1/internal/artifacts/{name}` † | bytes | [`ArtifactStored`] |
 //! | `GET /api/v1/internal/caches/{key}` † | | bytes, or 404 |
@@ -39,7 +40,7 @@
 //! | `GET /api/v1/jobs/{job}/attempts/{attempt}/artifacts/{name}` | | bytes |
 //! | `GET /api/v1/tokens` | | `[`[`Token`]`]` |
 //! | `POST /api/v1/tokens` | [`TokenRequest`] | 201 [`NewToken`] |
-//! | `DELETE /api/v1/tokens/{runner}` | | [`Token`] |
+//! | `DELETE /api/v1/tokens/{runner}` | [`TokenQuery`] | [`Token`] |
 //! | `GET /api/v1/status` | | [`Status`] |
 //!
 //! Of anybody: `GET /api/v1/health`, [`Health`], and `GET /openapi.json`.
@@ -52,9 +53,10 @@
 //! | 401 | [`ErrorBody`] | no token, or one that is not good here |
 //! | 403 | [`ErrorBody`] `WRONG_RUNNER` | the lease, or the token, is not this runner's |
 //! | 404 | [`ErrorBody`] | no such route, run, job, artifact, cache |
-//! | 409 | [`StaleLease`] | the lease is no good for this |
+//! | 409 | [`StaleLease`] | the lease is dead |
 //! | 409 | [`ErrorBody`] with `field` | a run whose jobs contradict one another |
-//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
+//! | 409 | [`ErrorBody`] | `NOT_ACKED`, `CANCEL_REQUESTED`: the lease lives |
+//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP`, `NAME_IN_USE` |
 //! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
 //! | 503 | [`ErrorBody`] | too much is waiting |
@@ -65,13 +67,13 @@ mod runner;
 pub use job::{
     Attempt, Config, EnvValue, Health, Job, JobChanged, JobQuery, JobSpec, JobSummary, LogQuery,
     NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunSummary, Status, StoredArtifact, Token,
-    TokenRequest,
+    TokenQuery, TokenRequest,
 };
 pub use runner::{
-    AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, CacheSpec, CacheStored,
-    CancelAck, CancelAckAck, ClientTime, Complete, CompleteAck, CompleteStatus, FinalStatus,
-    GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest, LogAck, LogCursor, LogOffset,
-    Progress, StaleLease, Timings,
+    AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, AwaitCancel, CacheSpec,
+    CacheStored, CancelAck, CancelAckAck, CancelRequested, ClientTime, Complete, CompleteAck,
+    CompleteStatus, FinalStatus, GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest,
+    LogAck, LogCursor, LogOffset, Progress, StaleLease, Timings,
 };
 
 use cowboy_engine::names;
@@ -87,7 +89,7 @@ pub const LOG_ENDED_HEADER: &str = "cowboy-log-ended";
 
 /// The longest body of a message, in bytes.
 pub const MAX_MESSAGE: usize = 1 << 20;
-/// The longest that a runner waits for work, or a reader for more of a log, in seconds.
+/// The longest that a runner waits for work or a cancel, or a reader for more of a log, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 30;
 /// What a runner can be capable of, or a job ask for.
 pub const MAX_CAPABILITIES: usize = 32;
@@ -139,6 +141,10 @@ tag!(
     CancelAckTag = "CancelAck",
     /// The type of a [`CancelAckAck`].
     CancelAckAckTag = "CancelAckAck",
+    /// The type of an [`AwaitCancel`].
+    AwaitCancelTag = "AwaitCancel",
+    /// The type of a [`CancelRequested`].
+    CancelRequestedTag = "CancelRequested",
     /// The type of a [`LogAck`].
     LogAckTag = "LogAck",
     /// The type of an [`ArtifactStored`].
@@ -177,10 +183,9 @@ macro_rules! same_names {
 }
 
 same_names!(
-    /// Why a lease is no good for a message ([`cowboy_engine::lease::Stale`]).
+    /// Why a lease is dead ([`cowboy_engine::lease::Stale`]).
     StaleReason of cowboy_engine::lease::Stale {
-        UnknownLease, LeaseExpired, LeaseRevoked, LeaseCompleted, LeaseCanceled, CancelRequested,
-        NotAcked,
+        UnknownLease, LeaseExpired, LeaseRevoked, LeaseCompleted, LeaseCanceled,
     }
 );
 same_names!(
@@ -246,8 +251,14 @@ pub enum ErrorCode {
     NotFound,
     /// The route takes other methods.
     MethodNotAllowed,
+    /// The lease was not acked yet.
+    NotAcked,
+    /// The job is to be stopped: it cannot be completed.
+    CancelRequested,
     /// Nobody asked for the job to be canceled.
     NoCancelRequested,
+    /// A runner of this name is at work.
+    NameInUse,
     /// The job has ended.
     JobEnded,
     /// Nobody holds a lease of the job.
@@ -276,7 +287,10 @@ names!(ErrorCode:
     WrongRunner = "WRONG_RUNNER",
     NotFound = "NOT_FOUND",
     MethodNotAllowed = "METHOD_NOT_ALLOWED",
+    NotAcked = "NOT_ACKED",
+    CancelRequested = "CANCEL_REQUESTED",
     NoCancelRequested = "NO_CANCEL_REQUESTED",
+    NameInUse = "NAME_IN_USE",
     JobEnded = "JOB_ENDED",
     NotLeased = "NOT_LEASED",
     LogGap = "LOG_GAP",

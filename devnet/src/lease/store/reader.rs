@@ -4,14 +4,13 @@ use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
 use crate::lease::{
     messages::{
         Artifact, Attempt, EndReason, Job, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
-        Progress, Run, RunSummary, Timings, Token,
+        LogCursor, Progress, Run, RunSummary, Timings, Token,
     },
     time,
 };
 use cowboy_engine::{lease, primitives::codec::from_slice};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params, types::Type};
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -124,7 +123,8 @@ impl Reader {
             (None, None) => "WHERE ?1 IS NULL AND ?2 IS NULL",
             (Some(_), None) => "WHERE run = ?1 AND ?2 IS NULL",
             (None, Some(_)) => "WHERE ?1 IS NULL AND state = ?2",
-            (Some(_), Some(_)) => "WHERE run = ?1 AND state = ?2",
+            // The jobs of the run are looked through: those in the state may be far more.
+            (Some(_), Some(_)) => "WHERE run = ?1 AND +state = ?2",
         };
         self.read(|connection| {
             let sql = format!("{SUMMARY} {filter} ORDER BY seq DESC LIMIT ?3");
@@ -205,20 +205,6 @@ impl Reader {
         })
     }
 
-    /// How many jobs are in each state, and how many stand in the queue.
-    pub fn counts(&self) -> Result<(BTreeMap<String, u64>, u64), StoreError> {
-        self.read(|connection| {
-            let mut states =
-                connection.prepare_cached("SELECT state, count(*) FROM job GROUP BY state")?;
-            let states = states.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let states = states.collect::<Result<_, _>>()?;
-            let queued = connection
-                .prepare_cached("SELECT count(*) FROM job WHERE position IS NOT NULL")?
-                .query_row([], |row| row.get(0))?;
-            Ok((states, queued))
-        })
-    }
-
     /// The runners that have a token, by name.
     pub fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.read(|connection| {
@@ -234,7 +220,8 @@ impl Reader {
 fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>> {
     let mut attempts = connection.prepare_cached(
         "SELECT number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at,
-           progress, exit_code, timings, artifacts, summary
+           progress, exit_code, timings, artifacts, summary, runner_accepted_at,
+           runner_heartbeat_at, log_cursor
          FROM attempt WHERE job = ? ORDER BY number",
     )?;
     let at = |row: &Row<'_>, column| row.get::<_, Option<u64>>(column).map(|at| at.map(time));
@@ -247,6 +234,9 @@ fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>
             granted_at: time(row.get(3)?),
             acked_at: at(row, 4)?,
             heartbeat_at: at(row, 5)?,
+            runner_accepted_at: row.get(12)?,
+            runner_heartbeat_at: row.get(13)?,
+            log_cursor: row.get::<_, Option<u64>>(14)?.map(|bytes_sent| LogCursor { bytes_sent }),
             ended_at: at(row, 6)?,
             progress: optional_json::<Progress>(row, 7)?,
             exit_code: row.get(8)?,

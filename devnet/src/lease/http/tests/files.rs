@@ -68,7 +68,10 @@ async fn logs_are_sent_once_in_order_and_within_their_limit() {
     let send = async |offset: &str, body: &str| {
         lab.put(&format!("internal/log?offset={offset}"), &token, &lease, body).await
     };
-    assert_eq!(send("0", "abc").await.body, json!({"type": "LogAck", "bytes": 3}));
+    let kept = json!({
+        "type": "LogAck", "bytes": 3, "cancel_requested": false, "cancel_deadline_seconds": 0,
+    });
+    assert_eq!(send("0", "abc").await.body, kept);
     assert_eq!(send("0", "abcd").await.body["bytes"], 4);
     check(&send("5", "x").await, 409, "LOG_GAP", "");
     check(&send("x", "x").await, 400, "INVALID_FIELD", "offset");
@@ -196,4 +199,16 @@ async fn a_runner_that_uploads_too_much_at_once_is_told_to_wait() {
     drop(pieces);
     assert_eq!(timeout(LONG, upload).await.unwrap().unwrap().status(), 200);
     assert_eq!(lab.put("internal/artifacts/x", &token, &lease, "x").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_piece_of_the_log_is_answered_with_the_cancel() {
+    let (lab, token, lease, job) = running().await;
+    lab.operator("POST", &format!("jobs/{job}/cancel"), None).await;
+    lab.advance(10);
+    let sent = lab.put("internal/log?offset=0", &token, &lease, "abc").await;
+    let expected = json!({
+        "type": "LogAck", "bytes": 3, "cancel_requested": true, "cancel_deadline_seconds": 20,
+    });
+    assert_eq!((sent.status, sent.body), (200, expected));
 }

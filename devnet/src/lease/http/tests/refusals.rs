@@ -22,6 +22,7 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST", "internal/heartbeat", true),
     ("POST", "internal/complete", true),
     ("POST", "internal/cancel-ack", true),
+    ("POST", "internal/await-cancel", true),
     ("PUT", "internal/log?offset=0", true),
     ("PUT", "internal/artifacts/a", true),
     ("GET", "internal/caches/a", true),
@@ -105,7 +106,7 @@ async fn what_is_no_message_is_refused_before_anything_else() {
         let request = lab.request("POST", &format!("/api/v1/internal/{path}"));
         lab.send(request.bearer_auth(&token).body(body)).await
     };
-    for path in ["lease", "ack-lease", "heartbeat", "complete", "cancel-ack"] {
+    for path in ["lease", "ack-lease", "heartbeat", "complete", "cancel-ack", "await-cancel"] {
         for body in ["", "{", "nonsense", "{}{}", "\u{0}"] {
             check(&send(path, body.to_owned()).await, 400, "MALFORMED_JSON", "");
         }
@@ -134,7 +135,10 @@ async fn what_is_no_message_is_refused_before_anything_else() {
         ("heartbeat", json!({"progress": {"percent": 101}}), "progress.percent"),
         ("heartbeat", json!({"progress": {"message": "x".repeat(65_537)}}), "progress.message"),
         ("heartbeat", json!({"ts": 5}), "ts"),
+        ("await-cancel", json!({"wait_seconds": 31}), "wait_seconds"),
         ("complete", json!({"status": "DONE"}), "status"),
+        ("complete", json!({"status": "SUCCEEDED", "timed_out": true}), "timed_out"),
+        ("complete", json!({"status": "FAILED", "finished_at": "x"}), "finished_at"),
         ("complete", json!({"status": "FAILED", "exit_code": "1"}), "exit_code"),
         (
             "complete",
@@ -175,10 +179,14 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
         });
         assert_eq!((answer.status, answer.body), (409, expected));
     };
-    stale(lab.beat(&r, "r", &granted).await, "NOT_ACKED");
-    stale(lab.message(&r, "complete", report(&granted, "r", "FAILED")).await, "NOT_ACKED");
+    // The lease lives: it is not stale.
+    check(&lab.beat(&r, "r", &granted).await, 409, "NOT_ACKED", "");
+    let early = lab.message(&r, "complete", report(&granted, "r", "FAILED")).await;
+    check(&early, 409, "NOT_ACKED", "");
     let lease_id = granted["lease_id"].as_str().unwrap();
-    stale(lab.put("internal/log?offset=0", &r, lease_id, "x").await, "NOT_ACKED");
+    check(&lab.put("internal/log?offset=0", &r, lease_id, "x").await, 409, "NOT_ACKED", "");
+    let waits = json!({"lease_id": lease_id, "runner_id": "r"});
+    check(&lab.message(&r, "await-cancel", waits.clone()).await, 409, "NOT_ACKED", "");
     check(&lab.ack(&r, "s", &granted).await, 403, "WRONG_RUNNER", "");
     check(&lab.ack(&s, "s", &granted).await, 403, "WRONG_RUNNER", "");
     check(&lab.put("internal/artifacts/a", &s, lease_id, "x").await, 403, "WRONG_RUNNER", "");
@@ -190,7 +198,13 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
     let answer = lab.beat(&r, "r", &unknown).await;
     assert_eq!((answer.status, &answer.body["reason"]), (409, &json!("UNKNOWN_LEASE")));
     lab.message(&r, "complete", report(&granted, "r", "SUCCEEDED")).await;
-    stale(lab.beat(&r, "r", &granted).await, "LEASE_COMPLETED");
+    let beat = lab.beat(&r, "r", &granted).await;
+    let expected = json!({
+        "type": "StaleLease", "lease_id": granted["lease_id"], "reason": "LEASE_COMPLETED",
+        "extend_lease": false, "stale": true,
+    });
+    assert_eq!((beat.status, beat.body), (409, expected));
+    stale(lab.message(&r, "await-cancel", waits).await, "LEASE_COMPLETED");
     stale(lab.message(&r, "complete", report(&granted, "r", "FAILED")).await, "LEASE_COMPLETED");
     stale(lab.put("internal/log?offset=0", &r, lease_id, "x").await, "LEASE_COMPLETED");
     let job = granted["job_id"].as_str().unwrap();

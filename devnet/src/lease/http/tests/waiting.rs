@@ -145,6 +145,105 @@ async fn a_stop_answers_whoever_waits() {
     assert_eq!(lab.ack(&token, "a", &granted).await.status, 200);
 }
 
+/// Waits for a cancel in the background.
+fn await_cancel(
+    lab: &Arc<Lab>,
+    token: &str,
+    granted: &Value,
+    seconds: u64,
+) -> JoinHandle<(u16, Value)> {
+    let (lab, token) = (lab.clone(), token.to_owned());
+    let message = json!({
+        "type": "AwaitCancel", "lease_id": granted["lease_id"], "runner_id": "a",
+        "wait_seconds": seconds,
+    });
+    tokio::spawn(async move {
+        let answer = lab.message(&token, "await-cancel", message).await;
+        (answer.status, answer.body)
+    })
+}
+
+#[tokio::test]
+async fn a_wait_for_a_cancel_ends_with_it_or_with_the_lease() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    let held = async || {
+        let job = lab.submit(json!([one("j")])).await.remove(0);
+        let granted = lab.lease(&token, "a").await.unwrap();
+        assert_eq!(granted["job_id"], job);
+        lab.ack(&token, "a", &granted).await;
+        (job, granted)
+    };
+    let change = async |job: &str, what: &str| {
+        lab.operator("POST", &format!("jobs/{job}/{what}"), None).await
+    };
+    // Whether the wait has begun by then or not: the answer is the same.
+    let (job, granted) = held().await;
+    let waits = await_cancel(&lab, &token, &granted, 30);
+    change(&job, "cancel").await;
+    let (status, requested) = answer(waits).await;
+    let expected = json!({
+        "type": "CancelRequested", "lease_id": granted["lease_id"], "job_id": job,
+        "reason": "REQUESTED", "deadline_seconds": 30, "ts": "1970-01-01T00:16:40.000Z",
+    });
+    assert_eq!((status, requested), (200, expected));
+    lab.advance(10);
+    let (status, requested) = answer(await_cancel(&lab, &token, &granted, 0)).await;
+    assert_eq!((status, &requested["deadline_seconds"]), (200, &json!(20)));
+    lab.advance(20);
+    let (status, stale) = answer(await_cancel(&lab, &token, &granted, 30)).await;
+    assert_eq!((status, &stale["reason"]), (409, &json!("LEASE_REVOKED")));
+
+    let (job, granted) = held().await;
+    let waits = await_cancel(&lab, &token, &granted, 30);
+    change(&job, "revoke").await;
+    let (status, stale) = answer(waits).await;
+    assert_eq!((status, &stale["type"]), (409, &json!("StaleLease")));
+
+    let granted = lab.lease(&token, "a").await.unwrap();
+    lab.ack(&token, "a", &granted).await;
+    assert_eq!(answer(await_cancel(&lab, &token, &granted, 0)).await.0, 204);
+    let waits = await_cancel(&lab, &token, &granted, 5);
+    let over = async {
+        while !waits.is_finished() {
+            lab.advance(1);
+            lab.beat(&token, "a", &granted).await;
+        }
+    };
+    timeout(LONG, over).await.expect("the wait ends");
+    assert_eq!(answer(waits).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_runner_has_so_many_waits_for_a_cancel() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    lab.submit(json!([one("j")])).await;
+    let granted = lab.lease(&token, "a").await.unwrap();
+    lab.ack(&token, "a", &granted).await;
+    let mut waits: Vec<_> = (0..20).map(|_| await_cancel(&lab, &token, &granted, 30)).collect();
+    // Of twenty at once twelve are too many, in whatever order they come.
+    let mut full = 0;
+    let refused = async {
+        while full < 12 {
+            let at = waits.iter().position(JoinHandle::is_finished);
+            let Some(at) = at else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let (status, body) = waits.remove(at).await.unwrap();
+            assert_eq!((status, &body["error"]["code"]), (503, &json!("UNAVAILABLE")));
+            full += 1;
+        }
+    };
+    timeout(LONG, refused).await.expect("twelve are refused");
+    let job = granted["job_id"].as_str().unwrap();
+    lab.operator("POST", &format!("jobs/{job}/cancel"), None).await;
+    for wait in waits {
+        assert_eq!(answer(wait).await.0, 200);
+    }
+}
+
 #[tokio::test]
 async fn a_log_is_followed_to_its_end() {
     let lab = Arc::new(Lab::new().await);
