@@ -326,6 +326,34 @@ fn tokens_are_told_once_and_are_for_their_owner() {
 }
 
 #[test]
+fn a_name_is_one_runners_until_another_takes_it() {
+    let served = Served::with(&["--heartbeat", "1s"]);
+    let start = |dir: &str, more: &[&str]| {
+        let args = [&["lease", "runner", "--name", "worker", "--dir", dir], more].concat();
+        let mut command = served.folder.command(&args);
+        Process::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
+    };
+    served.submit("  a: { steps: ['echo begun; sleep 600'] }\n");
+    let mut first = start("one", &[]);
+    let (_, follow, _) = served.until_logged("latest/a", "begun\n");
+    drop(follow);
+    let said = served.folder.fails(8, &["lease", "runner", "--name", "worker", "--dir", "two"]);
+    assert!(said.contains("a runner of this name was heard of") && said.contains("--replace"));
+    let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
+    assert_eq!(running.lines().count(), 1, "the first goes on");
+
+    let second = start("two", &["--replace", "--once"]);
+    let mut said = String::new();
+    first.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("another runner took the name worker"), "{said}");
+    assert_eq!(first.ended(), 8);
+    served.submit("  b: { steps: ['true'] }\n");
+    assert_eq!(second.ended(), 0, "it has a good token after the first has left");
+    assert_eq!(served.states("latest"), pairs(&[("b", "SUCCEEDED")]));
+    served.folder.fails(3, &["lease", "token", "revoke", "worker"]);
+}
+
+#[test]
 fn which_server_is_meant() {
     let folder = Folder::new();
     let said = folder.fails(4, &["lease", "ls"]);

@@ -123,7 +123,7 @@ impl Crowd {
     }
 }
 
-/// Whether a file below `folder` has what looks like a lease's id, or a cancel token.
+/// Whether a file below `folder` has what looks like a lease's id.
 fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -141,7 +141,7 @@ fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
                 part.starts_with(tag) && part[tag.len()..].iter().all(u8::is_ascii_hexdigit)
             })
         };
-        if secret(b"lease_") || secret(b"cancel_") {
+        if secret(b"lease_") {
             return Some(path);
         }
     }
@@ -162,7 +162,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
     let names: Vec<_> = (0..runners).map(|n| format!("runner-{n}")).collect();
     let mut tokens = Vec::new();
     for name in &names {
-        let made = runtime.block_on(client.issue_token(name)).unwrap();
+        let made = runtime.block_on(client.issue_token(name, false)).unwrap();
         let file = crowd.home.path(&format!("{name}.token"));
         fs::write(&file, made.token).unwrap();
         tokens.push(file);
@@ -288,7 +288,7 @@ fn neither_idle_connections_nor_slow_ones_stop_heartbeats() {
     let mut server = crowd.serve();
     let runtime = Runtime::new().unwrap();
     let client = crowd.client().expect("it answered a moment ago");
-    let token = runtime.block_on(client.issue_token("r")).unwrap().token;
+    let token = runtime.block_on(client.issue_token("r", false)).unwrap().token;
     let steps = vec!["true".to_owned()];
     let job = JobSpec { name: "job".to_owned(), steps, ..JobSpec::default() };
     runtime.block_on(client.submit(&NewRun { name: None, jobs: vec![job] })).unwrap();

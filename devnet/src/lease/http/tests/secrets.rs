@@ -135,7 +135,7 @@ async fn a_name_is_its_runners_as_long_as_it_is_at_work() {
     assert_eq!((refused.status, refused.code()), (409, "NAME_IN_USE"));
     assert!(refused.text.contains("heard of 119 s ago"), "{}", refused.text);
     assert!(lab.lease(&token, "r").await.is_none(), "the first goes on");
-    // One that waits is at work, however long.
+    // One that waits is at work.
     let waits = tokio::spawn({
         let (lab, token) = (lab.clone(), token.clone());
         async move {

@@ -4,7 +4,6 @@ use super::*;
 use crate::{
     http::bind,
     lease::{
-        client::Client,
         messages::{ArtifactSpec, EndReason, Job, JobSpec, JobState, LeaseState, LogQuery, NewRun},
         server::{Options, Running as Serving, Server},
     },
