@@ -8,7 +8,7 @@ use super::messages::{
     MAX_WAIT_SECONDS, NewRun, Progress, Timings,
 };
 use cowboy_engine::lease::{
-    config::{MAX_ATTEMPTS, MAX_SECONDS},
+    config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     grant::MAX_RUN_JOBS,
 };
 use jiff::civil::Date;
@@ -271,6 +271,8 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
         caches,
         max_runtime_seconds,
         retry,
+        run_if: _,
+        allow_failure: _,
     } = job;
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     let named = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits);
@@ -305,7 +307,10 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
     ensure(runtime, format!("{at}.max_runtime_seconds"), "expected 1 to 31,536,000")?;
     let attempts = retry.as_ref().and_then(|retry| retry.max_attempts);
     let attempts = attempts.is_none_or(|n| (1..=MAX_ATTEMPTS).contains(&n));
-    ensure(attempts, format!("{at}.retry.max_attempts"), "expected 1 to 100")
+    ensure(attempts, format!("{at}.retry.max_attempts"), "expected 1 to 100")?;
+    let backoff = retry.as_ref().and_then(|retry| retry.backoff_seconds);
+    let backoff = backoff.is_none_or(|seconds| (1..=MAX_BACKOFF_SECONDS).contains(&seconds));
+    ensure(backoff, format!("{at}.retry.backoff_seconds"), "expected 1 to 3,600")
 }
 
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";

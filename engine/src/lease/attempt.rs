@@ -5,7 +5,8 @@
 //! takes the phase apart.
 
 use super::{
-    Config, JobId, JobState, LeaseKey, LeaseState, Refusal, RunId, RunnerId, Stale, Why, config::ms,
+    Config, JobId, JobState, LeaseKey, LeaseState, Refusal, RunId, RunIf, RunnerId, Stale, Why,
+    config::{MAX_BACKOFF_SECONDS, ms},
 };
 use crate::{
     primitives::{
@@ -45,8 +46,23 @@ pub struct Rules {
     pub max_attempts: u32,
     /// Upon what it is tried again.
     pub retry_on: RetryOn,
+    /// The pause before the second attempt in seconds, which doubles before each further one and is
+    /// [`MAX_BACKOFF_SECONDS`] at most; absent: none.
+    pub backoff_seconds: Option<u64>,
+    /// Upon what ends of its needs it runs; absent: [`RunIf::Success`].
+    pub run_if: Option<RunIf>,
+    /// Where it is true, jobs that need this one run although it fails or times out.
+    pub allow_failure: Option<bool>,
 }
-record!(Rules { requires, max_runtime_seconds, max_attempts, retry_on });
+record!(Rules {
+    requires,
+    max_runtime_seconds,
+    max_attempts,
+    retry_on,
+    backoff_seconds,
+    run_if,
+    allow_failure,
+});
 
 /// A job as it is handed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +71,7 @@ pub struct NewJob {
     pub id: JobId,
     /// Its rules.
     pub rules: Rules,
-    /// Jobs of the same run that must succeed before it is queued.
+    /// Jobs of the same run that must end before it is queued, as its condition says.
     pub needs: BTreeSet<JobId>,
 }
 
@@ -134,14 +150,27 @@ struct Holding {
 /// What a job is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Jobs that it needs have not ended yet.
-    Waiting(BTreeSet<JobId>),
+    /// Jobs that it needs have not ended yet; the others went like that.
+    Waiting { needs: BTreeSet<JobId>, others: Went },
+    /// It joins the queue then, to be tried again.
+    Pausing { until: u64 },
     /// It stands in the queue.
     Queued { position: u64 },
     /// Somebody has its lease.
     Held(Holding),
     /// It is over.
     Ended { state: JobState, why: Why, at: u64 },
+}
+
+/// What became of jobs that another one needs: of several the last of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Went {
+    /// As it should.
+    Well,
+    /// It was canceled, or skipped although none failed.
+    Unfinished,
+    /// It failed, or was skipped because another one did.
+    Badly,
 }
 
 /// What follows for the board from a change of a job.
@@ -152,7 +181,7 @@ pub(super) enum Then {
     /// It is to be queued, at the back.
     Requeue,
     /// It has ended.
-    Ends(JobState, Why),
+    Ends,
 }
 
 /// A job.
@@ -170,7 +199,8 @@ pub struct Job {
 impl Job {
     pub(super) fn new(run: RunId, job: NewJob) -> Self {
         let NewJob { id, rules, needs } = job;
-        Self { id, run, rules, phase: Phase::Waiting(needs), past: Vec::new(), finalized: 0 }
+        let phase = Phase::Waiting { needs, others: Went::Well };
+        Self { id, run, rules, phase, past: Vec::new(), finalized: 0 }
     }
 
     /// Its id.
@@ -191,7 +221,9 @@ impl Job {
     /// What it is in.
     pub const fn state(&self) -> JobState {
         match &self.phase {
-            Phase::Waiting(_) | Phase::Queued { .. } => JobState::Queued,
+            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
+                JobState::Queued
+            }
             Phase::Held(held) => match held.stage {
                 Stage::Granted { .. } => JobState::Leased,
                 Stage::Starting { .. } => JobState::Starting,
@@ -232,7 +264,7 @@ impl Job {
     /// The jobs that it waits for.
     pub fn needs(&self) -> impl Iterator<Item = &JobId> {
         let needs = match &self.phase {
-            Phase::Waiting(needs) => Some(needs),
+            Phase::Waiting { needs, .. } => Some(needs),
             _ => None,
         };
         needs.into_iter().flatten()
@@ -275,19 +307,49 @@ impl Job {
     pub(super) fn wake(&self, config: &Config) -> Option<u64> {
         match &self.phase {
             Phase::Held(held) => Some(held.expires.min(held.stage.end(config))),
+            Phase::Pausing { until } => Some(*until),
             _ => None,
         }
     }
 
-    /// A job that it waits for has succeeded. Whether it waits for no more.
-    pub(super) fn satisfy(&mut self, need: &JobId) -> bool {
-        match &mut self.phase {
-            Phase::Waiting(needs) => {
-                needs.remove(need);
-                needs.is_empty()
-            }
-            _ => false,
+    /// When it joins the queue to be tried again.
+    pub const fn resumes_at(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Pausing { until } => Some(*until),
+            _ => None,
         }
+    }
+
+    /// What its end is for the jobs that need it.
+    pub(super) fn went(&self) -> Went {
+        match &self.phase {
+            Phase::Ended { state: JobState::Succeeded, .. } => Went::Well,
+            Phase::Ended { state: JobState::Failed | JobState::TimedOut, .. } => {
+                if self.rules.allow_failure == Some(true) { Went::Well } else { Went::Badly }
+            }
+            Phase::Ended { why: Why::NeedFailed, .. } => Went::Badly,
+            _ => Went::Unfinished,
+        }
+    }
+
+    /// A job that it waits for has ended.
+    pub(super) fn need_ended(&mut self, need: &JobId, went: Went, now: u64) -> Then {
+        let Phase::Waiting { needs, others } = &mut self.phase else { return Then::Stays };
+        needs.remove(need);
+        *others = went.max(*others);
+        let (left, went) = (needs.len(), *others);
+        match self.rules.run_if.unwrap_or(RunIf::Success) {
+            RunIf::Success if went == Went::Badly => self.skip(Why::NeedFailed, now),
+            RunIf::Success if went == Went::Unfinished => self.skip(Why::NeedUnfinished, now),
+            _ if left > 0 => Then::Stays,
+            RunIf::Failure if went == Went::Well => self.skip(Why::NoNeedFailed, now),
+            RunIf::Failure if went == Went::Unfinished => self.skip(Why::NeedUnfinished, now),
+            _ => Then::Requeue,
+        }
+    }
+
+    fn skip(&mut self, why: Why, now: u64) -> Then {
+        self.finalize(JobState::Skipped, why, now)
     }
 
     /// Puts it into the queue, unless it has ended.
@@ -427,7 +489,9 @@ impl Job {
     pub(super) fn cancel(&mut self, config: &Config, now: u64) -> Result<Then, Refusal> {
         let (state, why) = (JobState::Canceled, Why::Requested);
         match &mut self.phase {
-            Phase::Waiting(_) | Phase::Queued { .. } => Ok(self.finalize(state, why, now)),
+            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
+                Ok(self.finalize(state, why, now))
+            }
             Phase::Held(held) => match held.stage {
                 Stage::Granted { .. } => {
                     Ok(self.leave(LeaseState::Revoked, None, state, why, false, now))
@@ -447,14 +511,6 @@ impl Job {
         }
     }
 
-    /// A job that it needs did not succeed.
-    pub(super) fn give_up(&mut self, now: u64) -> Then {
-        match self.phase {
-            Phase::Waiting(_) => self.finalize(JobState::Canceled, Why::NeedFailed, now),
-            _ => Then::Stays,
-        }
-    }
-
     /// Somebody takes the lease back.
     pub(super) fn revoke(&mut self, now: u64) -> Result<Then, Refusal> {
         match self.phase {
@@ -466,7 +522,11 @@ impl Job {
 
     /// The first of its times that has come by `now` is up.
     pub(super) fn time_out(&mut self, config: &Config, now: u64) -> Then {
-        let Phase::Held(held) = &self.phase else { return Then::Stays };
+        let held = match &self.phase {
+            Phase::Held(held) => held,
+            Phase::Pausing { until } if *until <= now => return Then::Requeue,
+            _ => return Then::Stays,
+        };
         let (expires, end) = (held.expires, held.stage.end(config));
         if now < expires.min(end) {
             Then::Stays
@@ -502,20 +562,33 @@ impl Job {
         now: u64,
     ) -> Then {
         // Until the board queues it, it waits for nothing.
-        let phase = mem::replace(&mut self.phase, Phase::Waiting(BTreeSet::new()));
+        let phase = mem::replace(&mut self.phase, Phase::Pausing { until: now });
         if let Phase::Held(Holding { attempt, .. }) = phase {
             self.past.push(Past { attempt, state: lease, ended_at: now, said });
         }
-        if again && self.attempt() < self.rules.max_attempts {
-            return Then::Requeue;
+        if !again || self.attempt() >= self.rules.max_attempts {
+            return self.finalize(end, why, now);
         }
-        self.finalize(end, why, now)
+        match self.backoff() {
+            0 => Then::Requeue,
+            pause => {
+                self.phase = Phase::Pausing { until: now.saturating_add(ms(pause)) };
+                Then::Stays
+            }
+        }
+    }
+
+    /// The pause after its last attempt, in seconds.
+    fn backoff(&self) -> u64 {
+        let first = self.rules.backoff_seconds.unwrap_or(0);
+        let doubled = self.attempt().saturating_sub(1).min(u64::BITS - 1);
+        first.saturating_mul(1 << doubled).min(MAX_BACKOFF_SECONDS)
     }
 
     fn finalize(&mut self, state: JobState, why: Why, at: u64) -> Then {
         self.phase = Phase::Ended { state, why, at };
         self.finalized += 1;
-        Then::Ends(state, why)
+        Then::Ends
     }
 }
 
@@ -611,10 +684,16 @@ impl Decode for Stage {
 impl Encode for Phase {
     fn encode(&self, w: &mut Writer) {
         match self {
-            Self::Waiting(needs) => {
-                w.list(2);
+            Self::Waiting { needs, others } => {
+                w.list(3);
                 w.u64(0);
                 needs.iter().cloned().collect::<Vec<_>>().encode(w);
+                w.u64(*others as u64);
+            }
+            Self::Pausing { until } => {
+                w.list(2);
+                w.u64(4);
+                w.u64(*until);
             }
             Self::Queued { position } => {
                 w.list(2);
@@ -641,7 +720,21 @@ impl Decode for Phase {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(4)?;
         match (r.u64()?, len) {
-            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting(needs.into_iter().collect())),
+            // Written before jobs had conditions: all that had ended had succeeded.
+            (0, 2) => Vec::decode(r).map(|needs| {
+                Self::Waiting { needs: needs.into_iter().collect(), others: Went::Well }
+            }),
+            (0, 3) => {
+                let needs = Vec::decode(r)?.into_iter().collect();
+                let others = match r.u64()? {
+                    0 => Went::Well,
+                    1 => Went::Unfinished,
+                    2 => Went::Badly,
+                    _ => return Err(DecodeError::Invalid("unknown end of a needed job")),
+                };
+                Ok(Self::Waiting { needs, others })
+            }
+            (4, 2) => r.u64().map(|until| Self::Pausing { until }),
             (1, 2) => r.u64().map(|position| Self::Queued { position }),
             (2, 2) => Decode::decode(r).map(Self::Held),
             (3, 4) => {

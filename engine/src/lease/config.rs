@@ -22,6 +22,8 @@ pub struct Config {
 
 /// The longest time of any kind, in seconds: a year.
 pub const MAX_SECONDS: u64 = 365 * 24 * 3600;
+/// The longest pause before another attempt: an hour.
+pub const MAX_BACKOFF_SECONDS: u64 = 3_600;
 /// The most attempts a job can have.
 pub const MAX_ATTEMPTS: u32 = 100;
 

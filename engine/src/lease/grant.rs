@@ -4,7 +4,7 @@ use super::{
     Attempt, Beat, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey, LeaseState, NewJob,
     Refusal, RunId, RunnerId, Stale,
     attempt::Then,
-    config::{MAX_ATTEMPTS, MAX_SECONDS},
+    config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     queue::{MAX_SETS, Queue},
 };
 use crate::primitives::Hash;
@@ -316,6 +316,7 @@ impl Board {
             let rules = [
                 ("max_runtime_seconds", job.rules.max_runtime_seconds, MAX_SECONDS),
                 ("max_attempts", job.rules.max_attempts.into(), MAX_ATTEMPTS.into()),
+                ("backoff_seconds", job.rules.backoff_seconds.unwrap_or(1), MAX_BACKOFF_SECONDS),
             ];
             for (field, got, most) in rules {
                 if !(1..=most).contains(&got) {
@@ -544,15 +545,11 @@ impl Board {
         // Jobs may need one another in long rows: what ends is put down here, not gone into.
         let mut ended = vec![(id.clone(), then)];
         while let Some((id, then)) = ended.pop() {
-            let Then::Ends(state, _) = then else { continue };
+            let Then::Ends = then else { continue };
+            let went = self.jobs[&id].went();
             for other in self.needed_by.remove(&id).into_iter().flatten() {
-                let told = self.apply(&other, now, |job, now| {
-                    if state != JobState::Succeeded {
-                        return Ok(((), job.give_up(now)));
-                    }
-                    let ready = job.satisfy(&id);
-                    Ok(((), if ready { Then::Requeue } else { Then::Stays }))
-                });
+                let told = self
+                    .apply(&other, now, |job, now| Ok(((), job.need_ended(&id, went, now))));
                 let ((), then) = told.expect("a job that needs another is there, and told");
                 ended.push((other, then));
             }
@@ -580,7 +577,7 @@ impl Board {
         match then {
             Then::Stays => {}
             Then::Requeue => self.enqueue(id),
-            Then::Ends(..) => self.queue.close(&job.rules().requires),
+            Then::Ends => self.queue.close(&job.rules().requires),
         }
         let job = &self.jobs[id];
         let entered = job.state();

@@ -26,8 +26,9 @@
 //! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end of
 //!   its own time the job is then queued again, at the back, while it has attempts left. Past the
 //!   cancel deadline the job is canceled.
-//! * Upon the end of a job that others need: those that need nothing else are queued if it
-//!   succeeded, else they are canceled.
+//! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped, as
+//!   its condition says ([`RunIf`]).
+//! * A job that is tried again after a pause joins the queue at the end of the pause.
 //!
 //! Messages are looked at in this order: is the lease known, is it this runner's, is it about this
 //! job, is it still good. What is refused changes nothing ([`Refusal`]).
@@ -58,7 +59,7 @@ pub use config::{Config, ConfigError};
 pub use fence::{LeaseKey, Refusal, Stale};
 pub use grant::{Board, Changes, Event, Granted, Request, RestoreError, SubmitError};
 pub use queue::MAX_SETS;
-pub use state::{JobState, LeaseState, Why};
+pub use state::{JobState, LeaseState, RunIf, Why};
 
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use std::{borrow::Borrow, fmt};

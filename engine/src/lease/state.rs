@@ -23,6 +23,8 @@ pub enum JobState {
     Canceled,
     /// Took too long.
     TimedOut,
+    /// Never begun, for what became of the jobs that it needs.
+    Skipped,
 }
 
 names!(JobState:
@@ -35,12 +37,22 @@ names!(JobState:
     Failed = "FAILED",
     Canceled = "CANCELED",
     TimedOut = "TIMED_OUT",
+    Skipped = "SKIPPED",
 );
 
 impl JobState {
     /// Whether nothing follows.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
+        match self {
+            Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
+                true
+            }
+            Self::Queued
+            | Self::Leased
+            | Self::Starting
+            | Self::Running
+            | Self::CancelRequested => false,
+        }
     }
 }
 
@@ -81,8 +93,12 @@ pub enum Why {
     MaxRuntime,
     /// Somebody canceled it.
     Requested,
-    /// A job that it needs did not succeed.
+    /// A job that it needs failed.
     NeedFailed,
+    /// A job that it needs was canceled or skipped.
+    NeedUnfinished,
+    /// It was to run only where a job that it needs fails, and none did.
+    NoNeedFailed,
 }
 
 names!(Why:
@@ -91,4 +107,19 @@ names!(Why:
     MaxRuntime = "MAX_RUNTIME",
     Requested = "REQUESTED",
     NeedFailed = "NEED_FAILED",
+    NeedUnfinished = "NEED_UNFINISHED",
+    NoNeedFailed = "NO_NEED_FAILED",
 );
+
+/// Upon what ends of the jobs that it needs a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunIf {
+    /// Every one succeeded, or was allowed to fail.
+    Success,
+    /// All have ended, and one failed, directly or through a job that was skipped for it.
+    Failure,
+    /// All have ended.
+    Always,
+}
+
+names!(RunIf: Success = "success", Failure = "failure", Always = "always");

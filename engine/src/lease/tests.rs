@@ -16,6 +16,9 @@ fn rules() -> Rules {
         max_runtime_seconds: 3_600,
         max_attempts: 3,
         retry_on: RetryOn::default(),
+        backoff_seconds: None,
+        run_if: None,
+        allow_failure: None,
     }
 }
 
@@ -70,7 +73,7 @@ fn jobs_wait_for_those_they_need() {
 }
 
 #[test]
-fn a_failure_cancels_all_that_need_it_however_long_the_row() {
+fn a_failure_skips_all_that_need_it_however_long_the_row() {
     let names: Vec<String> = (0..grant::MAX_RUN_JOBS).map(|n| format!("{n:04}")).collect();
     let jobs = names.iter().enumerate().map(|(n, id)| match n {
         0 => job(id, &[]),
@@ -81,11 +84,104 @@ fn a_failure_cancels_all_that_need_it_however_long_the_row() {
     assert_eq!(state(&board, &names[0]), JobState::Failed);
     for id in &names[1..] {
         let job = board.job(id).unwrap();
-        assert_eq!((job.state(), job.finalized()), (JobState::Canceled, 1));
+        assert_eq!((job.state(), job.finalized()), (JobState::Skipped, 1));
         assert_eq!(job.end(), Some((0, Why::NeedFailed)));
     }
     assert!(board.forget("run"));
     assert!(board.job(&names[0]).is_none() && board.run("run").is_none());
+}
+
+/// A job that runs under this condition on its needs.
+fn job_if(id: &str, needs: &[&str], run_if: RunIf) -> NewJob {
+    let mut job = job(id, needs);
+    job.rules.run_if = Some(run_if);
+    job
+}
+
+#[test]
+fn conditions_say_after_which_ends_a_job_runs() {
+    let after = |end: fn(&mut Board), allow_failure: bool| {
+        let mut a = job("a", &[]);
+        a.rules.allow_failure = Some(allow_failure);
+        let mut board = board(vec![
+            a,
+            job("b", &[]),
+            job("then", &["a", "b"]),
+            job("then-then", &["then"]),
+            job_if("failed", &["a", "b"], RunIf::Failure),
+            job_if("failed-above", &["then-then"], RunIf::Failure),
+            job_if("always", &["a", "then"], RunIf::Always),
+        ]);
+        end(&mut board);
+        let states = ["then", "then-then", "failed", "failed-above", "always"];
+        states.map(|id| {
+            let job = board.job(id).unwrap();
+            (job.state(), job.position().is_some(), job.end().map(|(_, why)| why))
+        })
+    };
+    let (waits, queued) = ((JobState::Queued, false, None), (JobState::Queued, true, None));
+    let skipped = |why| (JobState::Skipped, false, Some(why));
+    let well = |board: &mut Board| {
+        finish(board, 1, true, 0);
+        finish(board, 2, true, 0);
+    };
+    let none = skipped(Why::NoNeedFailed);
+    assert_eq!(after(well, false), [queued, waits, none, waits, waits]);
+    let badly = |board: &mut Board| {
+        finish(board, 1, false, 0);
+        finish(board, 2, true, 0);
+    };
+    let failed = skipped(Why::NeedFailed);
+    assert_eq!(after(badly, false), [failed, failed, queued, queued, queued]);
+    assert_eq!(after(badly, true), [queued, waits, none, waits, waits]);
+    // A needed job that has failed decides before the others end, but not for who waits for all.
+    let early = |board: &mut Board| {
+        finish(board, 1, false, 0);
+    };
+    assert_eq!(after(early, false), [failed, failed, waits, queued, queued]);
+    let canceled = |board: &mut Board| {
+        board.cancel("a", 0).unwrap();
+        finish(board, 1, true, 0);
+    };
+    let unfinished = skipped(Why::NeedUnfinished);
+    let expected = [unfinished, unfinished, unfinished, unfinished, queued];
+    assert_eq!(after(canceled, false), expected);
+}
+
+#[test]
+fn a_job_pauses_before_it_is_tried_again() {
+    let mut paused = job("a", &[]);
+    paused.rules.backoff_seconds = Some(10);
+    paused.rules.max_attempts = 100;
+    paused.rules.retry_on.failure = true;
+    let mut board = board(vec![paused]);
+    let mut now = 0;
+    for (n, pause) in [(1, 10), (2, 20), (3, 40), (4, 80)] {
+        finish(&mut board, n, false, now);
+        let resumes = now + pause * SECOND;
+        let job = board.job("a").unwrap();
+        assert_eq!((job.state(), job.resumes_at()), (JobState::Queued, Some(resumes)));
+        // It is the same after a restart.
+        let kept: Job = from_slice(&to_vec(job)).unwrap();
+        assert_eq!(kept, *job);
+        let restored = Board::restore(Config::default(), [kept]).unwrap();
+        assert_eq!(restored.next_wake(), Some(resumes));
+        assert_eq!((lease(&mut board, 9, resumes - 1), board.next_wake()), (None, Some(resumes)));
+        now = resumes;
+        board.advance(now);
+        assert!(board.job("a").unwrap().position().is_some());
+    }
+    for n in 5..20 {
+        finish(&mut board, n, false, now);
+        now = board.job("a").unwrap().resumes_at().unwrap();
+    }
+    finish(&mut board, 20, false, now);
+    let longest = board.job("a").unwrap().resumes_at().unwrap() - now;
+    assert_eq!(longest, config::MAX_BACKOFF_SECONDS * SECOND);
+    // It can be canceled meanwhile, and has no lease to take back.
+    assert_eq!(board.revoke("a", now), Err(Refusal::NotLeased));
+    assert_eq!(board.cancel("a", now), Ok(JobState::Canceled));
+    assert_eq!(board.next_wake(), None);
 }
 
 #[test]

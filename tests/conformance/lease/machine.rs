@@ -113,6 +113,9 @@ impl World for Machine {
             max_runtime_seconds: op.max_runtime_seconds.unwrap_or(config.max_runtime_seconds),
             max_attempts: config.max_attempts,
             retry_on: RetryOn::default(),
+            backoff_seconds: None,
+            run_if: None,
+            allow_failure: None,
         };
         let job = NewJob { id: name.into(), rules, needs: BTreeSet::new() };
         match self.board.submit(RunId(format!("run of {name}")), vec![job], self.now) {

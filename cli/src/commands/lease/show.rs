@@ -133,6 +133,9 @@ impl Document for Job {
         if let Some(why) = self.ended_by {
             lines.push(("ended by", why.to_string()));
         }
+        if let Some(at) = &self.resumes_at {
+            lines.push(("tried again at", at.clone()));
+        }
         if let Some(position) = self.queue_position {
             lines.push(("in the queue", position.to_string()));
         }
@@ -140,6 +143,8 @@ impl Document for Job {
         let optional = [
             ("waits for", list(&self.waits_for)),
             ("needs", list(&spec.needs)),
+            ("if", spec.run_if.map(|run_if| run_if.to_string()).unwrap_or_default()),
+            ("may fail", if spec.allow_failure { "yes".to_owned() } else { String::new() }),
             ("requires", list(&spec.requires)),
             ("image", spec.image.as_deref().map(first_line).unwrap_or_default()),
             ("workdir", spec.workdir.as_deref().map(first_line).unwrap_or_default()),

@@ -87,10 +87,15 @@ impl Submit {
 
 /// A failure for a run of which not every job succeeded.
 fn succeeded(run: &Run) -> Result<(), CliError> {
-    use cowboy_devnet::lease::messages::JobState::{Canceled, Succeeded};
+    use cowboy_devnet::lease::messages::JobState::{Canceled, Skipped, Succeeded};
 
-    let others = run.jobs.iter().filter(|job| job.state != Succeeded);
-    // A job that did not run because of another tells less than that other.
+    // A job is skipped for what became of others: if that is a failure, they say so.
+    let others = run.jobs.iter().filter(|job| match job.state {
+        Succeeded | Skipped => false,
+        Canceled => true,
+        _ => !job.allow_failure,
+    });
+    // One that somebody canceled tells less than one that failed.
     let Some(first) = others.min_by_key(|job| job.state == Canceled) else { return Ok(()) };
     let (id, name) = (&run.run_id, &first.name);
     let ended = run.jobs.iter().filter(|job| job.state == Succeeded).count();
@@ -116,6 +121,7 @@ mod tests {
             run: "run_1".to_owned(),
             name: (*name).to_owned(),
             state: *state,
+            allow_failure: *name == "allowed",
             attempt: 1,
             runner: None,
             lease_state: None,
@@ -132,9 +138,11 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_job_that_tells_most() {
-        use JobState::{Canceled, Succeeded, TimedOut};
+        use JobState::{Canceled, Failed, Skipped, Succeeded, TimedOut};
 
         assert_eq!(succeeded(&run(&[("a", Succeeded), ("b", Succeeded)])), Ok(()));
+        let fine = [("a", Succeeded), ("b", Skipped), ("allowed", Failed)];
+        assert_eq!(succeeded(&run(&fine)), Ok(()));
         let failed = run(&[("a", Succeeded), ("b", Canceled), ("c", TimedOut)]);
         let error = succeeded(&failed).unwrap_err();
         assert_eq!(error.exit, Exit::Failed);

@@ -1,4 +1,5 @@
-//! What the bearer of an active lease leaves and takes: logs, artifacts, caches.
+//! What the bearer of an active lease leaves and takes: logs, artifacts, caches, and the artifacts
+//! of jobs that its own needs.
 //!
 //! An upload may take long, and the lease be lost meanwhile. So it is looked at twice: before
 //! anything is received, and by the owner of all leases in the moment in which the file gets its
@@ -18,7 +19,7 @@ use crate::lease::{
     files::{ArtifactName, FileError, Ready},
     messages::{
         ArtifactStored, ArtifactStoredTag, CacheStored, CacheStoredTag, ErrorCode, LogAck,
-        LogAckTag, LogOffset,
+        LogAckTag, LogOffset, MAX_NEEDED, NeededArtifact,
     },
     service::{Active, ServiceError},
 };
@@ -67,6 +68,26 @@ pub(super) fn table() -> Vec<Route> {
             runner,
             open_cache,
             Operation::new("A cache").lease_header().file().refuses(409),
+        ),
+        Route::new(
+            Method::GET,
+            "/api/v1/internal/needs",
+            runner,
+            needs,
+            Operation::new("The artifacts of the jobs that the job needs, 10,000 at most")
+                .lease_header()
+                .many::<NeededArtifact>()
+                .refuses(409),
+        ),
+        Route::new(
+            Method::GET,
+            "/api/v1/internal/needs/{job}/{*name}",
+            runner,
+            open_needed,
+            Operation::new("An artifact of a job, by name, that the job needs")
+                .lease_header()
+                .file()
+                .refuses(409),
         ),
         Route::new(
             put,
@@ -183,6 +204,38 @@ async fn store_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response
     let ready = context.files.receive_cache(&key, moving(asked.upload)).await?;
     let bytes = keep(&context, bearer, ready).await?;
     Ok(json(&CacheStored { tag: CacheStoredTag::default(), bytes }))
+}
+
+async fn needs(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
+    let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
+    let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
+    let files = context.files.clone();
+    let artifacts = blocking(move || {
+        let mut all = Vec::new();
+        for (job, at) in &needed {
+            for (name, bytes) in files.artifacts_of(at)? {
+                let name = name.as_str().to_owned();
+                all.push(NeededArtifact { job: job.clone(), name, bytes });
+            }
+            if all.len() > MAX_NEEDED {
+                let problem = format!("the jobs that it needs have more than {MAX_NEEDED}");
+                return Err(Refused::too_large(ErrorCode::StoreFull, problem));
+            }
+        }
+        Ok(all)
+    });
+    Ok(json(&artifacts.await??))
+}
+
+async fn open_needed(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
+    let name: ArtifactName = asked.segment("name").parse()?;
+    let job = asked.segment("job").to_owned();
+    let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
+    let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
+    let absent = || Refused::not_found("the job needs no job of this name that has begun");
+    let at = needed.get(&job).ok_or_else(absent)?;
+    let (file, length) = context.files.open_artifact(at, &name).await?;
+    Ok(attachment(file, length))
 }
 
 /// A body that breaks off when it stands still, or hardly moves, for too long.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 use utoipa::{IntoParams, ToSchema};
 
 /// Jobs that are handed in together.
@@ -42,10 +42,16 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub image: Option<String>,
-    /// Jobs of the run, by name, that must succeed before.
+    /// Jobs of the run, by name, that must end before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::JobName>, max_items = 1000)]
     pub needs: Vec<String>,
+    /// Upon what ends of `needs` it runs; otherwise it is SKIPPED [default: `success`].
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    pub run_if: Option<RunIf>,
+    /// Jobs that need it run although it fails or times out, and its run counts it as succeeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_failure: bool,
     /// What its runner must be capable of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
@@ -81,8 +87,8 @@ pub enum EnvValue {
 }
 
 /// Shows no secret.
-impl std::fmt::Debug for EnvValue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for EnvValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(value) => f.debug_tuple("Plain").field(value).finish(),
             Self::Secret { .. } => f.write_str("Secret(..)"),
@@ -100,6 +106,34 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub max_attempts: Option<u32>,
+    /// The pause before the second attempt; it doubles before each further one, up to an hour
+    /// [default: none].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3600)]
+    pub backoff_seconds: Option<u64>,
+}
+
+/// Upon what ends of the jobs that it needs a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunIf {
+    /// Every one succeeded, or was allowed to fail.
+    Success,
+    /// All have ended, and one failed, directly or through a job that was skipped for it.
+    Failure,
+    /// All have ended.
+    Always,
+}
+
+/// As run files have it.
+impl fmt::Display for RunIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "success()",
+            Self::Failure => "failure()",
+            Self::Always => "always()",
+        })
+    }
 }
 
 /// Upon what a job is tried again.
@@ -159,6 +193,9 @@ pub struct JobSummary {
     pub name: String,
     /// What it is in.
     pub state: JobState,
+    /// Its run counts it as succeeded where it fails or times out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_failure: bool,
     /// The number of its last attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// Who has, or had, the last lease.
@@ -187,6 +224,9 @@ pub struct Job {
     /// Its place in the queue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
+    /// When it joins the queue for its next attempt, where it pauses before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes_at: Option<String>,
     /// Jobs, by name, that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,

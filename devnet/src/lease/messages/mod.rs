@@ -18,6 +18,8 @@
 //! | `POST /api/v1/internal/await-cancel` | [`AwaitCancel`] | 200 [`CancelRequested`], or 204 |
 //! | `PUT /api/v1/internal/log?offset=N` † | bytes, 1 MiB at most | [`LogAck`] |
 //! | `PUT /api/v1/internal/artifacts/{name}` † | bytes | [`ArtifactStored`] |
+//! | `GET /api/v1/internal/needs` † | | `[`[`NeededArtifact`]`]` |
+//! | `GET /api/v1/internal/needs/{job}/{name}` † | | bytes |
 //! | `GET /api/v1/internal/caches/{key}` † | | bytes, or 404 |
 //! | `PUT /api/v1/internal/caches/{key}` † | bytes | [`CacheStored`] |
 //!
@@ -95,6 +97,8 @@ pub const MAX_WAIT_SECONDS: u64 = 30;
 pub const MAX_CAPABILITIES: usize = 32;
 /// Artifacts in a completion.
 pub const MAX_ARTIFACTS: usize = 1_000;
+/// Artifacts of all jobs that a job needs.
+pub const MAX_NEEDED: usize = 10_000;
 /// The longest summary, progress message or step that is taken, in characters.
 pub const MAX_TEXT: usize = 64 << 10;
 /// Runs or jobs in a list where the request does not say, and at most.
@@ -192,6 +196,7 @@ same_names!(
     /// What a job is in ([`cowboy_engine::lease::JobState`]).
     JobState of cowboy_engine::lease::JobState {
         Queued, Leased, Starting, Running, CancelRequested, Succeeded, Failed, Canceled, TimedOut,
+        Skipped,
     }
 );
 same_names!(
@@ -203,14 +208,23 @@ same_names!(
 same_names!(
     /// Why a job ended as it did ([`cowboy_engine::lease::Why`]).
     EndReason of cowboy_engine::lease::Why {
-        Reported, LeaseLost, MaxRuntime, Requested, NeedFailed,
+        Reported, LeaseLost, MaxRuntime, Requested, NeedFailed, NeedUnfinished, NoNeedFailed,
     }
 );
 
 impl JobState {
     /// Whether nothing follows.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
+        match self {
+            Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
+                true
+            }
+            Self::Queued
+            | Self::Leased
+            | Self::Starting
+            | Self::Running
+            | Self::CancelRequested => false,
+        }
     }
 }
 
@@ -269,7 +283,8 @@ pub enum ErrorCode {
     BodyTooLarge,
     /// The log is as long as it may be.
     LogFull,
-    /// The job's artifacts, or all caches, take as much room as they may.
+    /// The job's artifacts, or all caches, take as much room as they may; or the jobs that it needs
+    /// have too many artifacts.
     StoreFull,
     /// Not done in time.
     Timeout,

@@ -89,12 +89,26 @@ pub struct GrantedSpec {
     /// Which of its values must not be seen in logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_env: Vec<String>,
+    /// Jobs of the run, by name, whose artifacts belong below `workdir` before the first step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Files to keep.
     #[serde(default)]
     pub artifacts: Vec<ArtifactSpec>,
     /// Folders to bring along and to keep.
     #[serde(default)]
     pub caches: Vec<CacheSpec>,
+}
+
+/// An artifact of a job that the bearer of a lease needs: of its last attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NeededArtifact {
+    /// The job's name in its run.
+    pub job: String,
+    /// The artifact's name: a path from the job's `workdir` on.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
 }
 
 /// Files that a job leaves behind.

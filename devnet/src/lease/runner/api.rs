@@ -5,7 +5,7 @@ use crate::lease::{
     messages::{
         AckLease, AckLeaseAck, Artifact, ArtifactStored, AwaitCancel, CacheStored, CancelAck,
         CancelAckAck, CancelRequested, Complete, CompleteAck, Heartbeat, HeartbeatAck,
-        LEASE_HEADER, LeaseGranted, LeaseRequest, LogAck, LogOffset,
+        LEASE_HEADER, LeaseGranted, LeaseRequest, LogAck, LogOffset, NeededArtifact,
     },
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use std::{
 const BLOCK: usize = 64 << 10;
 /// The slowest connection that a large file is sent or got over, in bytes a second.
 const LEAST_RATE: u64 = 64 << 10;
-/// The longest that a cache is got.
+/// The longest that a cache or an artifact is got.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// The server, as this runner asks it.
@@ -195,6 +195,22 @@ impl Api {
         let request = self.held(Method::PUT, &path, lease);
         let stored: ArtifactStored = self.client.json(with_file(request, upload)).await?;
         Ok(stored.uri)
+    }
+
+    /// The artifacts of the jobs that the job needs.
+    pub(super) async fn needs(&self, lease: &str) -> Result<Vec<NeededArtifact>, ClientError> {
+        self.client.json(self.held(Method::GET, &["needs"], lease)).await
+    }
+
+    /// An artifact of a job, by name, that the job needs.
+    pub(super) async fn get_needed(
+        &self,
+        lease: &str,
+        job: &str,
+        name: &str,
+    ) -> Result<Response, ClientError> {
+        let path: Vec<_> = ["needs", job].into_iter().chain(name.split('/')).collect();
+        self.client.send(self.held(Method::GET, &path, lease).timeout(DOWNLOAD_LIMIT)).await
     }
 
     /// The cache of this key, to be read piece by piece; `None`: there is none.

@@ -19,6 +19,7 @@ use super::{
     hold::{CallError, Halt, Hold, Loss, Said},
     log::{Log, Lost},
     mask::Secrets,
+    needs::{self, NeedError},
     output::{Output, Position},
     step::{self, End, Place, exit_code},
     workspace::Workspace,
@@ -225,6 +226,9 @@ impl Job<'_> {
             self.position.done(0, "restoring caches");
             in_time(hold, caches.restore(&folders, api, hold, &mut self.output)).await;
         }
+        if let Some(ended) = self.bring_needs(&workdir).await {
+            return self.end(ended, &workdir).await;
+        }
         self.timings.started_at = Some(Timestamp::now().to_string());
         let place = Place { job: directory, workdir: &workdir, env: &prepared.env };
         let worked = self.steps(&place).await;
@@ -300,6 +304,27 @@ impl Job<'_> {
             return Worked::Failed { exit_code, summary: format!("{what}: {line}") };
         }
         Worked::Done
+    }
+
+    /// Puts the artifacts of the jobs that it needs into its working directory. How it ends, where
+    /// they cannot be had.
+    async fn bring_needs(&mut self, workdir: &Path) -> Option<Worked> {
+        if self.granted.job_spec.needs.is_empty() {
+            return None;
+        }
+        self.position.done(0, "getting artifacts of its needs");
+        match needs::bring(workdir, self.api, self.hold).await {
+            Ok(0) | Err(NeedError::Halted) => None,
+            Ok(count) => {
+                let text = format!("{count} artifacts of its needs are there");
+                in_time(self.hold, self.output.note(&text)).await;
+                None
+            }
+            Err(NeedError::Failed(summary)) => {
+                in_time(self.hold, self.output.note(&summary)).await;
+                Some(Worked::Failed { exit_code: None, summary })
+            }
+        }
     }
 
     async fn upload(&mut self, workdir: &Path) {

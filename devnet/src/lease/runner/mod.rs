@@ -29,6 +29,7 @@
 //! | [`log`] | the log, on its way to the server |
 //! | [`glob`], [`artifacts`] | the files that a job leaves behind |
 //! | [`archive`], [`cache`] | the folders that jobs share |
+//! | [`needs`] | the artifacts of jobs that a job needs |
 //! | [`api`] | the requests |
 
 mod api;
@@ -41,6 +42,7 @@ mod hold;
 mod job;
 mod log;
 mod mask;
+mod needs;
 mod output;
 mod step;
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::lease::{
     files::Place,
     messages::{
         AckLease, CONTAINER, CancelAck, Complete, CompleteStatus, Heartbeat, JobSpec, JobState,
-        LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn, Timings, Token,
-        TokenRequest,
+        LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn, RunIf, Timings,
+        Token, TokenRequest,
     },
     store::{Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow, Underway},
     tokens::{new_id, new_secret, token_hash, token_id},
@@ -516,6 +516,13 @@ impl Core {
                 max_runtime_seconds: spec.max_runtime_seconds.unwrap_or(config.max_runtime_seconds),
                 max_attempts: attempts.unwrap_or(config.max_attempts),
                 retry_on,
+                backoff_seconds: retry.and_then(|retry| retry.backoff_seconds),
+                run_if: spec.run_if.map(|run_if| match run_if {
+                    RunIf::Success => lease::RunIf::Success,
+                    RunIf::Failure => lease::RunIf::Failure,
+                    RunIf::Always => lease::RunIf::Always,
+                }),
+                allow_failure: spec.allow_failure.then_some(true),
             },
             needs: spec.needs.iter().map(|need| ids[need].clone()).collect(),
         }

@@ -38,6 +38,7 @@ pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>)
         steps: spec.steps,
         env,
         secret_env,
+        needs: spec.needs,
         artifacts: spec.artifacts,
         caches: spec.caches,
     }

@@ -53,11 +53,13 @@ CREATE TABLE run (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, created_at INTEGER NOT NULL) STRICT;
 -- state, lease_state: as in the protocol. attempt, runner, lease_state: of the last attempt.
 -- position: in the queue, of those that can be granted. machine: all of it, deterministic CBOR.
+-- allow_failure: 1 where its run counts it as succeeded although it fails or times out.
 CREATE TABLE job (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run TEXT NOT NULL, name TEXT NOT NULL,
   state TEXT NOT NULL, attempt INTEGER NOT NULL, runner TEXT, lease_state TEXT,
   expires_at INTEGER, position INTEGER, created_at INTEGER NOT NULL, ended_at INTEGER,
-  ended_by TEXT, finalized INTEGER NOT NULL, machine BLOB NOT NULL) STRICT;
+  ended_by TEXT, finalized INTEGER NOT NULL, machine BLOB NOT NULL,
+  allow_failure INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX job_run ON job (run, seq);
 CREATE INDEX job_state ON job (state, seq);
 CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
@@ -101,6 +103,7 @@ const FROM_2: &str = "
 ALTER TABLE attempt ADD COLUMN runner_accepted_at TEXT;
 ALTER TABLE attempt ADD COLUMN runner_heartbeat_at TEXT;
 ALTER TABLE attempt ADD COLUMN log_cursor INTEGER;
+ALTER TABLE job ADD COLUMN allow_failure INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Why what is kept cannot be used.
@@ -473,7 +476,8 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
     connection
         .prepare_cached(
             "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
-               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?
+               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?,
+               allow_failure = ?
              WHERE id = ?",
         )?
         .execute(params![
@@ -487,6 +491,7 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
             entered.ended.map(|(_, why)| why.name()),
             entered.finalized,
             machine,
+            entered.allow_failure,
             id.0
         ])?;
     if entered.ended.is_none() {

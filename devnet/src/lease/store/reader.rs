@@ -2,6 +2,7 @@
 
 use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
 use crate::lease::{
+    files::Place,
     messages::{
         Artifact, Attempt, EndReason, Job, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
         LogCursor, Progress, Run, RunSummary, Timings, Token,
@@ -11,12 +12,13 @@ use crate::lease::{
 use cowboy_engine::{lease, primitives::codec::from_slice};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params, types::Type};
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 const SUMMARY: &str =
-    "SELECT id, run, name, state, attempt, runner, lease_state, expires_at FROM job";
+    "SELECT id, run, name, state, attempt, runner, lease_state, expires_at, allow_failure FROM job";
 
 /// Reads beside the writer.
 #[derive(Debug)]
@@ -69,16 +71,17 @@ impl Reader {
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         self.read(|connection| {
             let mut runs = connection.prepare_cached(
-                "SELECT run.id, run.name, run.created_at, job.state, count(*)
+                "SELECT run.id, run.name, run.created_at, job.state, count(*), job.allow_failure
                  FROM (SELECT * FROM run ORDER BY seq DESC LIMIT ?) AS run
                    JOIN job ON job.run = run.id
-                 GROUP BY run.seq, job.state ORDER BY run.seq DESC",
+                 GROUP BY run.seq, job.state, job.allow_failure ORDER BY run.seq DESC",
             )?;
             let mut rows = runs.query([limit])?;
             let mut runs: Vec<RunSummary> = Vec::new();
             while let Some(row) = rows.next()? {
                 let (run_id, state, count) = (row.get(0)?, job_state(row, 3)?, row.get(4)?);
                 let ended = if state.is_terminal() { count } else { 0 };
+                let state = counted(state, row.get(5)?);
                 match runs.last_mut() {
                     Some(run) if run.run_id == run_id => {
                         run.state = telling(run.state, state);
@@ -110,7 +113,7 @@ impl Reader {
             let mut jobs =
                 connection.prepare_cached(&format!("{SUMMARY} WHERE run = ? ORDER BY seq"))?;
             let jobs = jobs.query_map([run], summary)?.collect::<Result<Vec<_>, _>>()?;
-            let states = jobs.iter().map(|job| job.state);
+            let states = jobs.iter().map(|job| counted(job.state, job.allow_failure));
             let state = states.reduce(telling).unwrap_or(JobState::Queued);
             Ok(Some(Run { run_id, name, created_at, state, jobs }))
         })
@@ -137,34 +140,35 @@ impl Reader {
     pub fn job(&self, job: &str) -> Result<Option<Job>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id, run, job.name, state, attempt, runner, lease_state, expires_at,
-                         created_at, ended_at, ended_by, finalized, machine, spec.spec,
+                         allow_failure, created_at, ended_at, ended_by, finalized, machine, spec.spec,
                          (SELECT count(*) FROM job AS other WHERE other.position <= job.position)
                        FROM job JOIN spec ON spec.job = job.id WHERE job.id = ?";
             let mut query = connection.prepare_cached(sql)?;
             let mut rows = query.query([job])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             let summary = summary(row)?;
-            let machine: Vec<u8> = row.get(12)?;
-            let machine: lease::Job = from_slice(&machine).map_err(|error| broken(12, error))?;
+            let machine: Vec<u8> = row.get(13)?;
+            let machine: lease::Job = from_slice(&machine).map_err(|error| broken(13, error))?;
             let mut waits_for = Vec::new();
             for need in machine.needs() {
                 let mut name = connection.prepare_cached("SELECT name FROM job WHERE id = ?")?;
                 waits_for.push(name.query_row([&need.0], |row| row.get(0))?);
             }
             waits_for.sort();
-            let position: u64 = row.get(14)?;
+            let position: u64 = row.get(15)?;
             let rules = machine.rules();
             Ok(Some(Job {
                 summary,
-                spec: json::<JobSpec>(row, 13)?,
+                spec: json::<JobSpec>(row, 14)?,
                 max_attempts: rules.max_attempts,
                 max_runtime_seconds: rules.max_runtime_seconds,
                 queue_position: (position > 0).then_some(position),
+                resumes_at: machine.resumes_at().map(time),
                 waits_for,
-                created_at: time(row.get(8)?),
-                ended_at: row.get::<_, Option<u64>>(9)?.map(time),
-                ended_by: named(row, 10, lease::Why::named)?.map(EndReason::from),
-                finalized: row.get(11)?,
+                created_at: time(row.get(9)?),
+                ended_at: row.get::<_, Option<u64>>(10)?.map(time),
+                ended_by: named(row, 11, lease::Why::named)?.map(EndReason::from),
+                finalized: row.get(12)?,
                 attempts: attempts(connection, job)?,
             }))
         })
@@ -175,6 +179,29 @@ impl Reader {
         self.read(|connection| {
             let mut run = connection.prepare_cached("SELECT run FROM job WHERE id = ?")?;
             run.query_row([job], |row| row.get(0)).optional()
+        })
+    }
+
+    /// The jobs that a job needs, by name: the last attempt of each that was granted once.
+    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Place>, StoreError> {
+        self.read(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
+            let found = query.query_row([job], |row| {
+                Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?))
+            });
+            let Some((run, spec)) = found.optional()? else { return Ok(BTreeMap::new()) };
+            let mut needed = connection
+                .prepare_cached("SELECT id, attempt FROM job WHERE run = ? AND name = ?")?;
+            let mut places = BTreeMap::new();
+            for name in spec.needs {
+                let (job, attempt) =
+                    needed.query_row([&run, &name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                if attempt > 0 {
+                    places.insert(name, Place { run: run.clone(), job, attempt });
+                }
+            }
+            Ok(places)
         })
     }
 
@@ -259,6 +286,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<JobSummary> {
         runner: row.get(5)?,
         lease_state: named(row, 6, lease::LeaseState::named)?.map(LeaseState::from),
         expires_at: row.get::<_, Option<u64>>(7)?.map(time),
+        allow_failure: row.get(8)?,
     })
 }
 
@@ -302,6 +330,14 @@ fn broken(
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }
 
+/// What a run counts a job as that is in this state.
+const fn counted(state: JobState, allow_failure: bool) -> JobState {
+    match state {
+        JobState::Failed | JobState::TimedOut if allow_failure => JobState::Succeeded,
+        state => state,
+    }
+}
+
 /// Of two states of a run's jobs the one that tells more: first what goes on, then what waits, then
 /// what went wrong.
 fn telling(a: JobState, b: JobState) -> JobState {
@@ -315,6 +351,7 @@ fn telling(a: JobState, b: JobState) -> JobState {
         JobState::TimedOut => 6,
         JobState::Canceled => 7,
         JobState::Succeeded => 8,
+        JobState::Skipped => 9,
     };
     if rank(b) < rank(a) { b } else { a }
 }

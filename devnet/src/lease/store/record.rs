@@ -119,6 +119,7 @@ pub(super) struct Entered {
     pub position: Option<u64>,
     pub ended: Option<(u64, Why)>,
     pub finalized: u32,
+    pub allow_failure: bool,
 }
 
 #[derive(Debug)]
@@ -185,6 +186,7 @@ impl JobRow {
             position: job.position(),
             ended: job.end(),
             finalized: job.finalized(),
+            allow_failure: job.rules().allow_failure == Some(true),
         });
         Self { id: job.id().clone(), machine: to_vec(job), expires_at: job.expires_at(), entered }
     }

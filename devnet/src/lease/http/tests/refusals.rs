@@ -25,6 +25,8 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST", "internal/await-cancel", true),
     ("PUT", "internal/log?offset=0", true),
     ("PUT", "internal/artifacts/a", true),
+    ("GET", "internal/needs", true),
+    ("GET", "internal/needs/a/b", true),
     ("GET", "internal/caches/a", true),
     ("PUT", "internal/caches/a", true),
     ("POST", "runs", false),

@@ -107,6 +107,7 @@ async fn a_job_that_takes_too_long_is_tried_again_where_it_asks_for_that() {
     let retry = crate::lease::messages::Retry {
         on: Some(vec![crate::lease::messages::RetryOn::Timeout]),
         max_attempts: Some(2),
+        backoff_seconds: Some(1),
     };
     let more = JobSpec { max_runtime_seconds: Some(1), retry: Some(retry), ..JobSpec::default() };
     let job = site.submit("test $COWBOY_ATTEMPT = 2 || exec sleep 600", more).await;
@@ -135,4 +136,45 @@ async fn a_cancel_of_a_quiet_job_takes_no_heartbeat() {
     // With the heartbeats alone it would be 20 s.
     assert!(took < Duration::from_secs(10), "{took:?}");
     running.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn artifacts_of_the_jobs_that_it_needs_are_in_a_jobs_working_directory() {
+    let site = Site::new().await;
+    let job = |name: &str, step: &str, needs: &[&str]| JobSpec {
+        name: name.to_owned(),
+        steps: vec![step.to_owned()],
+        needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        workdir: Some("below".to_owned()),
+        artifacts: vec![ArtifactSpec { kind: "x".to_owned(), path_glob: "**".to_owned() }],
+        ..JobSpec::default()
+    };
+    let mut broken = job("broken", "mkdir -p out/deep; echo built > out/deep/it; exit 1", &[]);
+    broken.allow_failure = true;
+    let jobs = vec![
+        broken,
+        job("other", "echo other > other", &[]),
+        job("use", "cat out/deep/it; ls; echo seen > out/seen", &["broken"]),
+        job("then", "cat out/seen; test ! -e other", &["use"]),
+    ];
+    let run = self::run(&site, jobs).await;
+    let states: Vec<_> = run.jobs.iter().map(|job| job.state).collect();
+    let succeeded = JobState::Succeeded;
+    assert_eq!(states, [JobState::Failed, succeeded, succeeded, succeeded]);
+    assert_eq!(run.state, JobState::Succeeded, "the failure is allowed");
+    let (_, log) = site.end(&run.jobs[2].job).await;
+    assert!(log.contains("1 artifacts of its needs are there"), "{log}");
+    assert!(log.contains("\nbuilt\nout\n"), "{log}");
+}
+
+/// Hands jobs in, and has runners of one job each do them.
+async fn run(site: &Site, jobs: Vec<JobSpec>) -> crate::lease::messages::Run {
+    let count = jobs.len();
+    let run = site.operator.submit(&NewRun { name: None, jobs }).await.unwrap();
+    for _ in 0..count {
+        site.start().await.end().await.unwrap();
+        // The name is the next runner's.
+        site.operator.revoke_token("tested", None).await.unwrap();
+    }
+    site.operator.run(&run.run_id).await.unwrap()
 }
