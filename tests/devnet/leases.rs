@@ -8,7 +8,10 @@
 //!
 //! prints what became of them; without the variables there are fewer.
 
-use crate::support::{Home, PATIENCE, wait_until};
+use crate::{
+    runners::until_present,
+    support::{Home, PATIENCE, wait_until},
+};
 use cowboy_devnet::lease::{
     client::{Client, Tls},
     messages::{JobSpec, NewRun, Retry},
@@ -174,7 +177,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
         let job = |n| JobSpec {
             name: format!("job-{n}"),
             steps: vec!["echo $COWBOY_JOB_NAME".to_owned()],
-            retry: Some(Retry { on: None, max_attempts: Some(100) }),
+            retry: Some(Retry { on: None, max_attempts: Some(100), backoff_seconds: None }),
             ..JobSpec::default()
         };
         let run = NewRun { name: None, jobs: (0..some).map(job).collect() };
@@ -273,6 +276,30 @@ fn a_job_of_the_chain_is_done_by_a_runner_with_a_lease() {
     assert!(kill_process(Pid::from_child(&runner.0), Signal::TERM).is_ok());
     runner.kill();
     home.run(&["devnet", "down"]);
+}
+
+#[test]
+fn a_runner_in_a_process_of_its_own_takes_jobs_that_are_delivered_by_lease() {
+    let home = Home::new();
+    home.up(&["--runners", "0", "--wait", "2"]);
+    let key = home.path("outside.key").to_str().unwrap().to_owned();
+    let register = ["runner", "register", "--key-file", &key, "--kinds", "custom"];
+    assert_eq!(home.run(&register).code, 0);
+    home.json(&["runner", "start", "--key-file", &key, "--detach"]);
+    until_present(&home, "outside");
+    let mut by_lease = Process(
+        home.command(&["lease", "runner", "--name", "pool"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let args = ["job", "submit", "custom", "--delivery", "lease", "--wait", "--timeout", "60s"];
+    let done = home.json(&[&args[..], &["--", "printf", "leased"]].concat());
+    assert_eq!(done["result"], "0x6c6561736564", "`leased`, in hex: {done}");
+    assert_eq!(home.json(&["lease", "ls"])[0]["runner"], "pool");
+    by_lease.kill();
+    home.json(&["runner", "stop", "outside"]);
 }
 
 /// Connections that do nothing but be there.

@@ -20,7 +20,7 @@ use crate::{
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
-use connect::Server;
+pub(super) use connect::Server;
 use cowboy_devnet::lease::messages::{JobQuery, JobState, PageQuery};
 use find::Thing;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub enum Lease {
         #[arg(add = ArgValueCandidates::new(complete::runs))]
         run: Option<String>,
         /// Only jobs in this state: QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED,
-        /// SUCCEEDED, FAILED, CANCELED or TIMED_OUT
+        /// SUCCEEDED, FAILED, CANCELED, TIMED_OUT or SKIPPED
         #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::states))]
         state: Option<JobState>,
