@@ -1,8 +1,9 @@
 //! The artifacts of the jobs that a job needs: put below its working directory before the first
 //! step.
 //!
-//! Names come from the server, and folders may have come from a cache: what leads through a link, or
-//! out of the working directory, is refused. A job whose artifacts cannot all be had does not begin.
+//! Names come from the server, and folders may have come from a cache: a name that leads through a
+//! link, or out of the working directory, is refused. A job whose artifacts cannot all be had does
+//! not begin.
 
 use super::{
     api::Api,

@@ -140,7 +140,8 @@ impl Reader {
     pub fn job(&self, job: &str) -> Result<Option<Job>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id, run, job.name, state, attempt, runner, lease_state, expires_at,
-                         allow_failure, created_at, ended_at, ended_by, finalized, machine, spec.spec,
+                         allow_failure, created_at, ended_at, ended_by, finalized, machine,
+                         spec.spec,
                          (SELECT count(*) FROM job AS other WHERE other.position <= job.position)
                        FROM job JOIN spec ON spec.job = job.id WHERE job.id = ?";
             let mut query = connection.prepare_cached(sql)?;
