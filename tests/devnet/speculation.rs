@@ -13,7 +13,12 @@ use cowboy_devnet::{
 };
 use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs, process::Stdio};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::Stdio,
+};
 
 /// A devnet whose tasks run ahead of the chain, with these options.
 pub fn devnet(options: &Value) -> Home {
@@ -341,7 +346,10 @@ fn partitions_and_kills_lose_nothing() {
     });
     let args = ["speculation", "follow", &number, "-o", "jsonl"];
     let mut follow = home.command(&args);
-    let follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut followed = BufReader::new(follow.stdout.take().unwrap());
+    let mut lines = String::new();
+    followed.read_line(&mut lines).unwrap();
     home.kill("local");
     home.up(&[]);
     stands(&home, &number, "a", |task| task["status"] == "confirmed");
@@ -352,9 +360,8 @@ fn partitions_and_kills_lose_nothing() {
     let output = home.json(&["speculation", "show", &number, "e"]);
     assert!(text(&output["output_text"]).contains('e'), "{output}");
     // Who follows it has seen the end, across both kills, and each confirmation once.
-    let followed = follow.wait_with_output().unwrap();
-    let lines = String::from_utf8(followed.stdout).unwrap();
-    assert_eq!(followed.status.code(), Some(0), "{lines}");
+    followed.read_to_string(&mut lines).unwrap();
+    assert_eq!(follow.wait().unwrap().code(), Some(0), "{lines}");
     shape::check(&args, &lines);
     let confirmed = lines.lines().filter(|line| line.contains("\"confirmed\"")).count();
     assert_eq!(confirmed, 5, "{lines}");

@@ -1,7 +1,7 @@
 //! What reads bytes of strangers is given bytes that nobody would write: frames, session machines,
 //! certificates of connections, votes, blocks.
 //!
-//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says twenty.
+//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says 15.
 //! A case follows from its number, which a failure names: `COWBOYCTL_HOSTILE_CASE=N` plays that one
 //! alone.
 

@@ -206,8 +206,12 @@ fn changed(seen: &mut Seen, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<
         (seen.status, seen.reason) = (Some(status), None);
         all.push(change(at, status));
     }
+    // An agent that was killed may be back at a step before the one that was told.
+    let step = |of| steps.iter().position(|(_, status)| Some(*status) == of);
+    let again = step(Some(task.status)).is_some_and(|now| Some(now) < step(seen.status));
     let waits = task.status == TaskStatus::Waiting;
-    let news = seen.status != Some(task.status) || (waits && seen.reason != task.reason);
+    let differs = seen.status != Some(task.status) || (waits && seen.reason != task.reason);
+    let news = differs && !again;
     // One that waits for its parents alone says nothing.
     let silent = waits && task.reason.is_none() && seen.status.is_none();
     if news && !silent {
@@ -232,6 +236,13 @@ mod tests {
         assert_eq!(first.len(), 10, "{first:?}");
         assert_eq!(first[..3], ["0 step-0 running", "500 step-0 proving", "500 step-1 running"]);
         assert_eq!(first[9], "9500 step-1 confirmed");
+        assert!(changes(&mut seen, &chain).is_empty());
+
+        // What a kill undid in the agent is not told, nor that it comes again.
+        let mut earlier = chain.clone();
+        let task = &mut earlier.graph[1];
+        (task.status, task.times.confirmed_ms) = (TaskStatus::Submitted, None);
+        assert!(changes(&mut seen, &earlier).is_empty());
         assert!(changes(&mut seen, &chain).is_empty());
 
         let mut again = chain.clone();

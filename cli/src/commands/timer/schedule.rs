@@ -216,7 +216,7 @@ impl Schedule {
         // A devnet that cannot say more of it has scheduled it nevertheless.
         let mut known = client.timer(&id).await.ok();
         if let Some(timer) = &known {
-            warn_of_debts(timer, policy);
+            warn_of_debts(timer, told.max_cost, policy);
             warn_of_size(&client, timer).await;
         }
         if self.wait {
@@ -408,12 +408,14 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Says where the payer cannot pay for the fire, as things stand.
-fn warn_of_debts(timer: &Timer, policy: Policy) {
-    let Some(max_cost) = timer.max_cost.as_ref().filter(|cost| ***cost > *timer.payer_balance)
-    else {
-        return;
+/// Warns that the payer's balance does not cover the fire. A timer that is due at once may have
+/// been removed for that already: its cost is then `at_schedule`.
+fn warn_of_debts(timer: &Timer, at_schedule: AmountText, policy: Policy) {
+    let cost = match timer.status {
+        TimerStatus::InsufficientFunds => Some(at_schedule),
+        _ => timer.max_cost,
     };
+    let Some(max_cost) = cost.filter(|cost| **cost > *timer.payer_balance) else { return };
     let then = match policy {
         Policy::GbaAuction => {
             "its agent is not asked and it waits for funds until its time is over"
@@ -425,7 +427,7 @@ fn warn_of_debts(timer: &Timer, policy: Policy) {
          {} {}cby",
         timer.fee_payer,
         amount(*timer.payer_balance),
-        amount(**max_cost),
+        amount(*max_cost),
         timer.fee_payer,
         max_cost.get() / cowboy_engine::primitives::CBY + 1,
     ));

@@ -50,7 +50,7 @@ impl<T: Field> Visitor<'_> for Text<T> {
 }
 
 /// The beginning of a text, in a line.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut start: String = text.chars().take(SHOWN).collect();
     if start.len() < text.len() {
         start.push('…');
@@ -123,6 +123,10 @@ texts! {
     /// An image.
     Image = "an image, of 1 to 512 bytes on a line" if |text| {
         (1..=MAX_PATH).contains(&text.len()) && !text.contains(char::is_control)
+    };
+    /// A value of a matrix.
+    AxisValue = "a text of 1 to 128 bytes on a line" if |text| {
+        (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
     };
     /// A value of an environment, in words of its own.
     Value = "a text without NUL" if |_| true;

@@ -27,9 +27,11 @@
 //! |---|---|
 //! | [`fields`] | texts and lists, and what each must be |
 //! | [`mod@env`] | environments, and where secrets come from |
+//! | [`matrix`] | a job for each combination of values |
 
 pub mod env;
 pub mod fields;
+pub mod matrix;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +46,7 @@ use fields::{
     Cached, Capability, Condition, Field as _, Folder, Glob, Image, JobName, Kind, MAX_PATH, Named,
     Pause, RunName, Runtime, Steps, Variable,
 };
+use matrix::{Combination, Filled, Matrix};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -115,6 +118,7 @@ pub struct RunFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a job, with `steps` and what else it has")]
 struct JobEntry {
+    matrix: Option<Matrix>,
     steps: Steps,
     #[serde(default)]
     env: Named<Variable, EnvEntry>,
@@ -125,9 +129,9 @@ struct JobEntry {
     #[serde(default)]
     allow_failure: bool,
     #[serde(default)]
-    requires: Vec<Capability>,
-    workdir: Option<Folder>,
-    image: Option<Image>,
+    requires: Vec<Filled<Capability>>,
+    workdir: Option<Filled<Folder>>,
+    image: Option<Filled<Image>>,
     #[serde(default)]
     artifacts: Vec<ArtifactEntry>,
     #[serde(default)]
@@ -141,8 +145,8 @@ struct JobEntry {
 #[serde(deny_unknown_fields)]
 struct ArtifactEntry {
     #[serde(rename = "type")]
-    kind: Kind,
-    path_glob: Glob,
+    kind: Filled<Kind>,
+    path_glob: Filled<Glob>,
 }
 
 /// Folders to bring along, as they are written.
@@ -150,9 +154,9 @@ struct ArtifactEntry {
 #[serde(deny_unknown_fields)]
 struct CacheEntry {
     #[serde(rename = "type")]
-    kind: Option<Kind>,
+    kind: Option<Filled<Kind>>,
     key: String,
-    paths: Vec<Cached>,
+    paths: Vec<Filled<Cached>>,
 }
 
 /// How often a job is tried, as it is written.
@@ -277,18 +281,37 @@ impl RunFile {
         if let Some(name) = given.env.keys().find(|name| Variable::read(name).is_none()) {
             return Err(RunFileError::Env(format!("`{name}`: expected {}", Variable::EXPECTED)));
         }
-        let wanted = self.wanted(given.only)?;
-        let all = values(None, &self.env, given)?;
+        let members = self.members()?;
+        let mut by_name: BTreeMap<&JobName, Vec<&Member<'_>>> = BTreeMap::new();
+        for member in &members {
+            by_name.entry(member.of).or_default().push(member);
+        }
+        let needs = |job: &Member<'_>| {
+            let needs = job.job.needs.iter().filter_map(|need| by_name.get(need));
+            needs.flatten().copied().collect::<Vec<_>>()
+        };
+        let mut left = self.asked_for(&members, given.only)?;
+        let mut wanted = BTreeSet::new();
+        while let Some(member) = left.pop() {
+            if wanted.insert(member.name.as_str()) {
+                left.extend(needs(member));
+            }
+        }
+        let all = values(None, &self.env, &Combination::NONE, given)?;
         let mut jobs = Vec::new();
-        for (name, job) in self.jobs.0.iter().filter(|(name, _)| wanted.contains(name)) {
+        for member in members.iter().filter(|member| wanted.contains(member.name.as_str())) {
             let mut env = all.clone();
-            env.extend(values(Some(name), &job.env, given)?);
+            env.extend(values(Some(member.of), &member.job.env, &member.values, given)?);
             for (variable, value) in given.env {
                 if !matches!(env.get(variable), Some(EnvValue::Secret { .. })) {
                     env.insert(variable.clone(), EnvValue::Plain(value.clone()));
                 }
             }
-            jobs.push(JobSpec { env, ..job.spec(name, given.folder)? });
+            let needs = needs(member).iter().map(|need| need.name.clone()).collect();
+            let spec = member.job.spec(&member.values, given.folder).map_err(|problem| {
+                RunFileError::Job { job: member.name.clone(), problem }
+            })?;
+            jobs.push(JobSpec { name: member.name.clone(), env, needs, ..spec });
         }
         let run = NewRun { name: self.name.map(|name| name.0), jobs };
         let length = serde_json::to_vec(&run).expect("a run is plain data").len();
@@ -298,60 +321,99 @@ impl RunFile {
         }
     }
 
-    /// The jobs asked for, and those that they need.
-    fn wanted(&self, only: &[String]) -> Result<BTreeSet<&JobName>, RunFileError> {
-        if only.is_empty() {
-            return Ok(self.jobs.0.iter().map(|(name, _)| name).collect());
-        }
-        let (mut wanted, mut left) = (BTreeSet::new(), Vec::new());
-        for name in only {
-            let found = self.jobs.0.iter().find(|(job, _)| job.0 == *name);
-            let (job, _) = found.ok_or_else(|| RunFileError::NoSuchJob {
-                name: name.clone(),
-                known: self.names().collect::<Vec<_>>().join(", "),
-            })?;
-            left.push(job);
-        }
-        while let Some(name) = left.pop() {
-            if wanted.insert(name) {
-                left.extend(self.jobs.get(name).into_iter().flat_map(|job| &job.needs));
+    /// Every job of the run, in the order of the file.
+    fn members(&self) -> Result<Vec<Member<'_>>, RunFileError> {
+        let (mut members, mut names) = (Vec::new(), BTreeSet::new());
+        for (of, job) in &self.jobs.0 {
+            let problem = |problem| RunFileError::Job { job: of.0.clone(), problem };
+            let combinations: Vec<_> = match &job.matrix {
+                Some(matrix) => matrix.combinations().collect(),
+                None => vec![Combination::NONE],
+            };
+            for values in combinations {
+                let name = values.name(of).map_err(problem)?;
+                if !names.insert(name.clone()) {
+                    return Err(problem(format!("two jobs of the run would be called `{name}`")));
+                }
+                members.push(Member { name, of, job, values });
             }
         }
-        Ok(wanted)
+        match members.len() {
+            0..=MAX_JOBS => Ok(members),
+            more => Err(RunFileError::Jobs(more)),
+        }
+    }
+
+    /// The jobs asked for, all where none is named. A job with a matrix stands for each of its
+    /// combinations.
+    fn asked_for<'a, 'b>(
+        &self,
+        members: &'a [Member<'b>],
+        only: &[String],
+    ) -> Result<Vec<&'a Member<'b>>, RunFileError> {
+        if only.is_empty() {
+            return Ok(members.iter().collect());
+        }
+        let mut asked = Vec::new();
+        for name in only {
+            let before = asked.len();
+            asked.extend(members.iter().filter(|job| job.name == *name || job.of.0 == *name));
+            if asked.len() == before {
+                let known = self.names().collect::<Vec<_>>().join(", ");
+                return Err(RunFileError::NoSuchJob { name: name.clone(), known });
+            }
+        }
+        Ok(asked)
     }
 }
 
+/// A job of the run: one of the file's, or one combination of it.
+struct Member<'a> {
+    name: String,
+    /// Its name in the file.
+    of: &'a JobName,
+    job: &'a JobEntry,
+    values: Combination<'a>,
+}
+
 impl JobEntry {
-    /// The job of this name, its environment aside.
-    fn spec(&self, name: &JobName, folder: &Path) -> Result<JobSpec, RunFileError> {
-        let cache = |cache: &CacheEntry| {
-            let problem = |problem| {
-                let problem = format!("cache `{}`: {problem}", cache.key);
-                RunFileError::Job { job: name.0.clone(), problem }
-            };
-            Ok(CacheSpec {
-                kind: cache.kind.as_ref().map(|kind| kind.0.clone()).unwrap_or_default(),
-                key: key(&cache.key, folder).map_err(problem)?,
-                paths: cache.paths.iter().map(|path| path.0.clone()).collect(),
+    /// The job in this combination, without its name, environment and needs. Errors: what is wrong
+    /// with it.
+    fn spec(&self, values: &Combination<'_>, folder: &Path) -> Result<JobSpec, String> {
+        let steps = self.steps.0.iter().map(|step| values.fill_own(step)).collect::<Result<_, _>>();
+        let artifact = |artifact: &ArtifactEntry| {
+            Ok(ArtifactSpec {
+                kind: artifact.kind.with(values)?.0,
+                path_glob: artifact.path_glob.with(values)?.0,
             })
         };
+        let cache = |cache: &CacheEntry| {
+            let kind = cache.kind.as_ref().map(|kind| kind.with(values)).transpose()?;
+            let paths = cache.paths.iter().map(|path| path.with(values).map(|path| path.0));
+            let key = values.fill_own(&cache.key).and_then(|written| key(&written, folder));
+            Ok(CacheSpec {
+                kind: kind.map(|kind| kind.0).unwrap_or_default(),
+                key: key.map_err(|problem| format!("cache `{}`: {problem}", cache.key))?,
+                paths: paths.collect::<Result<_, String>>()?,
+            })
+        };
+        let workdir = self.workdir.as_ref().map(|path| path.with(values)).transpose()?;
+        let image = self.image.as_ref().map(|image| image.with(values)).transpose()?;
+        let requires = self.requires.iter().map(|tag| tag.with(values).map(|tag| tag.0));
         Ok(JobSpec {
-            name: name.0.clone(),
-            steps: self.steps.0.clone(),
+            name: String::new(),
+            steps: steps.map_err(|problem| format!("steps: {problem}"))?,
             env: BTreeMap::new(),
-            workdir: self.workdir.as_ref().map(|path| path.0.clone()),
-            image: self.image.as_ref().map(|image| image.0.clone()),
-            needs: self.needs.iter().map(|need| need.0.clone()).collect(),
+            workdir: workdir.map(|path| path.0),
+            image: image.map(|image| image.0),
+            needs: Vec::new(),
             run_if: self.run_if.map(|condition| condition.0),
             allow_failure: self.allow_failure,
-            requires: self.requires.iter().map(|tag| tag.0.clone()).collect(),
-            artifacts: (self.artifacts.iter())
-                .map(|artifact| ArtifactSpec {
-                    kind: artifact.kind.0.clone(),
-                    path_glob: artifact.path_glob.0.clone(),
-                })
-                .collect(),
-            caches: self.caches.iter().map(cache).collect::<Result<_, _>>()?,
+            requires: requires
+                .collect::<Result<_, _>>()
+                .map_err(|problem| format!("requires: {problem}"))?,
+            artifacts: self.artifacts.iter().map(artifact).collect::<Result<_, String>>()?,
+            caches: self.caches.iter().map(cache).collect::<Result<_, String>>()?,
             max_runtime_seconds: self.max_runtime.map(|time| time.0),
             retry: self.retry.as_ref().map(|retry| Retry {
                 on: retry.on.clone(),
@@ -366,6 +428,7 @@ impl JobEntry {
 fn values(
     job: Option<&JobName>,
     env: &Named<Variable, EnvEntry>,
+    combination: &Combination<'_>,
     given: &Given<'_>,
 ) -> Result<BTreeMap<String, EnvValue>, RunFileError> {
     let value = |(Variable(variable), entry): &(Variable, EnvEntry)| {
@@ -378,7 +441,8 @@ fn values(
         };
         let secret = match (entry, given.env.get(variable)) {
             (EnvEntry::Plain(value), _) => {
-                return Ok((variable.clone(), EnvValue::Plain(value.clone())));
+                let value = combination.fill_own(value).map_err(problem)?;
+                return Ok((variable.clone(), EnvValue::Plain(value)));
             }
             (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
             (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {

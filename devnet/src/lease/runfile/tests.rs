@@ -144,11 +144,11 @@ fn what_cannot_stand_is_told_with_its_place() {
     );
     check(
         &jobs("  a:\n    step: [x]"),
-        "jobs.a: unknown field `step`, expected one of `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
+        "jobs.a: unknown field `step`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    colour: red"),
-        "jobs.a: unknown field `colour`, expected one of `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
+        "jobs.a: unknown field `colour`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    max_runtime: 20"),
@@ -379,6 +379,83 @@ fn some_jobs_bring_along_what_they_need() {
     let unknown = RunFileError::NoSuchJob { name: "e".to_owned(), known: "a, b, c, d".to_owned() };
     assert_eq!(names(&["e"]), Err(unknown));
     assert!(matches!(names(&[]), Err(RunFileError::Job { job, .. }) if job == "c"));
+}
+
+#[test]
+fn a_matrix_makes_a_job_of_each_combination() {
+    let text = r#"
+jobs:
+  unit:
+    matrix:
+      os: [linux, macos]
+      rust: [1.10, stable]
+      exclude: [{ os: macos, rust: 1.10 }]
+      include: [{ os: linux, rust: "night/ly" }]
+    requires: ["${{ matrix.os }}", "rust-${{matrix.rust}}"]
+    env: { RUST: "${{ matrix.rust }}!" }
+    steps: ["cargo +${{ matrix.rust }} test on ${{ matrix.os }}"]
+    artifacts: [{ type: log, path_glob: "${{ matrix.os }}/*.log" }]
+    caches: [{ key: "a-${{ matrix.os }}", paths: ["target-${{ matrix.os }}"] }]
+  all: { needs: [unit], steps: ["echo ${{ $x }}"] }
+"#;
+    assert_eq!(
+        run(text).unwrap_err().to_string(),
+        "job `unit-linux-night_ly`: requires: `rust-night/ly`: expected 1 to 128 letters, digits, \
+         `-`, `_`, `.` and `:`"
+    );
+    let text = &text.replace("night/ly", "nightly");
+    let only = |only: &[&str]| {
+        let only: Vec<_> = only.iter().map(|name| (*name).to_owned()).collect();
+        let env = BTreeMap::new();
+        let given = Given { only: &only, ..nothing(Path::new("."), &env) };
+        RunFile::parse(text).unwrap().into_run(&given).unwrap().jobs
+    };
+    let jobs = only(&[]);
+    let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
+    let unit = ["unit-linux-1.10", "unit-linux-stable", "unit-macos-stable", "unit-linux-nightly"];
+    assert_eq!(names, [&unit[..], &["all"]].concat());
+    assert_eq!(jobs[4].needs, unit);
+    // What looks alike is a job's own where it has no matrix.
+    assert_eq!(jobs[4].steps, ["echo ${{ $x }}"]);
+    let first = &jobs[0];
+    assert_eq!(first.requires, ["linux", "rust-1.10"]);
+    assert_eq!(first.env["RUST"], plain("1.10!"));
+    assert_eq!(first.steps, ["cargo +1.10 test on linux"]);
+    assert_eq!(first.artifacts[0].path_glob, "linux/*.log");
+    assert_eq!((&*first.caches[0].key, &*first.caches[0].paths[0]), ("a-linux", "target-linux"));
+    let names = |jobs: Vec<JobSpec>| jobs.into_iter().map(|job| job.name).collect::<Vec<_>>();
+    assert_eq!(names(only(&["unit-macos-stable"])), ["unit-macos-stable"]);
+    assert_eq!(names(only(&["unit"])), unit);
+    assert_eq!(only(&["all"]).len(), 5);
+}
+
+#[test]
+fn what_is_no_matrix_is_told() {
+    let check = |matrix: &str, more: &str, expected: &str| {
+        let text = format!("jobs: {{ a: {{ matrix: {matrix}, steps: [x]{more} }} }}");
+        let problem = run(&text).unwrap_err().to_string();
+        assert!(problem.starts_with(expected), "{matrix} {more}: {problem}");
+    };
+    check("[a]", "", "jobs.a.matrix: invalid type: sequence, expected a matrix: lists of values");
+    check("{}", "", "jobs.a.matrix: a matrix has an axis at least");
+    check("{ a: [] }", "", "jobs.a.matrix: matrix.a: expected values, each once");
+    check("{ a: [x, x] }", "", "jobs.a.matrix: matrix.a: expected values, each once");
+    check("{ a: [x], exclude: [{ a: y }] }", "", "jobs.a.matrix: exclude: an entry matches no");
+    check("{ a: [x], exclude: [{ a: x }] }", "", "jobs.a.matrix: exclude leaves no combination");
+    check("{ a: [x], exclude: [{ b: x }] }", "", "jobs.a.matrix: exclude: the matrix has no `b`");
+    check("{ a: [x], include: [{ a: x }] }", "", "jobs.a.matrix: include: the matrix has this");
+    check("{ a: [x], include: [{}] }", "", "jobs.a.matrix: include: an entry has a value for every");
+    check("{ a: [b.c, b+c, b_c] }", "", "job `a`: two jobs of the run would be called `a-b_c`");
+    let unknown = ", workdir: '${{ matrix.b }}'";
+    check("{ a: [x] }", unknown, "job `a-x`: matrix.b: the matrix has a");
+    let other = ", image: '${{ env.b }}'";
+    check("{ a: [x] }", other, "job `a-x`: `${{ env.b }}`: expected ${{ matrix.AXIS }}");
+    let many: Vec<_> = (0..32).map(|n| n.to_string()).collect();
+    let many = many.join(", ");
+    check(&format!("{{ a: [{many}], b: [{many}] }}"), "", "jobs.a.matrix: the matrix has more than");
+    let alone = "jobs: { a: { requires: ['${{ matrix.b }}'], steps: [x] } }";
+    let problem = run(alone).unwrap_err().to_string();
+    assert_eq!(problem, "job `a`: requires: matrix.b: the job has no matrix");
 }
 
 /// Every run of the examples can stand.
