@@ -212,7 +212,38 @@ fn lists_have_the_fields_that_scripts_rely_on() {
     assert!(ids.starts_with("job_") && ids.lines().count() == 1, "{ids}");
     let table = served.folder.prints(&["lease", "ls"]);
     assert!(table.starts_with("JOB") && table.contains("SUCCEEDED"), "{table}");
+    let events = served.json(&["lease", "show", "--events", &format!("{run}/a")]);
+    assert_eq!(events[0]["state"], "QUEUED", "{events}");
+    assert_eq!(events[2]["lease_state"], "ACTIVE", "{events}");
     shape::seen(&["lease ls"]);
+}
+
+#[test]
+fn a_run_is_tried_again_with_what_its_jobs_left_and_secrets_from_here() {
+    let served = Served::new();
+    let jobs = "  build: { steps: ['echo built > it'], artifacts: [{ type: x, path_glob: it }] }
+  unit: { needs: [build], env: { KEY: { secret: first } }, steps: ['test $KEY = second && cat it'] }
+  then: { needs: [unit], steps: ['true'] }
+";
+    let run = served.submit(jobs);
+    let (first, second) = (served.runner(1), served.folder.fails(8, &["lease", "retry", &run]));
+    assert!(second.contains("has not ended"), "{second}");
+    assert_eq!(first.ended(), 0);
+    assert_eq!(served.runner(1).ended(), 0);
+    let states = pairs(&[("build", "SUCCEEDED"), ("unit", "FAILED"), ("then", "SKIPPED")]);
+    assert_eq!(served.states(&run), states);
+    let missing = served.folder.fails(2, &["lease", "retry", &run, "--failed"]);
+    assert!(missing.contains("jobs that have ended: KEY"), "{missing}");
+    let again = served.json(&["lease", "retry", &run, "--failed", "--env", "KEY=second"]);
+    let again = again["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(served.runner(2).ended(), 0);
+    let states = pairs(&[("unit", "SUCCEEDED"), ("then", "SUCCEEDED")]);
+    assert_eq!(served.states(&again), states);
+    let log = served.folder.prints(&["lease", "logs", &format!("{again}/unit")]);
+    assert!(log.contains("\nbuilt\n"), "{log}");
+    let none = served.folder.fails(8, &["lease", "retry", &again, "--failed"]);
+    assert!(none.contains("every job succeeded"), "{none}");
+    shape::seen(&["lease retry"]);
 }
 
 #[test]
@@ -222,7 +253,7 @@ fn what_waits_is_canceled_at_once_with_what_needs_it() {
         "  a: { steps: ['true'] }\n  b: { steps: ['true'], needs: [a] }\n  c: { steps: ['true'] }\n",
     );
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
-    let states = pairs(&[("a", "CANCELED"), ("b", "CANCELED"), ("c", "QUEUED")]);
+    let states = pairs(&[("a", "CANCELED"), ("b", "SKIPPED"), ("c", "QUEUED")]);
     assert_eq!(served.states(&run), states);
     // Again is the same.
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
@@ -241,6 +272,10 @@ fn what_runs_is_stopped_and_its_log_is_kept() {
     let (mut read, follow, mut log) = served.until_logged("latest/long", "begun\n");
     let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
     assert_eq!(running.lines().count(), 1);
+    let runners = served.json(&["lease", "runners"]);
+    assert_eq!(runners[0]["runner_id"], "worker", "{runners}");
+    assert_eq!(runners[0]["job"]["name"], "long", "{runners}");
+    shape::seen(&["lease runners"]);
     let canceled = served.json(&["lease", "cancel", "latest/long", "--wait", "--timeout", "60s"]);
     assert_eq!(canceled["state"], "CANCELED");
     assert_eq!(runner.ended(), 0);

@@ -271,6 +271,7 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
         caches,
         max_runtime_seconds,
         retry,
+        artifacts_of,
         run_if: _,
         allow_failure: _,
     } = job;
@@ -291,6 +292,14 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
     let image_fits = image.as_ref().is_none_or(|image| text(image, 1, MAX_PATH));
     ensure(image_fits, format!("{at}.image"), "expected 1 to 512 characters")?;
     ensure(needs.len() <= MAX_RUN_JOBS, format!("{at}.needs"), "expected at most 1,000")?;
+    ensure(
+        artifacts_of.len() <= MAX_RUN_JOBS,
+        format!("{at}.artifacts_of"),
+        "expected at most 1,000",
+    )?;
+    for (n, job) in artifacts_of.iter().enumerate() {
+        named_id(&format!("{at}.artifacts_of[{n}]"), job)?;
+    }
     tags(&format!("{at}.requires"), requires)?;
     let few = "expected at most 32";
     ensure(artifacts.len() <= MAX_SPECS, format!("{at}.artifacts"), few)?;

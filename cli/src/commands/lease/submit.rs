@@ -8,6 +8,7 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::lease::{
+    client::Client,
     messages::{NewRun, Run},
     runfile::{Given, MAX_FILE, RunFile, RunFileError},
 };
@@ -29,6 +30,15 @@ pub struct Submit {
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
     #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
+    #[command(flatten)]
+    waiting: Waiting,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// Whether a run that is handed in is waited for.
+#[derive(Debug, Args)]
+pub struct Waiting {
     /// Wait until every job has ended; fails unless all succeed
     #[arg(long)]
     wait: bool,
@@ -36,29 +46,36 @@ pub struct Submit {
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
-    #[command(flatten)]
-    server: Server,
+}
+
+/// Hands a run in, and shows it: at its end, where that is waited for.
+pub async fn submitted(
+    cx: &Context,
+    client: &Client,
+    run: &NewRun,
+    waiting: &Waiting,
+) -> Result<(), CliError> {
+    let deadline = Deadline::after(waiting.timeout);
+    let run = client.submit(run).await?;
+    if !waiting.wait {
+        cx.ui.document(&run)?;
+        let id = &run.run_id;
+        cx.ui.note(&format!(
+            "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
+             logs {id}/NAME --follow"
+        ));
+        return Ok(());
+    }
+    let run = wait::for_run(cx.ui, client, &run.run_id, deadline).await?;
+    cx.ui.document(&run)?;
+    succeeded(&run)
 }
 
 impl Submit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let run = self.read()?;
-        let client = self.server.client(cx)?;
-        let deadline = Deadline::after(self.timeout);
-        let run = client.submit(&run).await?;
-        if !self.wait {
-            cx.ui.document(&run)?;
-            let id = &run.run_id;
-            cx.ui.note(&format!(
-                "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
-                 logs {id}/NAME --follow"
-            ));
-            return Ok(());
-        }
-        let run = wait::for_run(cx.ui, &client, &run.run_id, deadline).await?;
-        cx.ui.document(&run)?;
-        succeeded(&run)
+        submitted(cx, &self.server.client(cx)?, &run, &self.waiting).await
     }
 
     /// The run that the file describes, with what it takes from here.

@@ -2,8 +2,8 @@
 
 use super::{Client, ClientError, whole};
 use crate::lease::messages::{
-    Job, JobChanged, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery, NewRun,
-    NewToken, PageQuery, Run, RunSummary, Status, StoredArtifact, Token, TokenQuery, TokenRequest,
+    Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery, NewRun,
+    NewToken, PageQuery, Run, RunSummary, RunnerSummary, Status, StoredArtifact, Token, TokenQuery, TokenRequest,
 };
 use reqwest::{Method, RequestBuilder, Response};
 use std::time::Duration;
@@ -60,6 +60,11 @@ impl Client {
         self.json(self.get(&["jobs", job])).await
     }
 
+    /// The states that a job and its leases have entered, the first first.
+    pub async fn job_events(&self, job: &str) -> Result<Vec<JobEvent>, ClientError> {
+        self.json(self.get(&["jobs", job, "events"])).await
+    }
+
     /// Cancels a job.
     pub async fn cancel_job(&self, job: &str) -> Result<JobChanged, ClientError> {
         self.json(self.post(&["jobs", job, "cancel"])).await
@@ -103,6 +108,11 @@ impl Client {
         let mut path = vec!["jobs", job, "attempts", &attempt, "artifacts"];
         path.extend(name.split('/'));
         self.send(self.get(&path).timeout(limit)).await
+    }
+
+    /// The runners that have asked for work since the server started.
+    pub async fn runners(&self) -> Result<Vec<RunnerSummary>, ClientError> {
+        self.json(self.get(&["runners"])).await
     }
 
     /// The runners that have a token.

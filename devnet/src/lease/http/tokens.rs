@@ -1,4 +1,4 @@
-//! Runners' tokens: issued, taken back, listed.
+//! Runners: which there are; their tokens: issued, taken back, listed.
 
 use super::{
     Context, Route, created,
@@ -9,15 +9,24 @@ use super::{
 };
 use crate::lease::{
     check,
-    messages::{NewToken, Token, TokenQuery, TokenRequest},
+    messages::{NewToken, RunnerSummary, Token, TokenQuery, TokenRequest},
+    time,
 };
 use axum::{http::Method, response::Response};
 use cowboy_engine::lease::RunnerId;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub(super) fn table() -> Vec<Route> {
     let operator = Access::Operator;
     vec![
+        Route::new(
+            Method::GET,
+            "/api/v1/runners",
+            operator,
+            runners,
+            Operation::new("Runners that have asked for work since the server started")
+                .many::<RunnerSummary>(),
+        ),
         Route::new(
             Method::GET,
             "/api/v1/tokens",
@@ -45,6 +54,22 @@ pub(super) fn table() -> Vec<Route> {
                 .one::<Token>(200),
         ),
     ]
+}
+
+async fn runners(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let known = context.service.runners().await?;
+    let at_work = context.service.read(|reader| reader.at_work()).await?;
+    let by_runner = at_work.into_iter().filter_map(|job| Some((job.runner.clone()?, job)));
+    let mut jobs: BTreeMap<_, _> = by_runner.collect();
+    let runners = known.into_iter().map(|known| RunnerSummary {
+        job: jobs.remove(&known.runner),
+        runner_id: known.runner,
+        capabilities: known.capabilities.into_iter().collect(),
+        asked_at: time(known.asked_at),
+        seen_at: time(known.seen_at),
+        waits: known.waits,
+    });
+    Ok(json(&runners.collect::<Vec<_>>()))
 }
 
 async fn list(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {

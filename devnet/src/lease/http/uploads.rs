@@ -213,6 +213,8 @@ async fn needs(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refu
     let artifacts = blocking(move || {
         let mut all = Vec::new();
         for (job, at) in &needed {
+            let gone = "a job whose artifacts it wants is not kept any more";
+            let at = at.as_ref().ok_or_else(|| Refused::not_found(gone))?;
             for (name, bytes) in files.artifacts_of(at)? {
                 let name = name.as_str().to_owned();
                 all.push(NeededArtifact { job: job.clone(), name, bytes });
@@ -232,8 +234,8 @@ async fn open_needed(context: Arc<Context>, mut asked: Asked) -> Result<Response
     let job = asked.segment("job").to_owned();
     let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
     let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
-    let absent = || Refused::not_found("the job needs no job of this name that has begun");
-    let at = needed.get(&job).ok_or_else(absent)?;
+    let absent = || Refused::not_found("the job wants no artifacts of such a job, or it is not kept any more");
+    let at = needed.get(&job).and_then(Option::as_ref).ok_or_else(absent)?;
     let (file, length) = context.files.open_artifact(at, &name).await?;
     Ok(attachment(file, length))
 }

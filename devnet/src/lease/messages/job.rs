@@ -46,6 +46,11 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::JobName>, max_items = 1000)]
     pub needs: Vec<String>,
+    /// Jobs of other runs, by id, whose artifacts belong below `workdir` before the first step, as
+    /// those of `needs` do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<schema::Id>, max_items = 1000)]
+    pub artifacts_of: Vec<String>,
     /// Upon what ends of `needs` it runs; otherwise it is SKIPPED [default: `success`].
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<RunIf>,
@@ -224,6 +229,9 @@ pub struct Job {
     /// Its place in the queue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
+    /// Why it is not granted yet, where it is in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_queued: Option<String>,
     /// When it joins the queue for its next attempt, where it pauses before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<String>,
@@ -242,6 +250,38 @@ pub struct Job {
     pub finalized: u32,
     /// Its attempts, from the first.
     pub attempts: Vec<Attempt>,
+}
+
+/// A state that a job or its lease has entered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobEvent {
+    /// When.
+    pub at: String,
+    /// In which attempt; 0 before the first.
+    pub attempt: u32,
+    /// What the job is in since.
+    pub state: JobState,
+    /// What the attempt's lease is in since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_state: Option<LeaseState>,
+}
+
+/// A runner that has asked for work since the server started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerSummary {
+    /// Its id.
+    pub runner_id: String,
+    /// What it is capable of, as it said when it asked last.
+    pub capabilities: Vec<String>,
+    /// When it asked for work last.
+    pub asked_at: String,
+    /// When it made its last request.
+    pub seen_at: String,
+    /// Whether it waits for work.
+    pub waits: bool,
+    /// The job that it holds the lease of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobSummary>,
 }
 
 /// A grant, and what became of it. Times are the server's.

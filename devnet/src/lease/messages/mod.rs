@@ -35,11 +35,13 @@
 //! | `POST /api/v1/runs/{run}/cancel` | | [`Run`] |
 //! | `GET /api/v1/jobs` | [`JobQuery`] | `[`[`JobSummary`]`]`, newest first |
 //! | `GET /api/v1/jobs/{job}` | | [`Job`] |
+//! | `GET /api/v1/jobs/{job}/events` | | `[`[`JobEvent`]`]` |
 //! | `POST /api/v1/jobs/{job}/cancel` | | [`JobChanged`] |
 //! | `POST /api/v1/jobs/{job}/revoke` | | [`JobChanged`] |
 //! | `GET /api/v1/jobs/{job}/log` | [`LogQuery`] | bytes, [`LOG_BYTES_HEADER`] with them |
 //! | `GET /api/v1/jobs/{job}/artifacts` | | `[`[`StoredArtifact`]`]` |
 //! | `GET /api/v1/jobs/{job}/attempts/{attempt}/artifacts/{name}` | | bytes |
+//! | `GET /api/v1/runners` | | `[`[`RunnerSummary`]`]` |
 //! | `GET /api/v1/tokens` | | `[`[`Token`]`]` |
 //! | `POST /api/v1/tokens` | [`TokenRequest`] | 201 [`NewToken`] |
 //! | `DELETE /api/v1/tokens/{runner}` | [`TokenQuery`] | [`Token`] |

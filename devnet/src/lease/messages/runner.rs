@@ -89,7 +89,8 @@ pub struct GrantedSpec {
     /// Which of its values must not be seen in logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_env: Vec<String>,
-    /// Jobs of the run, by name, whose artifacts belong below `workdir` before the first step.
+    /// Jobs of the run by name, and of other runs by id, whose artifacts belong below `workdir`
+    /// before the first step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
     /// Files to keep.
@@ -103,7 +104,7 @@ pub struct GrantedSpec {
 /// An artifact of a job that the bearer of a lease needs: of its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NeededArtifact {
-    /// The job's name in its run.
+    /// The job, as `needs` of the grant has it.
     pub job: String,
     /// The artifact's name: a path from the job's `workdir` on.
     pub name: String,

@@ -2,6 +2,7 @@
 
 use super::{
     Active, Command, Counts, Reply, ServiceError, Shared, StartError,
+    runners::{Known, Runners},
     spec::{with_secrets, without_secrets},
     waiting::{Waiter, Waiters},
 };
@@ -110,6 +111,7 @@ pub(super) struct Core {
     keep_runs: usize,
     shared: Arc<Shared>,
     waiters: Waiters,
+    runners: Runners,
     /// Nobody waits any more.
     closing: bool,
     /// The time of the message that has its turn.
@@ -137,6 +139,7 @@ impl Core {
             keep_runs,
             shared,
             waiters: Waiters::default(),
+            runners: Runners::default(),
             closing: false,
             now: 0,
             record: Record::default(),
@@ -391,6 +394,7 @@ impl Core {
             return;
         }
         let capabilities = request.capabilities.into_iter().collect();
+        self.runners.asks(&runner, &capabilities, self.now);
         let wait = Duration::from_secs(request.wait_seconds);
         let _ = self.act(|core| {
             let Some(reply) = core.grant_to(runner.clone(), &capabilities, reply) else {
@@ -476,6 +480,12 @@ impl Core {
     }
 
     pub fn submit(&mut self, run: NewRun) -> Outcome<String> {
+        for (at, job) in run.jobs.iter().enumerate() {
+            if let Some(n) = job.artifacts_of.iter().position(|id| self.board.job(id).is_none()) {
+                let field = format!("jobs[{at}].artifacts_of[{n}]");
+                return Err(Fault::contradiction(field, "there is no such job").into());
+            }
+        }
         let id = new_id("run")?;
         let mut ids = BTreeMap::new();
         for job in &run.jobs {
@@ -654,7 +664,27 @@ impl Core {
         }
         let created_at = crate::lease::time(made);
         self.set_token(runner.clone(), None);
+        self.runners.forget(&runner);
         Ok(Token { runner_id: runner.0, created_at })
+    }
+
+    /// The runners that have asked for work, by id.
+    pub fn runners(&self) -> Vec<Known> {
+        let known = self.runners.all().map(|(runner, capabilities, asked_at)| Known {
+            runner: runner.0.clone(),
+            capabilities: capabilities.clone(),
+            asked_at,
+            seen_at: self.shared.tokens.seen(runner).unwrap_or(asked_at).max(asked_at),
+            waits: self.waiters.has(runner),
+        });
+        known.collect()
+    }
+
+    /// Why a job is not granted yet, where it is in the queue.
+    pub fn why_queued(&self, job: &str) -> Option<String> {
+        let job = self.board.job(job).filter(|job| job.position().is_some())?;
+        let seen = |runner: &RunnerId| self.shared.tokens.seen(runner);
+        Some(self.runners.why_queued(&job.rules().requires, self.now, seen))
     }
 
     pub fn counts(&self) -> Counts {

@@ -13,6 +13,7 @@
 mod cleaner;
 mod core;
 mod follow;
+mod runners;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use self::{
     cleaner::Cleaner,
     core::{Core, Outcome},
     follow::Followers,
+    runners::Known,
 };
 use super::{
     check::{self, Fault},
@@ -452,6 +454,16 @@ impl Service {
         id: Option<String>,
     ) -> Result<Token, ServiceError> {
         self.ask(move |core| core.revoke_token(runner, id.as_deref())).await
+    }
+
+    /// The runners that have asked for work, by id.
+    pub async fn runners(&self) -> Result<Vec<Known>, ServiceError> {
+        self.ask(|core| Ok(core.runners())).await
+    }
+
+    /// Why a job is not granted yet, where it is in the queue.
+    pub async fn why_queued(&self, job: String) -> Result<Option<String>, ServiceError> {
+        self.ask(move |core| Ok(core.why_queued(&job))).await
     }
 
     /// How many jobs there are.

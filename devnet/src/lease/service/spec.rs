@@ -38,7 +38,7 @@ pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>)
         steps: spec.steps,
         env,
         secret_env,
-        needs: spec.needs,
+        needs: spec.needs.into_iter().chain(spec.artifacts_of).collect(),
         artifacts: spec.artifacts,
         caches: spec.caches,
     }

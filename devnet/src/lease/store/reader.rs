@@ -4,7 +4,7 @@ use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
 use crate::lease::{
     files::Place,
     messages::{
-        Artifact, Attempt, EndReason, Job, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
+        Artifact, Attempt, EndReason, Job, JobEvent, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
         LogCursor, Progress, Run, RunSummary, Timings, Token,
     },
     time,
@@ -165,6 +165,7 @@ impl Reader {
                 max_runtime_seconds: rules.max_runtime_seconds,
                 queue_position: (position > 0).then_some(position),
                 resumes_at: machine.resumes_at().map(time),
+                why_queued: None,
                 waits_for,
                 created_at: time(row.get(9)?),
                 ended_at: row.get::<_, Option<u64>>(10)?.map(time),
@@ -172,6 +173,34 @@ impl Reader {
                 finalized: row.get(12)?,
                 attempts: attempts(connection, job)?,
             }))
+        })
+    }
+
+    /// The jobs that runners hold the leases of.
+    pub fn at_work(&self) -> Result<Vec<JobSummary>, StoreError> {
+        self.read(|connection| {
+            let mut jobs = connection.prepare_cached(&format!(
+                "{SUMMARY} WHERE state IN ('LEASED', 'STARTING', 'RUNNING', 'CANCEL_REQUESTED')"
+            ))?;
+            jobs.query_map([], summary)?.collect()
+        })
+    }
+
+    /// The states that a job and its leases have entered, the first first.
+    pub fn events(&self, job: &str) -> Result<Vec<JobEvent>, StoreError> {
+        self.read(|connection| {
+            let mut events = connection.prepare_cached(
+                "SELECT at, attempt, state, lease_state FROM event WHERE job = ? ORDER BY seq",
+            )?;
+            let event = |row: &Row<'_>| {
+                Ok(JobEvent {
+                    at: time(row.get(0)?),
+                    attempt: row.get(1)?,
+                    state: job_state(row, 2)?,
+                    lease_state: named(row, 3, lease::LeaseState::named)?.map(LeaseState::from),
+                })
+            };
+            events.query_map([job], event)?.collect()
         })
     }
 
@@ -183,8 +212,9 @@ impl Reader {
         })
     }
 
-    /// The jobs that a job needs, by name: the last attempt of each that was granted once.
-    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Place>, StoreError> {
+    /// The jobs whose artifacts a job wants, as its spec names them: the last attempt of each, 0
+    /// before the first; `None` where the job is not kept any more.
+    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<Place>>, StoreError> {
         self.read(|connection| {
             let mut query = connection
                 .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
@@ -193,14 +223,20 @@ impl Reader {
             });
             let Some((run, spec)) = found.optional()? else { return Ok(BTreeMap::new()) };
             let mut needed = connection
-                .prepare_cached("SELECT id, attempt FROM job WHERE run = ? AND name = ?")?;
+                .prepare_cached("SELECT run, id, attempt FROM job WHERE run = ? AND name = ?")?;
+            let mut other =
+                connection.prepare_cached("SELECT run, id, attempt FROM job WHERE id = ?")?;
+            let place = |row: &Row<'_>| {
+                Ok(Place { run: row.get(0)?, job: row.get(1)?, attempt: row.get(2)? })
+            };
             let mut places = BTreeMap::new();
             for name in spec.needs {
-                let (job, attempt) =
-                    needed.query_row([&run, &name], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                if attempt > 0 {
-                    places.insert(name, Place { run: run.clone(), job, attempt });
-                }
+                let found = needed.query_row([&run, &name], place).optional()?;
+                places.insert(name, found);
+            }
+            for id in spec.artifacts_of {
+                let found = other.query_row([&id], place).optional()?;
+                places.insert(id, found);
             }
             Ok(places)
         })

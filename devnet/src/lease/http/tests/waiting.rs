@@ -278,3 +278,46 @@ async fn a_log_is_followed_to_its_end() {
     assert_eq!(read("").await.unwrap(), part("one two", "7", "true"));
     assert_eq!(lab.operator("GET", &format!("jobs/{job}/log?attempt=2"), None).await.status, 404);
 }
+
+#[tokio::test]
+async fn who_is_there_and_why_a_job_waits_is_told() {
+    let lab = Arc::new(Lab::new().await);
+    let (a, b) = (lab.token("a").await, lab.token("b").await);
+    let mut special = one("special");
+    special["requires"] = json!(["gpu"]);
+    let jobs = lab.submit(json!([special, one("plain"), one("last")])).await;
+    let why = async |job: &str| {
+        let job = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+        job["why_queued"].as_str().map(str::to_owned)
+    };
+    let nobody = "no runner asked for work in the last minute";
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
+    let granted = lab.lease(&a, "a").await.unwrap();
+    assert_eq!(granted["job_id"], jobs[1]);
+    lab.ack(&a, "a", &granted).await;
+    let missing = "no runner asked in the last minute that has: gpu";
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(missing));
+    let busy = "the one runner that can do it has other jobs first";
+    assert_eq!(why(&jobs[2]).await.as_deref(), Some(busy));
+    assert_eq!(why(&jobs[1]).await, None, "it is granted");
+    lab.lease(&b, "b").await.unwrap();
+    let waits = ask(&lab, &b, "b", &["tpu", "arm"], 30);
+    lab.until_waiting(1).await;
+    let known = lab.operator("GET", "runners", None).await.body;
+    let seen = |at: usize| (&known[at]["runner_id"], &known[at]["job"]["name"], &known[at]["waits"]);
+    assert_eq!(seen(0), (&json!("a"), &json!("plain"), &json!(false)));
+    assert_eq!(seen(1), (&json!("b"), &json!("last"), &json!(true)));
+    assert_eq!(known[1]["capabilities"], json!(["arm", "tpu"]));
+    lab.advance(60);
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
+    assert_eq!(answer(waits).await.0, 204);
+
+    let events = lab.operator("GET", &format!("jobs/{}/events", jobs[1]), None).await.body;
+    let states = events.as_array().unwrap().iter();
+    let states: Vec<_> = states.map(|event| (&event["state"], &event["lease_state"])).collect();
+    let (queued, starting) = (json!("QUEUED"), json!("STARTING"));
+    assert_eq!(states[0], (&queued, &json!(null)));
+    assert_eq!(states[2], (&starting, &json!("ACTIVE")));
+    let none = lab.operator("GET", "jobs/none/events", None).await;
+    assert_eq!((none.status, none.code()), (404, "NOT_FOUND"));
+}
