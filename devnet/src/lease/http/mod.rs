@@ -113,6 +113,7 @@ impl Route {
         let runner = match extract::authorize(&context, self.access, &parts.headers) {
             Ok(runner) => runner,
             Err(refused) => {
+                context.service.unauthorized(parts.uri.path());
                 extract::drain(body).await;
                 return Err(refused);
             }

@@ -7,8 +7,14 @@ use super::{
     json,
     openapi::Operation,
 };
-use crate::lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status};
-use axum::{http::Method, response::Response};
+use crate::{
+    lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status},
+    openmetrics,
+};
+use axum::{
+    http::{Method, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
@@ -52,6 +58,13 @@ pub(super) fn table() -> Vec<Route> {
             operator,
             status,
             Operation::new("What the server does").one::<Status>(200),
+        ),
+        Route::new(
+            get.clone(),
+            "/metrics",
+            operator,
+            metrics,
+            Operation::new("Metrics of jobs, leases and runners, as Prometheus reads them").text(),
         ),
         Route::new(
             get,
@@ -104,6 +117,11 @@ async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
             max_attempts: config.max_attempts,
         },
     }))
+}
+
+async fn metrics(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let text = context.service.metrics().await?;
+    Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text).into_response())
 }
 
 async fn health(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {

@@ -46,6 +46,7 @@
 //! | `POST /api/v1/tokens` | [`TokenRequest`] | 201 [`NewToken`] |
 //! | `DELETE /api/v1/tokens/{runner}` | [`TokenQuery`] | [`Token`] |
 //! | `GET /api/v1/status` | | [`Status`] |
+//! | `GET /metrics` | | OpenMetrics text |
 //!
 //! Of anybody: `GET /api/v1/health`, [`Health`], and `GET /openapi.json`.
 //!

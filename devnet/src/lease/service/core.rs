@@ -20,7 +20,7 @@ use crate::lease::{
 };
 use cowboy_engine::{
     lease::{
-        self, Beat, Board, Done, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId,
+        self, Beat, Board, Done, Event, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId,
         SubmitError,
     },
     primitives::{Hash, keccak256},
@@ -119,8 +119,8 @@ pub(super) struct Core {
     /// What it changes.
     record: Record,
     answers: Vec<Answer>,
-    /// Jobs that have entered states in this turn.
-    entered: BTreeSet<JobId>,
+    /// States that were entered in this turn.
+    entered: Vec<Event>,
     /// A change could not be written: the board is ahead of the file.
     failed: bool,
     /// Jobs may be queued that nobody who waits was offered.
@@ -144,7 +144,7 @@ impl Core {
             now: 0,
             record: Record::default(),
             answers: Vec::new(),
-            entered: BTreeSet::new(),
+            entered: Vec::new(),
             failed: false,
             offer_all: false,
             secrets_went: false,
@@ -222,7 +222,7 @@ impl Core {
         let outcome = act(self);
         self.note();
         for event in &self.record.events {
-            self.entered.insert(event.job.clone());
+            self.entered.push(event.clone());
             let job = self.board.job(&event.job.0).filter(|_| event.state.is_terminal());
             if let Some(job) = job {
                 self.runs.job_ended(job.run());
@@ -315,7 +315,9 @@ impl Core {
         }
         self.publish();
         let entered = mem::take(&mut self.entered);
-        self.shared.followers.tell(entered.iter().map(|job| &*job.0));
+        self.shared.audit.entered(&entered, &self.board);
+        let jobs: BTreeSet<&str> = entered.iter().map(|event| &*event.job.0).collect();
+        self.shared.followers.tell(jobs.into_iter());
         let mut unheard = Vec::new();
         for answer in self.answers.drain(..) {
             match answer {

@@ -10,6 +10,7 @@
 //! that is able and there to hear of it. Dropping the thread's [`Owner`] is like a kill: nothing is
 //! lost that was answered.
 
+mod audit;
 mod cleaner;
 mod core;
 mod follow;
@@ -20,6 +21,7 @@ mod tests;
 mod waiting;
 
 use self::{
+    audit::Audit,
     cleaner::Cleaner,
     core::{Core, Outcome},
     follow::Followers,
@@ -126,6 +128,7 @@ struct Shared {
     tokens: Tokens,
     reader: Reader,
     followers: Followers,
+    audit: Audit,
     /// When time changes something by itself; `u64::MAX`: never.
     next_wake: AtomicU64,
     waiting: AtomicUsize,
@@ -213,6 +216,7 @@ pub(super) fn start(
         tokens: Tokens::default(),
         reader: store.reader()?,
         followers: Followers::default(),
+        audit: Audit::default(),
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
@@ -311,6 +315,17 @@ impl Service {
     /// How many runners wait for work.
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// A request to this path had no valid token.
+    pub fn unauthorized(&self, path: &str) {
+        self.shared.audit.unauthorized(path);
+    }
+
+    /// The metrics, as Prometheus reads them.
+    pub async fn metrics(&self) -> Result<String, ServiceError> {
+        let counts = self.counts().await?;
+        Ok(self.shared.audit.metrics(&counts, self.waiting() as u64))
     }
 
     /// Changes whenever the job enters a state from now on.

@@ -1,6 +1,6 @@
 //! Requests that wait: for work, and for more of a log.
 
-use super::lab::{LONG, Lab, one, report};
+use super::lab::{LONG, Lab, OPERATOR, one, report};
 use crate::lease::messages::{LOG_BYTES_HEADER, LOG_ENDED_HEADER};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -318,6 +318,14 @@ async fn who_is_there_and_why_a_job_waits_is_told() {
     let (queued, starting) = (json!("QUEUED"), json!("STARTING"));
     assert_eq!(states[0], (&queued, &json!(null)));
     assert_eq!(states[2], (&starting, &json!("ACTIVE")));
+    let scraped = lab.send(lab.request("GET", "/metrics")).await;
+    assert_eq!(scraped.status, 401);
+    let scraped = lab.send(lab.request("GET", "/metrics").bearer_auth(OPERATOR)).await;
+    let samples = crate::openmetrics::samples(&scraped.text);
+    assert_eq!(samples["lease_granted_total"], 2.0, "{}", scraped.text);
+    assert_eq!(samples["lease_lost_total{lease_state=\"REVOKED\"}"], 1.0, "not acked in time");
+    assert_eq!(samples["lease_jobs{state=\"STARTING\"}"], 1.0);
+    assert_eq!((samples["lease_queued"], samples["lease_unauthorized_total"]), (2.0, 1.0));
     let none = lab.operator("GET", "jobs/none/events", None).await;
     assert_eq!((none.status, none.code()), (404, "NOT_FOUND"));
 }
