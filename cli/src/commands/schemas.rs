@@ -207,10 +207,7 @@ const ALL: &[(&str, Prints)] = &[
     ("lease submit", Json(&[one::<leases::Run>()])),
     // With --runs the second.
     ("lease ls", Json(&[many::<leases::JobSummary>(), many::<leases::RunSummary>()])),
-    (
-        "lease show",
-        Json(&[one::<leases::Run>(), one::<leases::Job>(), many::<leases::JobEvent>()]),
-    ),
+    ("lease show", Json(&[one::<leases::Run>(), one::<leases::Job>(), many::<leases::JobEvent>()])),
     ("lease runners", Json(&[many::<leases::RunnerSummary>()])),
     ("lease logs", Text),
     // With --download the second.

@@ -721,8 +721,9 @@ impl Decode for Phase {
         let len = r.list(4)?;
         match (r.u64()?, len) {
             // Written before jobs had conditions: all that had ended had succeeded.
-            (0, 2) => Vec::decode(r).map(|needs| {
-                Self::Waiting { needs: needs.into_iter().collect(), others: Went::Well }
+            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting {
+                needs: needs.into_iter().collect(),
+                others: Went::Well,
             }),
             (0, 3) => {
                 let needs = Vec::decode(r)?.into_iter().collect();

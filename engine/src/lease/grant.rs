@@ -548,8 +548,8 @@ impl Board {
             let Then::Ends = then else { continue };
             let went = self.jobs[&id].went();
             for other in self.needed_by.remove(&id).into_iter().flatten() {
-                let told = self
-                    .apply(&other, now, |job, now| Ok(((), job.need_ended(&id, went, now))));
+                let told =
+                    self.apply(&other, now, |job, now| Ok(((), job.need_ended(&id, went, now))));
                 let ((), then) = told.expect("a job that needs another is there, and told");
                 ended.push((other, then));
             }

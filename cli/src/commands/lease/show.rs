@@ -214,8 +214,7 @@ impl Row for JobEvent {
 }
 
 impl Row for RunnerSummary {
-    const HEADER: &'static [&'static str] =
-        &["runner", "doing", "seen at", "job", "capabilities"];
+    const HEADER: &'static [&'static str] = &["runner", "doing", "seen at", "job", "capabilities"];
 
     fn cells(&self) -> Vec<String> {
         let doing = match (&self.job, self.waits) {

@@ -2,8 +2,9 @@
 
 use super::{Client, ClientError, whole};
 use crate::lease::messages::{
-    Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery, NewRun,
-    NewToken, PageQuery, Run, RunSummary, RunnerSummary, Status, StoredArtifact, Token, TokenQuery, TokenRequest,
+    Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery,
+    NewRun, NewToken, PageQuery, Run, RunSummary, RunnerSummary, Status, StoredArtifact, Token,
+    TokenQuery, TokenRequest,
 };
 use reqwest::{Method, RequestBuilder, Response};
 use std::time::Duration;

@@ -10,8 +10,8 @@ use super::{
 use crate::lease::{
     files::{ArtifactName, Place},
     messages::{
-        Job, JobChanged, JobEvent, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER,
-        LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
+        Job, JobChanged, JobEvent, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER,
+        LOG_ENDED_HEADER, LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
     },
     service::ServiceError,
 };

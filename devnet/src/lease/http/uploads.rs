@@ -234,7 +234,9 @@ async fn open_needed(context: Arc<Context>, mut asked: Asked) -> Result<Response
     let job = asked.segment("job").to_owned();
     let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
     let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
-    let absent = || Refused::not_found("the job wants no artifacts of such a job, or it is not kept any more");
+    let absent = || {
+        Refused::not_found("the job wants no artifacts of such a job, or it is not kept any more")
+    };
     let at = needed.get(&job).and_then(Option::as_ref).ok_or_else(absent)?;
     let (file, length) = context.files.open_artifact(at, &name).await?;
     Ok(attachment(file, length))

@@ -70,15 +70,15 @@ mod job;
 mod runner;
 
 pub use job::{
-    Attempt, Config, EnvValue, Health, Job, JobChanged, JobQuery, JobSpec, JobSummary, LogQuery,
-    NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunSummary, Status, StoredArtifact, Token,
-    TokenQuery, TokenRequest,
+    Attempt, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec, JobSummary,
+    LogQuery, NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunIf, RunSummary, RunnerSummary,
+    Status, StoredArtifact, Token, TokenQuery, TokenRequest,
 };
 pub use runner::{
     AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, AwaitCancel, CacheSpec,
     CacheStored, CancelAck, CancelAckAck, CancelRequested, ClientTime, Complete, CompleteAck,
     CompleteStatus, FinalStatus, GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest,
-    LogAck, LogCursor, LogOffset, Progress, StaleLease, Timings,
+    LogAck, LogCursor, LogOffset, NeededArtifact, Progress, StaleLease, Timings,
 };
 
 use cowboy_engine::names;

@@ -308,9 +308,10 @@ impl RunFile {
                 }
             }
             let needs = needs(member).iter().map(|need| need.name.clone()).collect();
-            let spec = member.job.spec(&member.values, given.folder).map_err(|problem| {
-                RunFileError::Job { job: member.name.clone(), problem }
-            })?;
+            let spec = member
+                .job
+                .spec(&member.values, given.folder)
+                .map_err(|problem| RunFileError::Job { job: member.name.clone(), problem })?;
             jobs.push(JobSpec { name: member.name.clone(), env, needs, ..spec });
         }
         let run = NewRun { name: self.name.map(|name| name.0), jobs };
@@ -407,6 +408,7 @@ impl JobEntry {
             workdir: workdir.map(|path| path.0),
             image: image.map(|image| image.0),
             needs: Vec::new(),
+            artifacts_of: Vec::new(),
             run_if: self.run_if.map(|condition| condition.0),
             allow_failure: self.allow_failure,
             requires: requires

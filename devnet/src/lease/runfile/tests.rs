@@ -444,7 +444,11 @@ fn what_is_no_matrix_is_told() {
     check("{ a: [x], exclude: [{ a: x }] }", "", "jobs.a.matrix: exclude leaves no combination");
     check("{ a: [x], exclude: [{ b: x }] }", "", "jobs.a.matrix: exclude: the matrix has no `b`");
     check("{ a: [x], include: [{ a: x }] }", "", "jobs.a.matrix: include: the matrix has this");
-    check("{ a: [x], include: [{}] }", "", "jobs.a.matrix: include: an entry has a value for every");
+    check(
+        "{ a: [x], include: [{}] }",
+        "",
+        "jobs.a.matrix: include: an entry has a value for every",
+    );
     check("{ a: [b.c, b+c, b_c] }", "", "job `a`: two jobs of the run would be called `a-b_c`");
     let unknown = ", workdir: '${{ matrix.b }}'";
     check("{ a: [x] }", unknown, "job `a-x`: matrix.b: the matrix has a");
@@ -452,7 +456,11 @@ fn what_is_no_matrix_is_told() {
     check("{ a: [x] }", other, "job `a-x`: `${{ env.b }}`: expected ${{ matrix.AXIS }}");
     let many: Vec<_> = (0..32).map(|n| n.to_string()).collect();
     let many = many.join(", ");
-    check(&format!("{{ a: [{many}], b: [{many}] }}"), "", "jobs.a.matrix: the matrix has more than");
+    check(
+        &format!("{{ a: [{many}], b: [{many}] }}"),
+        "",
+        "jobs.a.matrix: the matrix has more than",
+    );
     let alone = "jobs: { a: { requires: ['${{ matrix.b }}'], steps: [x] } }";
     let problem = run(alone).unwrap_err().to_string();
     assert_eq!(problem, "job `a`: requires: matrix.b: the job has no matrix");

@@ -70,9 +70,9 @@ impl Runners {
         if !missing.is_empty() {
             return format!("no runner asked in the last minute that has: {}", missing.join(", "));
         }
-        let able = here.iter().filter(|(_, known, _)| {
-            requires.iter().all(|required| known.contains(required))
-        });
+        let able = here
+            .iter()
+            .filter(|(_, known, _)| requires.iter().all(|required| known.contains(required)));
         match able.count() {
             0 => format!(
                 "no runner asked in the last minute that has all of: {}",

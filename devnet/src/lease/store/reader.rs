@@ -4,8 +4,8 @@ use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
 use crate::lease::{
     files::Place,
     messages::{
-        Artifact, Attempt, EndReason, Job, JobEvent, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
-        LogCursor, Progress, Run, RunSummary, Timings, Token,
+        Artifact, Attempt, EndReason, Job, JobEvent, JobQuery, JobSpec, JobState, JobSummary,
+        LeaseState, LogCursor, Progress, Run, RunSummary, Timings, Token,
     },
     time,
 };
@@ -218,9 +218,8 @@ impl Reader {
         self.read(|connection| {
             let mut query = connection
                 .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
-            let found = query.query_row([job], |row| {
-                Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?))
-            });
+            let found = query
+                .query_row([job], |row| Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?)));
             let Some((run, spec)) = found.optional()? else { return Ok(BTreeMap::new()) };
             let mut needed = connection
                 .prepare_cached("SELECT run, id, attempt FROM job WHERE run = ? AND name = ?")?;

@@ -304,7 +304,8 @@ async fn who_is_there_and_why_a_job_waits_is_told() {
     let waits = ask(&lab, &b, "b", &["tpu", "arm"], 30);
     lab.until_waiting(1).await;
     let known = lab.operator("GET", "runners", None).await.body;
-    let seen = |at: usize| (&known[at]["runner_id"], &known[at]["job"]["name"], &known[at]["waits"]);
+    let seen =
+        |at: usize| (&known[at]["runner_id"], &known[at]["job"]["name"], &known[at]["waits"]);
     assert_eq!(seen(0), (&json!("a"), &json!("plain"), &json!(false)));
     assert_eq!(seen(1), (&json!("b"), &json!("last"), &json!(true)));
     assert_eq!(known[1]["capabilities"], json!(["arm", "tpu"]));
