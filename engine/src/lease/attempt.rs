@@ -439,11 +439,11 @@ impl Job {
             Ok(Stage::Canceling { .. }) => Err(Refusal::CancelRequested),
             Ok(stage @ (Stage::Starting { .. } | Stage::Running { .. })) => {
                 let on = self.rules.retry_on;
+                let in_time = !stage.is_overtime(now);
                 let (end, why, again) = match done {
-                    _ if stage.is_overtime(now) => timed_out(on),
-                    Done::TimedOut => timed_out(on),
-                    Done::Failed => (JobState::Failed, Why::Reported, on.failure),
-                    Done::Succeeded => (JobState::Succeeded, Why::Reported, false),
+                    Done::Failed if in_time => (JobState::Failed, Why::Reported, on.failure),
+                    Done::Succeeded if in_time => (JobState::Succeeded, Why::Reported, false),
+                    _ => timed_out(on),
                 };
                 Ok(Some(self.leave(LeaseState::Completed, Some(said), end, why, again, now)))
             }

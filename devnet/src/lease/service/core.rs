@@ -695,8 +695,12 @@ impl Core {
         Counts { states, queued: self.board.queued() as u64 }
     }
 
-    /// A token is good, or good no more, once that is written.
+    /// A token is good, or good no more, once that is written. A request that waits with the one
+    /// before is answered: it is granted nothing.
     fn set_token(&mut self, runner: RunnerId, made: Option<(Hash, u64)>) {
+        if let Some(before) = self.waiters.of(&runner) {
+            self.answer(before.reply, Ok(None));
+        }
         self.record.token = Some(TokenRow { runner: runner.0.clone(), made });
         let shared = self.shared.clone();
         self.answers.push(Answer::Done(Box::new(move |written| {
