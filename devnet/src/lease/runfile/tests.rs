@@ -71,6 +71,7 @@ jobs:
         workdir: Some("sources".to_owned()),
         image: Some("debian".to_owned()),
         needs: vec!["lint".to_owned()],
+        artifacts_of: Vec::new(),
         run_if: Some(RunIf::Always),
         allow_failure: true,
         requires: vec!["linux".to_owned(), "x86_64".to_owned()],

@@ -30,6 +30,7 @@ fn core(folder: &TempDir) -> Core {
         tokens: Tokens::default(),
         reader: store.reader().unwrap(),
         followers: Followers::default(),
+        audit: Audit::default(),
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),

@@ -134,7 +134,7 @@ async fn a_stop_answers_whoever_waits() {
     let work = tokio::spawn(request.json(&message).send());
     lab.until_waiting(1).await;
     let log = lab.request("GET", &format!("/api/v1/jobs/{job}/log?wait_seconds=30"));
-    let log = tokio::spawn(log.bearer_auth(super::lab::OPERATOR).send());
+    let log = tokio::spawn(log.bearer_auth(OPERATOR).send());
     assert!(lab.stop().await);
     assert_eq!(timeout(LONG, work).await.unwrap().unwrap().unwrap().status(), 204);
     // It may not have come as far as to wait.

@@ -157,7 +157,7 @@ async fn artifacts_of_the_jobs_that_it_needs_are_in_a_jobs_working_directory() {
         job("use", "cat out/deep/it; ls; echo seen > out/seen", &["broken"]),
         job("then", "cat out/seen; test ! -e other", &["use"]),
     ];
-    let run = self::run(&site, jobs).await;
+    let run = run(&site, jobs).await;
     let states: Vec<_> = run.jobs.iter().map(|job| job.state).collect();
     let succeeded = JobState::Succeeded;
     assert_eq!(states, [JobState::Failed, succeeded, succeeded, succeeded]);
