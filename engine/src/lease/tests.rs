@@ -504,7 +504,7 @@ fn a_million_random_messages_break_nothing() {
                 8 => {
                     let done = [Done::Succeeded, Done::Failed, Done::TimedOut];
                     let done = done[draw(3) as usize];
-                    let _ = board.complete(&lease, &runner, done, said(draw(2)), now);
+                    let _news = board.complete(&lease, &runner, done, said(draw(2)), now);
                 }
                 9 => drop(board.cancel_ack(&lease, &runner, said(draw(2)), now)),
                 10 if draw(4) == 0 => drop(board.cancel(&id, now)),

@@ -82,7 +82,7 @@ impl Refused {
             Self::Stale { lease_id, reason, .. } => {
                 Self::Stale { lease_id, reason, heartbeat: true }
             }
-            other => other,
+            refused @ Self::Error(..) => refused,
         }
     }
 }
