@@ -255,9 +255,13 @@ impl From<LeaseError> for CliError {
                 | LeaseCode::MissingField
                 | LeaseCode::InvalidField
                 | LeaseCode::BodyTooLarge => Self::new(Exit::Usage, what),
-                LeaseCode::NoCancelRequested | LeaseCode::JobEnded | LeaseCode::NotLeased => {
-                    Self::new(Exit::Conflict, what)
-                }
+                LeaseCode::NotAcked
+                | LeaseCode::CancelRequested
+                | LeaseCode::NoCancelRequested
+                | LeaseCode::JobEnded
+                | LeaseCode::NotLeased => Self::new(Exit::Conflict, what),
+                LeaseCode::NameInUse => Self::new(Exit::Conflict, what)
+                    .hint("choose another name, or take it from that runner: --replace"),
                 LeaseCode::Timeout => Self::new(Exit::TimedOut, what),
                 LeaseCode::Unauthorized => {
                     Self::failed(what).hint("name the file that has its token: --token-file FILE")

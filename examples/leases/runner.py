@@ -68,7 +68,7 @@ class Job:
         self.hold_back = max(map(len, secrets), default=1) - 1
         self.step, self.sent, self.held, self.home = 0, 0, b"", ""
         self.process, self.reaping = None, threading.Lock()
-        self.lost, self.cancel, self.ended = None, False, threading.Event()
+        self.lost, self.cancel, self.late, self.ended = None, False, False, threading.Event()
 
     def heartbeats(self):
         """One at once, then one every interval, until the end is acknowledged."""
@@ -84,6 +84,26 @@ class Job:
                 self.stop()
             if self.ended.wait(self.grant["heartbeat_interval_seconds"]):
                 return
+
+    def cancels(self):
+        """Waits for a request to cancel; without this one a heartbeat tells it, later."""
+        wait = {"type": "AwaitCancel", **self.ids, "wait_seconds": 30}
+        while not (self.cancel or self.ended.is_set()):
+            asked = time.monotonic()
+            try:
+                self.cancel = self.server.send("await-cancel", wait) is not None
+            except Refused:
+                return  # The heartbeats tell why.
+            if self.cancel:
+                self.stop()
+            elif time.monotonic() - asked < 1:
+                self.ended.wait(1)
+
+    def watch(self):
+        """Stops the job when its time is over."""
+        if not self.ended.wait(max(0, self.time_over - time.monotonic())):
+            self.late = True
+            self.stop()
 
     def processes(self):
         """What the job has begun, wherever it went: known by the mark that it inherits (Linux)."""
@@ -150,7 +170,7 @@ class Job:
             process = self.process = subprocess.Popen(["sh", "-c", step], **options)
             reader = threading.Thread(target=self.read, args=[process.stdout], daemon=True)
             reader.start()
-            if self.lost or self.cancel:
+            if self.lost or self.cancel or self.late:
                 self.stop()
             # Until it is reaped its number is the group's, and no other process gets a signal.
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -160,7 +180,7 @@ class Job:
             reader.join(LAST_OUTPUT)
             if self.lost:
                 raise self.lost
-            if code or self.cancel:
+            if code or self.cancel or self.late:
                 return code if code >= 0 else 128 - code
         return 0
 
@@ -177,11 +197,14 @@ class Job:
         return kept
 
     def work(self):
+        self.time_over = time.monotonic() + self.grant["max_runtime_seconds"]
         ack = {"type": "AckLease", "job_id": self.grant["job_id"], "accepted_at": now()}
         self.server.send("ack-lease", ack | self.ids)
         with tempfile.TemporaryDirectory(prefix="lease-") as self.home:
             beats = threading.Thread(target=self.heartbeats, daemon=True)
             beats.start()
+            for also in [self.cancels, self.watch]:
+                threading.Thread(target=also, daemon=True).start()
             try:
                 return self.end()
             finally:
@@ -196,8 +219,9 @@ class Job:
         code = self.run(where)
         self.log(b"", last=True)
         end = self.ids | {"artifacts": self.artifacts(where)}
-        status = "FAILED" if code else "SUCCEEDED"
+        status = "FAILED" if code or self.late else "SUCCEEDED"
         complete = {"type": "Complete", "status": status, "exit_code": code}
+        complete |= {"timed_out": True} if self.late else {}
         complete["timings"] = {"started_at": began, "finished_at": now()}
         try:
             if not self.cancel:

@@ -212,7 +212,38 @@ fn lists_have_the_fields_that_scripts_rely_on() {
     assert!(ids.starts_with("job_") && ids.lines().count() == 1, "{ids}");
     let table = served.folder.prints(&["lease", "ls"]);
     assert!(table.starts_with("JOB") && table.contains("SUCCEEDED"), "{table}");
+    let events = served.json(&["lease", "show", "--events", &format!("{run}/a")]);
+    assert_eq!(events[0]["state"], "QUEUED", "{events}");
+    assert_eq!(events[2]["lease_state"], "ACTIVE", "{events}");
     shape::seen(&["lease ls"]);
+}
+
+#[test]
+fn a_run_is_tried_again_with_what_its_jobs_left_and_secrets_from_here() {
+    let served = Served::new();
+    let jobs = "  build: { steps: ['echo built > it'], artifacts: [{ type: x, path_glob: it }] }
+  unit: { needs: [build], env: { KEY: { secret: first } }, steps: ['test $KEY = second && cat it'] }
+  then: { needs: [unit], steps: ['true'] }
+";
+    let run = served.submit(jobs);
+    let (first, second) = (served.runner(1), served.folder.fails(8, &["lease", "retry", &run]));
+    assert!(second.contains("has not ended"), "{second}");
+    assert_eq!(first.ended(), 0);
+    assert_eq!(served.runner(1).ended(), 0);
+    let states = pairs(&[("build", "SUCCEEDED"), ("unit", "FAILED"), ("then", "SKIPPED")]);
+    assert_eq!(served.states(&run), states);
+    let missing = served.folder.fails(2, &["lease", "retry", &run, "--failed"]);
+    assert!(missing.contains("jobs that have ended: KEY"), "{missing}");
+    let again = served.json(&["lease", "retry", &run, "--failed", "--env", "KEY=second"]);
+    let again = again["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(served.runner(2).ended(), 0);
+    let states = pairs(&[("unit", "SUCCEEDED"), ("then", "SUCCEEDED")]);
+    assert_eq!(served.states(&again), states);
+    let log = served.folder.prints(&["lease", "logs", &format!("{again}/unit")]);
+    assert!(log.contains("\nbuilt\n"), "{log}");
+    let none = served.folder.fails(8, &["lease", "retry", &again, "--failed"]);
+    assert!(none.contains("every job succeeded"), "{none}");
+    shape::seen(&["lease retry"]);
 }
 
 #[test]
@@ -222,7 +253,7 @@ fn what_waits_is_canceled_at_once_with_what_needs_it() {
         "  a: { steps: ['true'] }\n  b: { steps: ['true'], needs: [a] }\n  c: { steps: ['true'] }\n",
     );
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
-    let states = pairs(&[("a", "CANCELED"), ("b", "CANCELED"), ("c", "QUEUED")]);
+    let states = pairs(&[("a", "CANCELED"), ("b", "SKIPPED"), ("c", "QUEUED")]);
     assert_eq!(served.states(&run), states);
     // Again is the same.
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
@@ -241,6 +272,10 @@ fn what_runs_is_stopped_and_its_log_is_kept() {
     let (mut read, follow, mut log) = served.until_logged("latest/long", "begun\n");
     let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
     assert_eq!(running.lines().count(), 1);
+    let runners = served.json(&["lease", "runners"]);
+    assert_eq!(runners[0]["runner_id"], "worker", "{runners}");
+    assert_eq!(runners[0]["job"]["name"], "long", "{runners}");
+    shape::seen(&["lease runners"]);
     let canceled = served.json(&["lease", "cancel", "latest/long", "--wait", "--timeout", "60s"]);
     assert_eq!(canceled["state"], "CANCELED");
     assert_eq!(runner.ended(), 0);
@@ -323,6 +358,34 @@ fn tokens_are_told_once_and_are_for_their_owner() {
     let said = folder.fails(1, &["lease", "ls", "--token-file", "r1.token"]);
     assert!(said.contains("--token-file FILE"), "{said}");
     shape::seen(&["lease token issue", "lease token ls", "lease token revoke"]);
+}
+
+#[test]
+fn a_name_is_one_runners_until_another_takes_it() {
+    let served = Served::with(&["--heartbeat", "1s"]);
+    let start = |dir: &str, more: &[&str]| {
+        let args = [&["lease", "runner", "--name", "worker", "--dir", dir], more].concat();
+        let mut command = served.folder.command(&args);
+        Process::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
+    };
+    served.submit("  a: { steps: ['echo begun; sleep 600'] }\n");
+    let mut first = start("one", &[]);
+    let (_, follow, _) = served.until_logged("latest/a", "begun\n");
+    drop(follow);
+    let said = served.folder.fails(8, &["lease", "runner", "--name", "worker", "--dir", "two"]);
+    assert!(said.contains("a runner of this name was heard of") && said.contains("--replace"));
+    let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
+    assert_eq!(running.lines().count(), 1, "the first goes on");
+
+    let second = start("two", &["--replace", "--once"]);
+    let mut said = String::new();
+    first.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("another runner took the name worker"), "{said}");
+    assert_eq!(first.ended(), 8);
+    served.submit("  b: { steps: ['true'] }\n");
+    assert_eq!(second.ended(), 0, "it has a good token after the first has left");
+    assert_eq!(served.states("latest"), pairs(&[("b", "SUCCEEDED")]));
+    served.folder.fails(3, &["lease", "token", "revoke", "worker"]);
 }
 
 #[test]

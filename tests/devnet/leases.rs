@@ -8,7 +8,10 @@
 //!
 //! prints what became of them; without the variables there are fewer.
 
-use crate::support::{Home, PATIENCE, wait_until};
+use crate::{
+    runners::until_present,
+    support::{Home, PATIENCE, wait_until},
+};
 use cowboy_devnet::lease::{
     client::{Client, Tls},
     messages::{JobSpec, NewRun, Retry},
@@ -123,7 +126,7 @@ impl Crowd {
     }
 }
 
-/// Whether a file below `folder` has what looks like a lease's id, or a cancel token.
+/// Whether a file below `folder` has what looks like a lease's id.
 fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -141,7 +144,7 @@ fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
                 part.starts_with(tag) && part[tag.len()..].iter().all(u8::is_ascii_hexdigit)
             })
         };
-        if secret(b"lease_") || secret(b"cancel_") {
+        if secret(b"lease_") {
             return Some(path);
         }
     }
@@ -162,7 +165,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
     let names: Vec<_> = (0..runners).map(|n| format!("runner-{n}")).collect();
     let mut tokens = Vec::new();
     for name in &names {
-        let made = runtime.block_on(client.issue_token(name)).unwrap();
+        let made = runtime.block_on(client.issue_token(name, false)).unwrap();
         let file = crowd.home.path(&format!("{name}.token"));
         fs::write(&file, made.token).unwrap();
         tokens.push(file);
@@ -174,7 +177,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
         let job = |n| JobSpec {
             name: format!("job-{n}"),
             steps: vec!["echo $COWBOY_JOB_NAME".to_owned()],
-            retry: Some(Retry { on: None, max_attempts: Some(100) }),
+            retry: Some(Retry { on: None, max_attempts: Some(100), backoff_seconds: None }),
             ..JobSpec::default()
         };
         let run = NewRun { name: None, jobs: (0..some).map(job).collect() };
@@ -275,6 +278,30 @@ fn a_job_of_the_chain_is_done_by_a_runner_with_a_lease() {
     home.run(&["devnet", "down"]);
 }
 
+#[test]
+fn a_runner_in_a_process_of_its_own_takes_jobs_that_are_delivered_by_lease() {
+    let home = Home::new();
+    home.up(&["--runners", "0", "--wait", "2"]);
+    let key = home.path("outside.key").to_str().unwrap().to_owned();
+    let register = ["runner", "register", "--key-file", &key, "--kinds", "custom"];
+    assert_eq!(home.run(&register).code, 0);
+    home.json(&["runner", "start", "--key-file", &key, "--detach"]);
+    until_present(&home, "outside");
+    let mut by_lease = Process(
+        home.command(&["lease", "runner", "--name", "pool"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let args = ["job", "submit", "custom", "--delivery", "lease", "--wait", "--timeout", "60s"];
+    let done = home.json(&[&args[..], &["--", "printf", "leased"]].concat());
+    assert_eq!(done["result"], "0x6c6561736564", "`leased`, in hex: {done}");
+    assert_eq!(home.json(&["lease", "ls"])[0]["runner"], "pool");
+    by_lease.kill();
+    home.json(&["runner", "stop", "outside"]);
+}
+
 /// Connections that do nothing but be there.
 const IDLE: usize = 10_000;
 
@@ -288,7 +315,7 @@ fn neither_idle_connections_nor_slow_ones_stop_heartbeats() {
     let mut server = crowd.serve();
     let runtime = Runtime::new().unwrap();
     let client = crowd.client().expect("it answered a moment ago");
-    let token = runtime.block_on(client.issue_token("r")).unwrap().token;
+    let token = runtime.block_on(client.issue_token("r", false)).unwrap().token;
     let steps = vec!["true".to_owned()];
     let job = JobSpec { name: "job".to_owned(), steps, ..JobSpec::default() };
     runtime.block_on(client.submit(&NewRun { name: None, jobs: vec![job] })).unwrap();

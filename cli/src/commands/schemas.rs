@@ -207,7 +207,8 @@ const ALL: &[(&str, Prints)] = &[
     ("lease submit", Json(&[one::<leases::Run>()])),
     // With --runs the second.
     ("lease ls", Json(&[many::<leases::JobSummary>(), many::<leases::RunSummary>()])),
-    ("lease show", Json(&[one::<leases::Run>(), one::<leases::Job>()])),
+    ("lease show", Json(&[one::<leases::Run>(), one::<leases::Job>(), many::<leases::JobEvent>()])),
+    ("lease runners", Json(&[many::<leases::RunnerSummary>()])),
     ("lease logs", Text),
     // With --download the second.
     (
@@ -215,6 +216,7 @@ const ALL: &[(&str, Prints)] = &[
         Json(&[many::<leases::StoredArtifact>(), many::<lease::artifacts::Downloaded>()]),
     ),
     ("lease cancel", Json(&[one::<leases::Run>(), one::<leases::JobChanged>()])),
+    ("lease retry", Json(&[one::<leases::Run>()])),
     ("lease revoke", Json(&[one::<leases::JobChanged>()])),
     ("lease token issue", Json(&[one::<lease::token::Issued>()])),
     ("lease token revoke", Json(&[one::<leases::Token>()])),

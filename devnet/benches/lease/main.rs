@@ -1,13 +1,15 @@
 //! What a lease server gets done through HTTP, with every message on the disk before its answer.
 //!
-//! `cargo bench -p cowboy-devnet --bench lease [bare] [heartbeats] [cycles] [grants]`
+//! `cargo bench -p cowboy-devnet --bench lease [bare] [heartbeats] [cycles] [grants] [queue]`
 //!
 //! * `bare`: appends of 4 KiB, each synced, and round trips of `GET /api/v1/health` on one warm
 //!   connection: what the rest stands beside;
 //! * `heartbeats`: of 2,000 live leases, at their interval of 20 s, and from 64 connections as fast
 //!   as they are answered;
 //! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
-//! * `grants`: from the request that hands a job in until the runner that waits has its lease.
+//! * `grants`: from the request that hands a job in until the runner that waits has its lease;
+//! * `queue`: requests for work, as fast as they are answered, and heartbeats of live leases, while
+//!   98,000 jobs are queued that none of those who ask can do.
 //!
 //! Server and clients share a process. The folder for files is `$TMPDIR`.
 
@@ -27,7 +29,7 @@ use std::{
     io::{self, Write as _},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -47,6 +49,12 @@ const FAST: usize = 10_000;
 const JOBS: usize = 1_000;
 const RUNNERS: [usize; 3] = [1, 16, 64];
 const GRANTS: usize = 300;
+/// Jobs that nobody can do, and the leases that live meanwhile.
+const STUCK: usize = 98_000;
+const LIVE: usize = 200;
+/// Heartbeats that are measured meanwhile, and the pause between two.
+const BEATS: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(10);
 const BARE: usize = 1_000;
 
 fn main() -> io::Result<()> {
@@ -69,6 +77,11 @@ fn main() -> io::Result<()> {
             let took = runtime.block_on(cycles(runners));
             rate(&format!("cycles of {runners} runners"), JOBS, took)?;
         }
+    }
+    if wanted("queue") {
+        let (mut asked, mut beats) = runtime.block_on(queue());
+        times(&format!("requests, {STUCK} jobs queued"), &mut asked)?;
+        times(&format!("heartbeats, {STUCK} jobs queued"), &mut beats)?;
     }
     if wanted("grants") {
         times("handed in to granted", &mut runtime.block_on(grants()))?;
@@ -130,7 +143,15 @@ impl Lab {
     }
 
     async fn submit(&self, jobs: usize) {
-        let job = |n| json!({"name": format!("job-{n}"), "steps": ["make test"]});
+        self.submit_for(jobs, &[]).await;
+    }
+
+    /// Hands in jobs that require this of a runner.
+    async fn submit_for(&self, jobs: usize, requires: &[&str]) {
+        let job = |n| {
+            let (name, steps) = (format!("job-{n}"), ["make test"]);
+            json!({"name": name, "steps": steps, "requires": requires})
+        };
         let jobs: Vec<_> = (0..jobs).map(job).collect();
         self.post("runs", OPERATOR, &json!({"jobs": jobs})).await;
     }
@@ -243,6 +264,46 @@ async fn cycles(runners: usize) -> Duration {
         client.expect("no panic");
     }
     begun.elapsed()
+}
+
+async fn queue() -> (Vec<Duration>, Vec<Duration>) {
+    let lab = Arc::new(Lab::new().await);
+    let token: Arc<str> = lab.token("r").await.into();
+    lab.submit(LIVE).await;
+    let mut leases = Vec::new();
+    while let Some(lease_id) = lab.lease("r", &token).await {
+        leases.push(lease_id);
+    }
+    for _ in 0..STUCK / JOBS {
+        lab.submit_for(JOBS, &["gpu"]).await;
+    }
+    let mut runners = Vec::new();
+    for n in 0..CONNECTIONS {
+        let runner = format!("idle-{n}");
+        runners.push((lab.token(&runner).await, runner));
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let asking = runners.into_iter().map(|(token, runner)| {
+        let (lab, over) = (lab.clone(), over.clone());
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                assert!(lab.lease(&runner, &token).await.is_none(), "it cannot do any");
+                times.push(begun.elapsed());
+            }
+            times
+        })
+    });
+    let asking: Vec<_> = asking.collect();
+    let (mut tick, mut beats) = (interval(PAUSE), Vec::new());
+    for n in 0..BEATS {
+        tick.tick().await;
+        beats.push(lab.heartbeat("r", &token, &leases[n % LIVE]).await);
+    }
+    over.store(true, Ordering::Relaxed);
+    let asked = join_all(asking).await.into_iter().flat_map(|times| times.expect("no panic"));
+    (asked.collect(), beats)
 }
 
 async fn grants() -> Vec<Duration> {

@@ -3,12 +3,12 @@
 //! Lengths are in characters, as a JSON schema counts them.
 
 use super::messages::{
-    AckLease, Artifact, ArtifactSpec, CacheSpec, CancelAck, Complete, EnvValue, Heartbeat, JobSpec,
-    LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, Progress,
-    Timings,
+    AckLease, Artifact, ArtifactSpec, AwaitCancel, CacheSpec, CancelAck, Complete, CompleteStatus,
+    EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT,
+    MAX_WAIT_SECONDS, NewRun, Progress, Timings,
 };
 use cowboy_engine::lease::{
-    config::{MAX_ATTEMPTS, MAX_SECONDS},
+    config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     grant::MAX_RUN_JOBS,
 };
 use jiff::civil::Date;
@@ -48,12 +48,12 @@ pub struct Fault {
 pub enum FaultKind {
     /// What it is.
     Value,
-    /// What another job of the run is.
+    /// What other jobs are.
     Contradiction,
 }
 
 impl Fault {
-    /// A value that is fine but for another job of the run.
+    /// A value that is fine but for other jobs.
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
     }
@@ -96,11 +96,25 @@ fn tags(field: &str, tags: &[String]) -> Checked {
     }
 }
 
+const WAIT: &str = "expected at most 30";
+
 /// A request for work.
 pub fn lease_request(request: &LeaseRequest) -> Checked {
     runner_id(&request.runner_id)?;
     tags("capabilities", &request.capabilities)?;
-    ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", "expected at most 30")
+    ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
+}
+
+/// A wait for a request to cancel.
+pub fn await_cancel(message: &AwaitCancel) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    ensure(message.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
+}
+
+/// The id of a token.
+pub fn token_id(id: &str) -> Checked {
+    named_id("token_id", id)
 }
 
 /// The id of a lease in a message: any, as far as it can be one.
@@ -200,6 +214,10 @@ pub fn complete(message: &Complete) -> Checked {
         client_time("timings.started_at", started_at.as_ref())?;
         client_time("timings.finished_at", finished_at.as_ref())?;
     }
+    let failed = message.status == CompleteStatus::Failed;
+    ensure(failed || !message.timed_out, "timed_out", "expected with the status FAILED alone")?;
+    client_time("started_at", message.started_at.as_ref())?;
+    client_time("finished_at", message.finished_at.as_ref())?;
     outcome(&message.artifacts, message.summary.as_ref())
 }
 
@@ -253,6 +271,9 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
         caches,
         max_runtime_seconds,
         retry,
+        artifacts_of,
+        run_if: _,
+        allow_failure: _,
     } = job;
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     let named = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits);
@@ -271,6 +292,14 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
     let image_fits = image.as_ref().is_none_or(|image| text(image, 1, MAX_PATH));
     ensure(image_fits, format!("{at}.image"), "expected 1 to 512 characters")?;
     ensure(needs.len() <= MAX_RUN_JOBS, format!("{at}.needs"), "expected at most 1,000")?;
+    ensure(
+        artifacts_of.len() <= MAX_RUN_JOBS,
+        format!("{at}.artifacts_of"),
+        "expected at most 1,000",
+    )?;
+    for (n, job) in artifacts_of.iter().enumerate() {
+        named_id(&format!("{at}.artifacts_of[{n}]"), job)?;
+    }
     tags(&format!("{at}.requires"), requires)?;
     let few = "expected at most 32";
     ensure(artifacts.len() <= MAX_SPECS, format!("{at}.artifacts"), few)?;
@@ -287,7 +316,10 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
     ensure(runtime, format!("{at}.max_runtime_seconds"), "expected 1 to 31,536,000")?;
     let attempts = retry.as_ref().and_then(|retry| retry.max_attempts);
     let attempts = attempts.is_none_or(|n| (1..=MAX_ATTEMPTS).contains(&n));
-    ensure(attempts, format!("{at}.retry.max_attempts"), "expected 1 to 100")
+    ensure(attempts, format!("{at}.retry.max_attempts"), "expected 1 to 100")?;
+    let backoff = retry.as_ref().and_then(|retry| retry.backoff_seconds);
+    let backoff = backoff.is_none_or(|seconds| (1..=MAX_BACKOFF_SECONDS).contains(&seconds));
+    ensure(backoff, format!("{at}.retry.backoff_seconds"), "expected 1 to 3,600")
 }
 
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";

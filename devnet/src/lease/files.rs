@@ -314,6 +314,13 @@ impl Files {
         Ok(artifacts)
     }
 
+    /// The artifacts that are kept of an attempt, by name, and how long each is.
+    pub fn artifacts_of(&self, at: &Place) -> Result<Vec<(ArtifactName, u64)>, FileError> {
+        let mut artifacts = artifacts_in(&self.artifacts_path(at))?;
+        artifacts.sort();
+        Ok(artifacts)
+    }
+
     /// An artifact, and how long it is.
     pub async fn open_artifact(
         &self,

@@ -73,6 +73,9 @@ impl Pool {
         let (given, id) = self.submit(run).await?;
         let job = self.end(&id, progress).await?;
         given.done();
+        if job.summary.state == JobState::TimedOut {
+            return Err(ExecutorError::TimedOut { after: limits.timeout });
+        }
         if job.summary.state != JobState::Succeeded {
             let attempt = job.attempts.last();
             let said = attempt.and_then(|attempt| attempt.summary.clone());

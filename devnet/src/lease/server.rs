@@ -3,7 +3,7 @@
 use super::{
     clock::Clock,
     files::{FileLimits, Files},
-    http::{self, Context, Uploads},
+    http::{self, Context, Shares},
     service::{self, Owner, Service, StartError},
 };
 use crate::{
@@ -124,8 +124,9 @@ impl Server {
         let limits = Limits { connections, client: CLIENT_TIME };
         let serving = crate::http::start(limits, listener, tls, |closing| {
             let waits = Arc::new(Semaphore::new(connections / 2));
-            let uploads = Uploads::default();
-            let context = Context { service, files, operator_token, uploads, waits, closing };
+            let [uploads, cancel_waits] = [(); 2].map(|()| Shares::new(http::EACH));
+            let context =
+                Context { service, files, operator_token, uploads, cancel_waits, waits, closing };
             http::router(Arc::new(context))
         });
         Ok(Running { url: format!("{scheme}://{address}"), owner, serving, sweeper })

@@ -12,7 +12,10 @@ use rand::{
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{PoisonError, RwLock},
+    sync::{
+        PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Keeps hashes of tokens apart from whatever else is hashed.
@@ -44,32 +47,54 @@ pub(super) fn token_hash(token: &[u8]) -> Hash {
     keccak256(&[DOMAIN, token])
 }
 
+/// What a token is called where it is told: 64 bits of its hash, which are no secret.
+pub(super) fn token_id(hash: &Hash) -> String {
+    hex::encode(&hash.0[..8])
+}
+
 /// The tokens of all runners, by their hashes.
 #[derive(Default)]
 pub(super) struct Tokens(RwLock<Known>);
 
 #[derive(Default)]
 struct Known {
-    runners: BTreeMap<Hash, RunnerId>,
+    /// Whose a token is, and when it was shown last, by the server's clock; 0: never.
+    runners: BTreeMap<Hash, (RunnerId, AtomicU64)>,
     hashes: BTreeMap<RunnerId, Hash>,
 }
 
 impl Tokens {
-    /// Whose token this is.
-    pub fn holder(&self, token: &[u8]) -> Option<RunnerId> {
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose token this is, which is shown now.
+    pub fn holder(&self, token: &[u8], now: u64) -> Option<RunnerId> {
         let hash = token_hash(token);
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let (found, runner) = known.runners.get_key_value(&hash)?;
-        same_hash(found, &hash).then(|| runner.clone())
+        let known = self.read();
+        let (found, (runner, seen)) = known.runners.get_key_value(&hash)?;
+        if !same_hash(found, &hash) {
+            return None;
+        }
+        seen.fetch_max(now, Ordering::Relaxed);
+        Some(runner.clone())
+    }
+
+    /// When a runner showed its token last.
+    pub fn seen(&self, runner: &RunnerId) -> Option<u64> {
+        let known = self.read();
+        let (_, seen) = known.runners.get(known.hashes.get(runner)?)?;
+        Some(seen.load(Ordering::Relaxed)).filter(|seen| *seen > 0)
     }
 
     /// How many runners have one.
     pub fn len(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).hashes.len()
+        self.read().hashes.len()
     }
 
-    /// A runner has this token from now on, and no other; or none.
-    pub fn set(&self, runner: RunnerId, hash: Option<Hash>) {
+    /// A runner has this token from now on, and no other, and showed it last at `seen`; or it has
+    /// none.
+    pub fn set(&self, runner: RunnerId, hash: Option<Hash>, seen: u64) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = match hash {
             Some(hash) => known.hashes.insert(runner.clone(), hash),
@@ -79,7 +104,7 @@ impl Tokens {
             known.runners.remove(&before);
         }
         if let Some(hash) = hash {
-            known.runners.insert(hash, runner);
+            known.runners.insert(hash, (runner, AtomicU64::new(seen)));
         }
     }
 }
@@ -101,15 +126,19 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!((a.len(), new_id("run").unwrap().len()), (2 + 64, 4 + 16));
         let runner = RunnerId::from("r");
-        tokens.set(runner.clone(), Some(token_hash(a.as_bytes())));
-        assert_eq!(tokens.holder(a.as_bytes()), Some(runner.clone()));
-        assert_eq!(tokens.holder(b.as_bytes()), None);
-        tokens.set(runner.clone(), Some(token_hash(b.as_bytes())));
-        assert_eq!(tokens.holder(a.as_bytes()), None, "replaced");
-        assert_eq!(tokens.holder(b.as_bytes()), Some(runner.clone()));
+        let hash = |token: &str| Some(token_hash(token.as_bytes()));
+        tokens.set(runner.clone(), hash(&a), 0);
+        assert_eq!(tokens.seen(&runner), None);
+        assert_eq!(tokens.holder(a.as_bytes(), 5), Some(runner.clone()));
+        assert_eq!(tokens.holder(b.as_bytes(), 6), None);
+        assert_eq!(tokens.seen(&runner), Some(5));
+        tokens.set(runner.clone(), hash(&b), 0);
+        assert_eq!(tokens.holder(a.as_bytes(), 7), None, "replaced");
+        assert_eq!(tokens.seen(&runner), None);
+        assert_eq!(tokens.holder(b.as_bytes(), 8), Some(runner.clone()));
         assert_eq!((tokens.len(), format!("{tokens:?}")), (1, "1 tokens".to_owned()));
-        tokens.set(runner, None);
-        assert_eq!(tokens.holder(b.as_bytes()), None, "revoked");
-        assert_eq!(tokens.len(), 0);
+        tokens.set(runner.clone(), None, 0);
+        assert_eq!(tokens.holder(b.as_bytes(), 9), None, "revoked");
+        assert_eq!((tokens.len(), tokens.seen(&runner)), (0, None));
     }
 }

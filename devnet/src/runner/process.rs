@@ -60,6 +60,8 @@ pub struct ProcessConfig {
     pub agents: BTreeSet<Address>,
     /// What it executes jobs with, beside requests and commands.
     pub executors: executor::Config,
+    /// Who does commands that are delivered by lease; `None`: such jobs fail.
+    pub pool: Option<Arc<dyn executor::Pool>>,
 }
 
 /// Why it does not run, or runs no more.
@@ -122,11 +124,15 @@ async fn live(
     mut stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&RunnerRecord),
 ) -> Result<(), ProcessError> {
-    let ProcessConfig { lock, key, api, trust, kinds, max_concurrent_jobs, agents, executors } =
-        config;
+    let ProcessConfig { lock, key, api, trust, kinds, max_concurrent_jobs, .. } = config;
+    let ProcessConfig { agents, executors, pool, .. } = config;
     let jobs = lock.folder().jobs_path();
     let executor = Executor::new(&executors)?.in_folder(&jobs, lock.folder().private_path());
     let executor = executor.map_err(HomeError::io(&jobs))?;
+    let executor = match pool {
+        Some(pool) => executor.with_pool(pool),
+        None => executor,
+    };
     lock.clean()?;
     let address = key.address();
     let memory = lock.folder().validators_path();

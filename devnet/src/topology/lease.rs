@@ -31,6 +31,9 @@ pub struct LeaseSection {
     /// How long a job may run, where it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_runtime: Option<Seconds>,
+    /// How long after a job's time its logs, its artifacts and one completion are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Seconds>,
     /// How often a job is granted at most, where it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<Within<1, { MAX_ATTEMPTS as u64 }>>,
@@ -51,6 +54,7 @@ impl LeaseSection {
             ack_timeout: other(config.ack_timeout_seconds, default.ack_timeout_seconds),
             cancel_deadline: other(config.cancel_deadline_seconds, default.cancel_deadline_seconds),
             max_runtime: other(config.max_runtime_seconds, default.max_runtime_seconds),
+            grace: other(config.grace_seconds, default.grace_seconds),
             max_attempts: attempts.filter(|_| config.max_attempts != default.max_attempts),
             port: Within::new(port.unwrap_or(0).into()).expect("a port is within its range"),
         }
@@ -66,6 +70,7 @@ impl LeaseSection {
             ack_timeout_seconds: seconds(self.ack_timeout, default.ack_timeout_seconds),
             cancel_deadline_seconds: seconds(self.cancel_deadline, default.cancel_deadline_seconds),
             max_runtime_seconds: seconds(self.max_runtime, default.max_runtime_seconds),
+            grace_seconds: seconds(self.grace, default.grace_seconds),
             max_attempts: self.max_attempts.map_or(default.max_attempts, |most| most.get() as u32),
         };
         config.check().map(|()| config).map_err(|error| match error {

@@ -1,12 +1,14 @@
-//! One job: the states it goes through, its attempts, and how they end.
+//! One job: the phases it goes through, its attempts, and how they end.
 //!
 //! What a job is in is a [`Phase`]; a lease that can still be used stands in it, so that there is
 //! one at most, and none in a phase that has none. Every change goes through a function here that
 //! takes the phase apart.
 
-use super::{Config, JobId, LeaseKey, Refusal, RunId, RunnerId, Stale, config::ms};
+use super::{
+    Config, JobId, JobState, LeaseKey, LeaseState, Refusal, RunId, RunIf, RunnerId, Stale, Why,
+    config::{MAX_BACKOFF_SECONDS, ms},
+};
 use crate::{
-    names,
     primitives::{
         Hash,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -14,97 +16,6 @@ use crate::{
     record,
 };
 use std::{collections::BTreeSet, mem};
-
-/// What a job's state is called outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobState {
-    /// Waits for a runner, or for jobs it needs.
-    Queued,
-    /// Granted, not acked.
-    Leased,
-    /// Acked.
-    Starting,
-    /// Its runner has sent a heartbeat.
-    Running,
-    /// Its runner is to stop it.
-    CancelRequested,
-    /// Done.
-    Succeeded,
-    /// Given up.
-    Failed,
-    /// Stopped, or never begun.
-    Canceled,
-    /// Took too long.
-    TimedOut,
-}
-
-names!(JobState:
-    Queued = "QUEUED",
-    Leased = "LEASED",
-    Starting = "STARTING",
-    Running = "RUNNING",
-    CancelRequested = "CANCEL_REQUESTED",
-    Succeeded = "SUCCEEDED",
-    Failed = "FAILED",
-    Canceled = "CANCELED",
-    TimedOut = "TIMED_OUT",
-);
-
-impl JobState {
-    /// Whether nothing follows.
-    pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
-    }
-}
-
-/// What a lease's state is called outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeaseState {
-    /// Not acked yet.
-    Granted,
-    /// Acked.
-    Active,
-    /// No heartbeat came in time.
-    Expired,
-    /// Taken back.
-    Revoked,
-    /// Its holder completed the job.
-    Completed,
-    /// Its holder stopped the job.
-    Canceled,
-}
-
-names!(LeaseState:
-    Granted = "GRANTED",
-    Active = "ACTIVE",
-    Expired = "EXPIRED",
-    Revoked = "REVOKED",
-    Completed = "COMPLETED",
-    Canceled = "CANCELED",
-);
-
-/// Why a job ended as it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Its runner said so.
-    Reported,
-    /// Its last attempt's lease was lost.
-    LeaseLost,
-    /// Its time was up.
-    MaxRuntime,
-    /// Somebody canceled it.
-    Requested,
-    /// A job that it needs did not succeed.
-    NeedFailed,
-}
-
-names!(Why:
-    Reported = "REPORTED",
-    LeaseLost = "LEASE_LOST",
-    MaxRuntime = "MAX_RUNTIME",
-    Requested = "REQUESTED",
-    NeedFailed = "NEED_FAILED",
-);
 
 /// Upon what a job is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +46,23 @@ pub struct Rules {
     pub max_attempts: u32,
     /// Upon what it is tried again.
     pub retry_on: RetryOn,
+    /// The pause before the second attempt in seconds, which doubles before each further one and is
+    /// [`MAX_BACKOFF_SECONDS`] at most; absent: none.
+    pub backoff_seconds: Option<u64>,
+    /// Upon what ends of its needs it runs; absent: [`RunIf::Success`].
+    pub run_if: Option<RunIf>,
+    /// Where it is true, jobs that need this one run although it fails or times out.
+    pub allow_failure: Option<bool>,
 }
-record!(Rules { requires, max_runtime_seconds, max_attempts, retry_on });
+record!(Rules {
+    requires,
+    max_runtime_seconds,
+    max_attempts,
+    retry_on,
+    backoff_seconds,
+    run_if,
+    allow_failure,
+});
 
 /// A job as it is handed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +71,7 @@ pub struct NewJob {
     pub id: JobId,
     /// Its rules.
     pub rules: Rules,
-    /// Jobs of the same run that must succeed before it is queued.
+    /// Jobs of the same run that must end before it is queued, as its condition says.
     pub needs: BTreeSet<JobId>,
 }
 
@@ -176,14 +102,37 @@ struct Past {
 }
 record!(Past { attempt, state, ended_at, said });
 
-/// How far the holder of a lease is.
+/// How a job ended, by its holder's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It did what it should.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// The holder stopped it when its time was over.
+    TimedOut,
+}
+
+/// What the holder of a lease is told upon a heartbeat. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// How long the lease holds from now on.
+    pub ttl: u64,
+    /// How long the holder has to stop, if it is to.
+    pub cancel: Option<u64>,
+    /// How long the holder may still upload and complete, where the job's time is over.
+    pub grace: Option<u64>,
+}
+
+/// How far the holder of a lease is. After `until` there is the configuration's grace, in which
+/// the job's end may still be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It must ack by then.
     Granted { ack_by: u64 },
-    /// It has acked, and must complete by then.
+    /// It has acked, and must stop by then.
     Starting { until: u64 },
-    /// It has sent a heartbeat, and must complete by then.
+    /// It has sent a heartbeat, and must stop by then.
     Running { until: u64 },
     /// It must say by then that it stopped.
     Canceling { deadline: u64 },
@@ -201,14 +150,27 @@ struct Holding {
 /// What a job is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Jobs that it needs have not ended yet.
-    Waiting(BTreeSet<JobId>),
+    /// Jobs that it needs have not ended yet; the others went like that.
+    Waiting { needs: BTreeSet<JobId>, others: Went },
+    /// It joins the queue then, to be tried again.
+    Pausing { until: u64 },
     /// It stands in the queue.
     Queued { position: u64 },
     /// Somebody has its lease.
     Held(Holding),
     /// It is over.
     Ended { state: JobState, why: Why, at: u64 },
+}
+
+/// What became of jobs that another one needs: of several the last of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Went {
+    /// As it should.
+    Well,
+    /// It was canceled, or skipped although none failed.
+    Unfinished,
+    /// It failed, or was skipped because another one did.
+    Badly,
 }
 
 /// What follows for the board from a change of a job.
@@ -219,7 +181,7 @@ pub(super) enum Then {
     /// It is to be queued, at the back.
     Requeue,
     /// It has ended.
-    Ends(JobState, Why),
+    Ends,
 }
 
 /// A job.
@@ -237,7 +199,8 @@ pub struct Job {
 impl Job {
     pub(super) fn new(run: RunId, job: NewJob) -> Self {
         let NewJob { id, rules, needs } = job;
-        Self { id, run, rules, phase: Phase::Waiting(needs), past: Vec::new(), finalized: 0 }
+        let phase = Phase::Waiting { needs, others: Went::Well };
+        Self { id, run, rules, phase, past: Vec::new(), finalized: 0 }
     }
 
     /// Its id.
@@ -258,7 +221,9 @@ impl Job {
     /// What it is in.
     pub const fn state(&self) -> JobState {
         match &self.phase {
-            Phase::Waiting(_) | Phase::Queued { .. } => JobState::Queued,
+            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
+                JobState::Queued
+            }
             Phase::Held(held) => match held.stage {
                 Stage::Granted { .. } => JobState::Leased,
                 Stage::Starting { .. } => JobState::Starting,
@@ -299,7 +264,7 @@ impl Job {
     /// The jobs that it waits for.
     pub fn needs(&self) -> impl Iterator<Item = &JobId> {
         let needs = match &self.phase {
-            Phase::Waiting(needs) => Some(needs),
+            Phase::Waiting { needs, .. } => Some(needs),
             _ => None,
         };
         needs.into_iter().flatten()
@@ -330,23 +295,61 @@ impl Job {
         of.next().map(|(number, (attempt, state, _))| (number, attempt, state))
     }
 
-    /// When something happens to it by itself.
-    pub(super) fn wake(&self) -> Option<u64> {
+    /// By when its runner has to have stopped it, where it is to be canceled.
+    pub const fn cancel_deadline(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Held(held) => Some(held.expires.min(held.stage.until())),
+            Phase::Held(Holding { stage: Stage::Canceling { deadline }, .. }) => Some(*deadline),
             _ => None,
         }
     }
 
-    /// A job that it waits for has succeeded. Whether it waits for no more.
-    pub(super) fn satisfy(&mut self, need: &JobId) -> bool {
-        match &mut self.phase {
-            Phase::Waiting(needs) => {
-                needs.remove(need);
-                needs.is_empty()
-            }
-            _ => false,
+    /// When something happens to it by itself.
+    pub(super) fn wake(&self, config: &Config) -> Option<u64> {
+        match &self.phase {
+            Phase::Held(held) => Some(held.expires.min(held.stage.end(config))),
+            Phase::Pausing { until } => Some(*until),
+            _ => None,
         }
+    }
+
+    /// When it joins the queue to be tried again.
+    pub const fn resumes_at(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Pausing { until } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// What its end is for the jobs that need it.
+    pub(super) fn went(&self) -> Went {
+        match &self.phase {
+            Phase::Ended { state: JobState::Succeeded, .. } => Went::Well,
+            Phase::Ended { state: JobState::Failed | JobState::TimedOut, .. } => {
+                if self.rules.allow_failure == Some(true) { Went::Well } else { Went::Badly }
+            }
+            Phase::Ended { why: Why::NeedFailed, .. } => Went::Badly,
+            _ => Went::Unfinished,
+        }
+    }
+
+    /// A job that it waits for has ended.
+    pub(super) fn need_ended(&mut self, need: &JobId, went: Went, now: u64) -> Then {
+        let Phase::Waiting { needs, others } = &mut self.phase else { return Then::Stays };
+        needs.remove(need);
+        *others = went.max(*others);
+        let (left, went) = (needs.len(), *others);
+        match self.rules.run_if.unwrap_or(RunIf::Success) {
+            RunIf::Success if went == Went::Badly => self.skip(Why::NeedFailed, now),
+            RunIf::Success if went == Went::Unfinished => self.skip(Why::NeedUnfinished, now),
+            _ if left > 0 => Then::Stays,
+            RunIf::Failure if went == Went::Well => self.skip(Why::NoNeedFailed, now),
+            RunIf::Failure if went == Went::Unfinished => self.skip(Why::NeedUnfinished, now),
+            _ => Then::Requeue,
+        }
+    }
+
+    fn skip(&mut self, why: Why, now: u64) -> Then {
+        self.finalize(JobState::Skipped, why, now)
     }
 
     /// Puts it into the queue, unless it has ended.
@@ -397,50 +400,52 @@ impl Job {
         Ok(())
     }
 
-    /// The holder lives. By when it must have stopped, if it is to.
+    /// The holder lives.
     pub(super) fn heartbeat(
         &mut self,
         config: &Config,
         lease: &LeaseKey,
         now: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Beat, Refusal> {
         let held = self.held(lease)?;
-        let deadline = match held.stage {
-            Stage::Granted { .. } => return Err(Refusal::Stale(Stale::NotAcked)),
-            Stage::Starting { until } => {
+        let mut beat = Beat { ttl: ms(config.lease_ttl_seconds), cancel: None, grace: None };
+        match held.stage {
+            Stage::Granted { .. } => return Err(Refusal::NotAcked),
+            Stage::Starting { until } | Stage::Running { until } => {
                 held.stage = Stage::Running { until };
-                None
+                if now >= until {
+                    let left = held.stage.end(config).saturating_sub(now);
+                    (beat.ttl, beat.grace) = (beat.ttl.min(left), Some(left));
+                }
             }
-            Stage::Running { .. } => None,
-            Stage::Canceling { deadline } => Some(deadline),
-        };
-        held.expires = now.saturating_add(ms(config.lease_ttl_seconds));
+            Stage::Canceling { deadline } => beat.cancel = Some(deadline.saturating_sub(now)),
+        }
+        held.expires = now.saturating_add(beat.ttl);
         held.attempt.heartbeat_at = Some(now);
-        Ok(deadline)
+        Ok(beat)
     }
 
     /// The holder is done; `said` is the hash of all that it says. `None`: it has said so before.
     pub(super) fn complete(
         &mut self,
         lease: &LeaseKey,
-        succeeded: bool,
+        done: Done,
         said: Hash,
         now: u64,
     ) -> Result<Option<Then>, Refusal> {
-        match self.held(lease).map(|held| held.stage) {
-            Ok(Stage::Granted { .. }) => Err(Refusal::Stale(Stale::NotAcked)),
-            Ok(Stage::Canceling { .. }) => Err(Refusal::Stale(Stale::CancelRequested)),
-            Ok(Stage::Starting { .. } | Stage::Running { .. }) => {
-                let end = if succeeded { JobState::Succeeded } else { JobState::Failed };
-                let again = !succeeded && self.rules.retry_on.failure;
-                Ok(Some(self.leave(
-                    LeaseState::Completed,
-                    Some(said),
-                    end,
-                    Why::Reported,
-                    again,
-                    now,
-                )))
+        let stage = self.held(lease).map(|held| held.stage);
+        match stage {
+            Ok(Stage::Granted { .. }) => Err(Refusal::NotAcked),
+            Ok(Stage::Canceling { .. }) => Err(Refusal::CancelRequested),
+            Ok(stage @ (Stage::Starting { .. } | Stage::Running { .. })) => {
+                let on = self.rules.retry_on;
+                let in_time = !stage.is_overtime(now);
+                let (end, why, again) = match done {
+                    Done::Failed if in_time => (JobState::Failed, Why::Reported, on.failure),
+                    Done::Succeeded if in_time => (JobState::Succeeded, Why::Reported, false),
+                    _ => timed_out(on),
+                };
+                Ok(Some(self.leave(LeaseState::Completed, Some(said), end, why, again, now)))
             }
             Err(refusal) => self.repeats(lease, LeaseState::Completed, said, refusal),
         }
@@ -484,13 +489,18 @@ impl Job {
     pub(super) fn cancel(&mut self, config: &Config, now: u64) -> Result<Then, Refusal> {
         let (state, why) = (JobState::Canceled, Why::Requested);
         match &mut self.phase {
-            Phase::Waiting(_) | Phase::Queued { .. } => Ok(self.finalize(state, why, now)),
+            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
+                Ok(self.finalize(state, why, now))
+            }
             Phase::Held(held) => match held.stage {
                 Stage::Granted { .. } => {
                     Ok(self.leave(LeaseState::Revoked, None, state, why, false, now))
                 }
                 Stage::Starting { .. } | Stage::Running { .. } => {
-                    let deadline = now.saturating_add(ms(config.cancel_deadline_seconds));
+                    let mut deadline = now.saturating_add(ms(config.cancel_deadline_seconds));
+                    if held.stage.is_overtime(now) {
+                        deadline = deadline.min(held.stage.end(config));
+                    }
                     held.stage = Stage::Canceling { deadline };
                     Ok(Then::Stays)
                 }
@@ -498,14 +508,6 @@ impl Job {
             },
             Phase::Ended { state: JobState::Canceled, .. } => Ok(Then::Stays),
             Phase::Ended { .. } => Err(Refusal::Ended),
-        }
-    }
-
-    /// A job that it needs did not succeed.
-    pub(super) fn give_up(&mut self, now: u64) -> Then {
-        match self.phase {
-            Phase::Waiting(_) => self.finalize(JobState::Canceled, Why::NeedFailed, now),
-            _ => Then::Stays,
         }
     }
 
@@ -519,35 +521,34 @@ impl Job {
     }
 
     /// The first of its times that has come by `now` is up.
-    pub(super) fn time_out(&mut self, now: u64) -> Then {
-        let Phase::Held(held) = &self.phase else { return Then::Stays };
-        let (expires, until) = (held.expires, held.stage.until());
-        if now < expires.min(until) {
-            return Then::Stays;
-        }
-        if expires < until {
-            return self.lose(LeaseState::Expired, expires);
-        }
-        match held.stage {
-            Stage::Granted { .. } | Stage::Canceling { .. } => {
-                self.lose(LeaseState::Revoked, until)
-            }
-            Stage::Starting { .. } | Stage::Running { .. } => {
-                let (end, why) = (JobState::TimedOut, Why::MaxRuntime);
-                let again = self.rules.retry_on.timeout;
-                self.leave(LeaseState::Revoked, None, end, why, again, until)
-            }
+    pub(super) fn time_out(&mut self, config: &Config, now: u64) -> Then {
+        let held = match &self.phase {
+            Phase::Held(held) => held,
+            Phase::Pausing { until } if *until <= now => return Then::Requeue,
+            _ => return Then::Stays,
+        };
+        let (expires, end) = (held.expires, held.stage.end(config));
+        if now < expires.min(end) {
+            Then::Stays
+        } else if expires < end {
+            self.lose(LeaseState::Expired, expires)
+        } else {
+            self.lose(LeaseState::Revoked, end)
         }
     }
 
-    /// The lease is lost: the job ends as canceled if it was to be stopped, else it is tried again.
+    /// The lease is lost: the job ends as canceled if it was to be stopped, as timed out if its
+    /// time is over; else it is tried again.
     fn lose(&mut self, state: LeaseState, now: u64) -> Then {
-        let canceling = matches!(&self.phase, Phase::Held(held) if held.stage.is_canceling());
-        if canceling {
-            return self.leave(state, None, JobState::Canceled, Why::Requested, false, now);
-        }
-        let again = self.rules.retry_on.lease_lost;
-        self.leave(state, None, JobState::Failed, Why::LeaseLost, again, now)
+        let on = self.rules.retry_on;
+        let (end, why, again) = match &self.phase {
+            Phase::Held(held) if held.stage.is_canceling() => {
+                (JobState::Canceled, Why::Requested, false)
+            }
+            Phase::Held(held) if held.stage.is_overtime(now) => timed_out(on),
+            _ => (JobState::Failed, Why::LeaseLost, on.lease_lost),
+        };
+        self.leave(state, None, end, why, again, now)
     }
 
     /// Ends the lease, and the job with it unless it is to be tried again and has attempts left.
@@ -561,20 +562,33 @@ impl Job {
         now: u64,
     ) -> Then {
         // Until the board queues it, it waits for nothing.
-        let phase = mem::replace(&mut self.phase, Phase::Waiting(BTreeSet::new()));
+        let phase = mem::replace(&mut self.phase, Phase::Pausing { until: now });
         if let Phase::Held(Holding { attempt, .. }) = phase {
             self.past.push(Past { attempt, state: lease, ended_at: now, said });
         }
-        if again && self.attempt() < self.rules.max_attempts {
-            return Then::Requeue;
+        if !again || self.attempt() >= self.rules.max_attempts {
+            return self.finalize(end, why, now);
         }
-        self.finalize(end, why, now)
+        match self.backoff() {
+            0 => Then::Requeue,
+            pause => {
+                self.phase = Phase::Pausing { until: now.saturating_add(ms(pause)) };
+                Then::Stays
+            }
+        }
+    }
+
+    /// The pause after its last attempt, in seconds.
+    fn backoff(&self) -> u64 {
+        let first = self.rules.backoff_seconds.unwrap_or(0);
+        let doubled = self.attempt().saturating_sub(1).min(u64::BITS - 1);
+        first.saturating_mul(1 << doubled).min(MAX_BACKOFF_SECONDS)
     }
 
     fn finalize(&mut self, state: JobState, why: Why, at: u64) -> Then {
         self.phase = Phase::Ended { state, why, at };
         self.finalized += 1;
-        Then::Ends(state, why)
+        Then::Ends
     }
 }
 
@@ -587,14 +601,37 @@ impl Holding {
     }
 }
 
+/// How a job ends whose time is over: the state, the reason, and whether it is tried again.
+const fn timed_out(on: RetryOn) -> (JobState, Why, bool) {
+    (JobState::TimedOut, Why::MaxRuntime, on.timeout)
+}
+
 impl Stage {
-    /// When it ends by itself.
+    /// The time that it has.
     const fn until(self) -> u64 {
         match self {
             Self::Granted { ack_by: until }
             | Self::Starting { until }
             | Self::Running { until }
             | Self::Canceling { deadline: until } => until,
+        }
+    }
+
+    /// When it ends by itself.
+    const fn end(self, config: &Config) -> u64 {
+        match self {
+            Self::Starting { until } | Self::Running { until } => {
+                until.saturating_add(ms(config.grace_seconds))
+            }
+            other => other.until(),
+        }
+    }
+
+    /// Whether the job's time is over.
+    const fn is_overtime(self, now: u64) -> bool {
+        match self {
+            Self::Starting { until } | Self::Running { until } => now >= until,
+            _ => false,
         }
     }
 
@@ -647,10 +684,16 @@ impl Decode for Stage {
 impl Encode for Phase {
     fn encode(&self, w: &mut Writer) {
         match self {
-            Self::Waiting(needs) => {
-                w.list(2);
+            Self::Waiting { needs, others } => {
+                w.list(3);
                 w.u64(0);
                 needs.iter().cloned().collect::<Vec<_>>().encode(w);
+                w.u64(*others as u64);
+            }
+            Self::Pausing { until } => {
+                w.list(2);
+                w.u64(4);
+                w.u64(*until);
             }
             Self::Queued { position } => {
                 w.list(2);
@@ -677,7 +720,22 @@ impl Decode for Phase {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(4)?;
         match (r.u64()?, len) {
-            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting(needs.into_iter().collect())),
+            // Written before jobs had conditions: all that had ended had succeeded.
+            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting {
+                needs: needs.into_iter().collect(),
+                others: Went::Well,
+            }),
+            (0, 3) => {
+                let needs = Vec::decode(r)?.into_iter().collect();
+                let others = match r.u64()? {
+                    0 => Went::Well,
+                    1 => Went::Unfinished,
+                    2 => Went::Badly,
+                    _ => return Err(DecodeError::Invalid("unknown end of a needed job")),
+                };
+                Ok(Self::Waiting { needs, others })
+            }
+            (4, 2) => r.u64().map(|until| Self::Pausing { until }),
             (1, 2) => r.u64().map(|position| Self::Queued { position }),
             (2, 2) => Decode::decode(r).map(Self::Held),
             (3, 4) => {

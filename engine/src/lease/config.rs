@@ -13,16 +13,22 @@ pub struct Config {
     pub cancel_deadline_seconds: u64,
     /// How long a job may run, where it does not say.
     pub max_runtime_seconds: u64,
+    /// How long after a job's time its logs, its artifacts and one completion are taken; 0: not at
+    /// all.
+    pub grace_seconds: u64,
     /// How often a job is granted at most, where it does not say.
     pub max_attempts: u32,
 }
 
 /// The longest time of any kind, in seconds: a year.
 pub const MAX_SECONDS: u64 = 365 * 24 * 3600;
+/// The longest pause before another attempt: an hour.
+pub const MAX_BACKOFF_SECONDS: u64 = 3_600;
 /// The most attempts a job can have.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The recommended defaults (Delta CI, Recommended Defaults; spec leases.md).
+/// The recommended defaults (Delta CI, Recommended Defaults; spec leases.md, Second round, for the
+/// grace).
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -31,6 +37,7 @@ impl Default for Config {
             ack_timeout_seconds: 30,
             cancel_deadline_seconds: 30,
             max_runtime_seconds: 3_600,
+            grace_seconds: 15,
             max_attempts: 3,
         }
     }
@@ -47,6 +54,9 @@ pub enum ConfigError {
         /// What was got.
         got: u64,
     },
+    /// A grace without end.
+    #[error("grace_seconds: {0} is not from 0 to {MAX_SECONDS}")]
+    Grace(u64),
     /// Leases would expire between heartbeats.
     #[error("lease_ttl_seconds: {ttl} is not above heartbeat_interval_seconds, {interval}")]
     Ttl {
@@ -74,6 +84,9 @@ impl Config {
             if !(1..=MAX_SECONDS).contains(&got) {
                 return Err(ConfigError::Time { field, got });
             }
+        }
+        if self.grace_seconds > MAX_SECONDS {
+            return Err(ConfigError::Grace(self.grace_seconds));
         }
         let (ttl, interval) = (self.lease_ttl_seconds, self.heartbeat_interval_seconds);
         if ttl <= interval {

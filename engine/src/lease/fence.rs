@@ -54,7 +54,7 @@ impl Decode for LeaseKey {
     }
 }
 
-/// Why a lease is no good for a message (spec leases.md, Messages).
+/// Why a lease is dead (spec leases.md, Second round).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stale {
     /// No lease has this id.
@@ -67,10 +67,6 @@ pub enum Stale {
     LeaseCompleted,
     /// Its holder has stopped the job.
     LeaseCanceled,
-    /// The job is to be stopped: it cannot be completed any more.
-    CancelRequested,
-    /// It was not acked yet.
-    NotAcked,
 }
 
 names!(Stale:
@@ -79,16 +75,20 @@ names!(Stale:
     LeaseRevoked = "LEASE_REVOKED",
     LeaseCompleted = "LEASE_COMPLETED",
     LeaseCanceled = "LEASE_CANCELED",
-    CancelRequested = "CANCEL_REQUESTED",
-    NotAcked = "NOT_ACKED",
 );
 
 /// Why a message changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Its lease is no good.
+    /// Its lease is dead.
     #[error("stale lease: {0}")]
     Stale(Stale),
+    /// Its lease was not acked yet. The lease lives.
+    #[error("the lease was not acked yet")]
+    NotAcked,
+    /// The job is to be stopped, and cannot be completed any more. The lease lives.
+    #[error("the job is to be stopped")]
+    CancelRequested,
     /// Its lease is another runner's.
     #[error("the lease is another runner's")]
     WrongRunner,

@@ -1,8 +1,11 @@
 //! All jobs: the queue, who is granted what, and what time does to leases.
 
 use super::{
-    Attempt, Config, ConfigError, Job, JobId, JobState, LeaseKey, LeaseState, NewJob, Refusal,
-    RunId, RunnerId, Stale, attempt::Then, config::MAX_ATTEMPTS, config::MAX_SECONDS,
+    Attempt, Beat, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey, LeaseState, NewJob,
+    Refusal, RunId, RunnerId, Stale,
+    attempt::Then,
+    config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
+    queue::{MAX_SETS, Queue},
 };
 use crate::primitives::Hash;
 use std::{
@@ -30,14 +33,12 @@ pub struct Board {
     now: u64,
     jobs: BTreeMap<JobId, Job>,
     runs: BTreeMap<RunId, BTreeSet<JobId>>,
-    /// Jobs that have not ended.
-    open: usize,
+    /// How many jobs are in each state.
+    states: BTreeMap<JobState, usize>,
     /// Who waits for a job.
     needed_by: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// Jobs to be granted, by position.
-    queue: BTreeMap<u64, JobId>,
-    /// The position of the next one that is queued.
-    back: u64,
+    /// Jobs to be granted.
+    queue: Queue,
     /// The job of each lease, usable or not.
     leases: BTreeMap<LeaseKey, JobId>,
     /// When something happens to a job by itself.
@@ -102,6 +103,9 @@ pub enum SubmitError {
     /// Too much is waiting.
     #[error("{MAX_OPEN_JOBS} jobs are open already")]
     Full,
+    /// Jobs that ask for too many different things.
+    #[error("job `{0}`: open jobs have {MAX_SETS} different sets of requirements already")]
+    Sets(JobId),
     /// An id that is taken.
     #[error("the id `{0}` is taken")]
     Taken(String),
@@ -150,30 +154,27 @@ impl Board {
             now: 0,
             jobs: BTreeMap::new(),
             runs: BTreeMap::new(),
-            open: 0,
+            states: BTreeMap::new(),
             needed_by: BTreeMap::new(),
-            queue: BTreeMap::new(),
-            back: 0,
+            queue: Queue::default(),
             leases: BTreeMap::new(),
             wakes: BTreeSet::new(),
             changes: Changes::default(),
         })
     }
 
-    /// The board that these jobs were on. Leases keep the times that they were granted with.
+    /// The board that these jobs were on. Leases keep the times that they were granted with; the
+    /// grace after a job's time is the configuration's.
     pub fn restore(
         config: Config,
         jobs: impl IntoIterator<Item = Job>,
     ) -> Result<Self, RestoreError> {
-        let mut board = Self::new(config)?;
+        let (mut board, mut positions) = (Self::new(config)?, BTreeSet::new());
         for job in jobs {
             let id = job.id().clone();
             let twice = || RestoreError::Twice(id.clone());
-            if let Some(position) = job.position() {
-                board.back = board.back.max(position.saturating_add(1));
-                if board.queue.insert(position, id.clone()).is_some() {
-                    return Err(twice());
-                }
+            if job.position().is_some_and(|position| !positions.insert(position)) {
+                return Err(twice());
             }
             for (attempt, ..) in job.attempts() {
                 if board.leases.insert(attempt.lease, id.clone()).is_some() {
@@ -209,9 +210,36 @@ impl Board {
         self.jobs.values()
     }
 
-    /// The jobs to be granted, the next one first.
-    pub fn queue(&self) -> impl Iterator<Item = &JobId> {
-        self.queue.values()
+    /// The jobs to be granted with their positions, in no order: the least position is the first.
+    /// It walks all of them.
+    pub fn queue(&self) -> impl Iterator<Item = (u64, &JobId)> {
+        self.queue.all()
+    }
+
+    /// Of each set of requirements that queued jobs have the first job and its position. This is
+    /// what a request for work walks: at most [`MAX_SETS`], unless an earlier version took more.
+    pub fn heads(&self) -> impl Iterator<Item = (&[String], u64, &JobId)> {
+        self.queue.heads()
+    }
+
+    /// The position of the first queued job with exactly these requirements.
+    pub fn head(&self, requires: &[String]) -> Option<u64> {
+        self.queue.head(requires)
+    }
+
+    /// How many jobs are in each state; states that no job is in may be missing.
+    pub const fn states(&self) -> &BTreeMap<JobState, usize> {
+        &self.states
+    }
+
+    /// How many jobs can be granted. It walks the sets of requirements.
+    pub fn queued(&self) -> usize {
+        self.queue.count()
+    }
+
+    fn open(&self) -> usize {
+        let open = self.states.iter().filter(|(state, _)| !state.is_terminal());
+        open.map(|(_, count)| count).sum()
     }
 
     /// When something happens by itself.
@@ -230,14 +258,24 @@ impl Board {
         while let Some((at, id)) = self.wakes.first().cloned().filter(|(at, _)| *at <= self.now) {
             let now = self.now;
             // What is due takes its own time, however late it is looked at.
-            self.change(&id, at, |job, _| Ok(((), job.time_out(now))))
+            let config = self.config;
+            self.change(&id, at, |job, _| Ok(((), job.time_out(&config, now))))
                 .expect("a job that wakes is there, and its time is never refused");
         }
     }
 
     /// Takes a run: all of its jobs or none.
-    pub fn submit(&mut self, run: RunId, jobs: Vec<NewJob>, now: u64) -> Result<(), SubmitError> {
+    pub fn submit(
+        &mut self,
+        run: RunId,
+        mut jobs: Vec<NewJob>,
+        now: u64,
+    ) -> Result<(), SubmitError> {
         self.advance(now);
+        for job in &mut jobs {
+            job.rules.requires.sort_unstable();
+            job.rules.requires.dedup();
+        }
         self.check(&run, &jobs)?;
         for job in jobs {
             let (id, needs) = (job.id.clone(), job.needs.clone());
@@ -245,7 +283,8 @@ impl Board {
                 self.needed_by.entry(need.clone()).or_default().insert(id.clone());
             }
             let job = Job::new(run.clone(), job);
-            self.open += 1;
+            self.queue.open(&job.rules().requires);
+            *self.states.entry(job.state()).or_default() += 1;
             self.runs.entry(run.clone()).or_default().insert(id.clone());
             self.jobs.insert(id.clone(), job);
             if needs.is_empty() {
@@ -260,8 +299,11 @@ impl Board {
         if jobs.is_empty() || jobs.len() > MAX_RUN_JOBS {
             return Err(SubmitError::Jobs(jobs.len()));
         }
-        if self.open + jobs.len() > MAX_OPEN_JOBS {
+        if self.open() + jobs.len() > MAX_OPEN_JOBS {
             return Err(SubmitError::Full);
+        }
+        if let Some(job) = self.queue.excess(jobs) {
+            return Err(SubmitError::Sets(job.clone()));
         }
         if self.runs.contains_key(run) {
             return Err(SubmitError::Taken(run.0.clone()));
@@ -274,6 +316,7 @@ impl Board {
             let rules = [
                 ("max_runtime_seconds", job.rules.max_runtime_seconds, MAX_SECONDS),
                 ("max_attempts", job.rules.max_attempts.into(), MAX_ATTEMPTS.into()),
+                ("backoff_seconds", job.rules.backoff_seconds.unwrap_or(1), MAX_BACKOFF_SECONDS),
             ];
             for (field, got, most) in rules {
                 if !(1..=most).contains(&got) {
@@ -287,25 +330,33 @@ impl Board {
             }
         }
         // What needs nothing that is left can go; what stays when nothing goes waits in a circle.
-        while let Some(done) = own
-            .iter()
-            .find(|(_, needs)| needs.iter().all(|need| !own.contains_key(need)))
-            .map(|(job, _)| *job)
-        {
-            own.remove(done);
+        let mut left: BTreeMap<&JobId, usize> =
+            own.iter().map(|(job, needs)| (*job, needs.len())).collect();
+        let mut needed_by: BTreeMap<&JobId, Vec<&JobId>> = BTreeMap::new();
+        for (&job, needs) in &own {
+            needs.iter().for_each(|need| needed_by.entry(need).or_default().push(job));
         }
-        own.first_key_value().map_or(Ok(()), |(job, _)| Err(SubmitError::Cycle((*job).clone())))
+        let free = left.iter().filter(|(_, needs)| **needs == 0);
+        let mut free: Vec<&JobId> = free.map(|(job, _)| *job).collect();
+        while let Some(done) = free.pop() {
+            left.remove(done);
+            for job in needed_by.remove(done).unwrap_or_default() {
+                let needs =
+                    left.get_mut(job).expect("a job stays until all that it needs has gone");
+                *needs -= 1;
+                if *needs == 0 {
+                    free.push(job);
+                }
+            }
+        }
+        left.first_key_value().map_or(Ok(()), |(job, _)| Err(SubmitError::Cycle((*job).clone())))
     }
 
     /// Grants the first job of the queue that asks for nothing the runner lacks.
     pub fn lease(&mut self, request: Request<'_>, now: u64) -> Option<Granted> {
         self.advance(now);
         let Request { runner, capabilities, lease } = request;
-        let mut able = self.queue.values().filter(|id| {
-            let rules = self.jobs[*id].rules();
-            rules.requires.iter().all(|required| capabilities.contains(required))
-        });
-        let id = able.next()?.clone();
+        let id = self.queue.first(capabilities)?.clone();
         let Entry::Vacant(free) = self.leases.entry(lease) else { return None };
         free.insert(id.clone());
         let (config, now) = (self.config, self.now);
@@ -339,34 +390,34 @@ impl Board {
         self.change(&id, self.now, |job, now| job.ack(lease, now).map(|()| ((), Then::Stays)))
     }
 
-    /// Heartbeat: the holder lives. The answer: the milliseconds it has to stop, if it is to.
+    /// Heartbeat: the holder lives. The answer: how long it may go on, and with what.
     pub fn heartbeat(
         &mut self,
         lease: &LeaseKey,
         runner: &RunnerId,
         now: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Beat, Refusal> {
         let id = self.bearer(lease, runner, now)?;
         let config = self.config;
         self.change(&id, self.now, |job, now| {
-            let deadline = job.heartbeat(&config, lease, now)?;
-            Ok((deadline.map(|deadline| deadline.saturating_sub(now)), Then::Stays))
+            job.heartbeat(&config, lease, now).map(|beat| (beat, Then::Stays))
         })
     }
 
     /// Complete: the holder is done, and `said` is the hash of all that it says. Whether it is
-    /// news.
+    /// news. A completion in the grace after the job's time ends the job as timed out, whatever
+    /// `end` is.
     pub fn complete(
         &mut self,
         lease: &LeaseKey,
         runner: &RunnerId,
-        succeeded: bool,
+        end: Done,
         said: Hash,
         now: u64,
     ) -> Result<bool, Refusal> {
         let id = self.bearer(lease, runner, now)?;
         self.change(&id, self.now, |job, now| {
-            let then = job.complete(lease, succeeded, said, now)?;
+            let then = job.complete(lease, end, said, now)?;
             Ok((then.is_some(), then.unwrap_or(Then::Stays)))
         })
     }
@@ -398,7 +449,7 @@ impl Board {
         let (number, _, state) = self.attempt(&id, lease)?;
         match state {
             LeaseState::Active => Ok((id, number)),
-            LeaseState::Granted => Err(Refusal::Stale(Stale::NotAcked)),
+            LeaseState::Granted => Err(Refusal::NotAcked),
             LeaseState::Expired => Err(Refusal::Stale(Stale::LeaseExpired)),
             LeaseState::Revoked => Err(Refusal::Stale(Stale::LeaseRevoked)),
             LeaseState::Completed => Err(Refusal::Stale(Stale::LeaseCompleted)),
@@ -449,6 +500,7 @@ impl Board {
         }
         for id in self.runs.remove(run).into_iter().flatten() {
             if let Some(job) = self.jobs.remove(&id) {
+                self.leaves(job.state());
                 for (attempt, ..) in job.attempts() {
                     self.leases.remove(&attempt.lease);
                 }
@@ -493,15 +545,11 @@ impl Board {
         // Jobs may need one another in long rows: what ends is put down here, not gone into.
         let mut ended = vec![(id.clone(), then)];
         while let Some((id, then)) = ended.pop() {
-            let Then::Ends(state, _) = then else { continue };
+            let Then::Ends = then else { continue };
+            let went = self.jobs[&id].went();
             for other in self.needed_by.remove(&id).into_iter().flatten() {
-                let told = self.apply(&other, now, |job, now| {
-                    if state != JobState::Succeeded {
-                        return Ok(((), job.give_up(now)));
-                    }
-                    let ready = job.satisfy(&id);
-                    Ok(((), if ready { Then::Requeue } else { Then::Stays }))
-                });
+                let told =
+                    self.apply(&other, now, |job, now| Ok(((), job.need_ended(&id, went, now))));
                 let ((), then) = told.expect("a job that needs another is there, and told");
                 ended.push((other, then));
             }
@@ -518,22 +566,28 @@ impl Board {
     ) -> Result<(T, Then), Refusal> {
         let job = self.jobs.get_mut(id).ok_or(Refusal::NotFound)?;
         let (state, attempt) = (job.state(), job.attempt());
-        let (position, wake) = (job.position(), job.wake());
+        let (position, wake) = (job.position(), job.wake(&self.config));
         let (answer, then) = change(job, now)?;
         if let Some(at) = wake {
             self.wakes.remove(&(at, id.clone()));
         }
         if let Some(position) = position.filter(|position| job.position() != Some(*position)) {
-            self.queue.remove(&position);
+            self.queue.remove(&job.rules().requires, position);
         }
         match then {
             Then::Stays => {}
             Then::Requeue => self.enqueue(id),
-            Then::Ends(..) => self.open -= 1,
+            Then::Ends => self.queue.close(&job.rules().requires),
         }
         let job = &self.jobs[id];
-        self.wakes.extend(job.wake().map(|at| (at, id.clone())));
-        if (job.state(), job.attempt()) == (state, attempt) {
+        let entered = job.state();
+        self.wakes.extend(job.wake(&self.config).map(|at| (at, id.clone())));
+        if entered != state {
+            *self.states.entry(entered).or_default() += 1;
+            self.leaves(state);
+        }
+        let job = &self.jobs[id];
+        if (entered, job.attempt()) == (state, attempt) {
             self.changes.jobs.insert(id.clone());
         } else {
             self.note(id, now);
@@ -541,13 +595,17 @@ impl Board {
         Ok((answer, then))
     }
 
+    /// One job fewer is in this state.
+    fn leaves(&mut self, state: JobState) {
+        if let Some(count) = self.states.get_mut(&state) {
+            *count -= 1;
+        }
+    }
+
     fn enqueue(&mut self, id: &JobId) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.queue(self.back);
-            if job.position().is_some() {
-                self.queue.insert(self.back, id.clone());
-                self.back += 1;
-            }
+        if let Some(job) = self.jobs.get_mut(id).filter(|job| !job.state().is_terminal()) {
+            let position = self.queue.push(&job.rules().requires, id.clone());
+            job.queue(position);
         }
     }
 
@@ -555,11 +613,17 @@ impl Board {
     fn enter(&mut self, job: &Job) {
         let id = job.id();
         self.runs.entry(job.run().clone()).or_default().insert(id.clone());
-        self.open += usize::from(!job.state().is_terminal());
+        *self.states.entry(job.state()).or_default() += 1;
+        if !job.state().is_terminal() {
+            self.queue.open(&job.rules().requires);
+        }
+        if let Some(position) = job.position() {
+            self.queue.put(&job.rules().requires, position, id.clone());
+        }
         for need in job.needs() {
             self.needed_by.entry(need.clone()).or_default().insert(id.clone());
         }
-        self.wakes.extend(job.wake().map(|at| (at, id.clone())));
+        self.wakes.extend(job.wake(&self.config).map(|at| (at, id.clone())));
     }
 
     /// Writes down that a job has entered the state it is in.

@@ -15,16 +15,20 @@
 //! * Upon a request for work: the first job of the queue that asks for nothing the runner lacks is
 //!   granted. The grant counts as an attempt.
 //! * Upon an ack: the lease is active, and the job's time runs. A repeat changes nothing.
-//! * Upon a heartbeat: the lease's time begins anew, and a cancel request is told.
+//! * Upon a heartbeat: the lease's time restarts, and the holder is told of a cancel request.
 //! * Upon a completion: the job ends, or is queued again where it asks for that. The same
 //!   completion again is accepted again; another is stale.
+//! * When the job's own time is over, its lease lives on for the grace: uploads and one completion
+//!   are accepted, heartbeats extend the lease to the end of the grace at most. The job ends as
+//!   timed out, whatever the completion says; without one when the grace or the lease ends.
 //! * Upon a request to cancel: a job that nobody works on ends at once; otherwise its runner is
 //!   told, and has until the deadline to say that it stopped.
-//! * Upon the end of a time: of the ack's, the lease is revoked; of the lease's, it is expired; of
-//!   either, the job is queued again, at the back, while it has attempts left. Upon the end of the
-//!   job's own time it is timed out, upon the cancel deadline it is canceled.
-//! * Upon the end of a job that others need: those that need nothing else are queued if it
-//!   succeeded, else they are canceled.
+//! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end of
+//!   its own time the job is then queued again, at the back, while it has attempts left. Past the
+//!   cancel deadline the job is canceled.
+//! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped, as
+//!   its condition says ([`RunIf`]).
+//! * A job that is tried again after a pause joins the queue at the end of the pause.
 //!
 //! Messages are looked at in this order: is the lease known, is it this runner's, is it about this
 //! job, is it still good. What is refused changes nothing ([`Refusal`]).
@@ -36,20 +40,26 @@
 //! |---|---|
 //! | [`config`] | times and bounds |
 //! | [`fence`] | leases' keys, and why a message is refused |
-//! | [`attempt`] | one job: its states, its attempts, their ends |
-//! | [`grant`] | all jobs: the queue, who gets what, what time does |
+//! | [`state`] | what jobs and leases are in |
+//! | [`attempt`] | one job: its attempts, and how they end |
+//! | `queue` | the jobs to be granted, by what they ask of a runner |
+//! | [`grant`] | all jobs: who gets what, what time does |
 
 pub mod attempt;
 pub mod config;
 pub mod fence;
 pub mod grant;
+mod queue;
+pub mod state;
 #[cfg(test)]
 mod tests;
 
-pub use attempt::{Attempt, Job, JobState, LeaseState, NewJob, RetryOn, Rules, Why};
+pub use attempt::{Attempt, Beat, Done, Job, NewJob, RetryOn, Rules};
 pub use config::{Config, ConfigError};
 pub use fence::{LeaseKey, Refusal, Stale};
 pub use grant::{Board, Changes, Event, Granted, Request, RestoreError, SubmitError};
+pub use queue::MAX_SETS;
+pub use state::{JobState, LeaseState, RunIf, Why};
 
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use std::{borrow::Borrow, fmt};

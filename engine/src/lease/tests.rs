@@ -16,6 +16,9 @@ fn rules() -> Rules {
         max_runtime_seconds: 3_600,
         max_attempts: 3,
         retry_on: RetryOn::default(),
+        backoff_seconds: None,
+        run_if: None,
+        allow_failure: None,
     }
 }
 
@@ -51,7 +54,8 @@ fn lease(board: &mut Board, n: u64, now: u64) -> Option<String> {
 fn finish(board: &mut Board, n: u64, succeeded: bool, now: u64) -> String {
     let id = lease(board, n, now).expect("a job");
     board.ack(&key(n), &"r".into(), &id, now).unwrap();
-    assert_eq!(board.complete(&key(n), &"r".into(), succeeded, said(0), now), Ok(true));
+    let done = if succeeded { Done::Succeeded } else { Done::Failed };
+    assert_eq!(board.complete(&key(n), &"r".into(), done, said(0), now), Ok(true));
     id
 }
 
@@ -69,7 +73,7 @@ fn jobs_wait_for_those_they_need() {
 }
 
 #[test]
-fn a_failure_cancels_all_that_need_it_however_long_the_row() {
+fn a_failure_skips_all_that_need_it_however_long_the_row() {
     let names: Vec<String> = (0..grant::MAX_RUN_JOBS).map(|n| format!("{n:04}")).collect();
     let jobs = names.iter().enumerate().map(|(n, id)| match n {
         0 => job(id, &[]),
@@ -80,11 +84,104 @@ fn a_failure_cancels_all_that_need_it_however_long_the_row() {
     assert_eq!(state(&board, &names[0]), JobState::Failed);
     for id in &names[1..] {
         let job = board.job(id).unwrap();
-        assert_eq!((job.state(), job.finalized()), (JobState::Canceled, 1));
+        assert_eq!((job.state(), job.finalized()), (JobState::Skipped, 1));
         assert_eq!(job.end(), Some((0, Why::NeedFailed)));
     }
     assert!(board.forget("run"));
     assert!(board.job(&names[0]).is_none() && board.run("run").is_none());
+}
+
+/// A job that runs under this condition on its needs.
+fn job_if(id: &str, needs: &[&str], run_if: RunIf) -> NewJob {
+    let mut job = job(id, needs);
+    job.rules.run_if = Some(run_if);
+    job
+}
+
+#[test]
+fn conditions_say_after_which_ends_a_job_runs() {
+    let after = |end: fn(&mut Board), allow_failure: bool| {
+        let mut a = job("a", &[]);
+        a.rules.allow_failure = Some(allow_failure);
+        let mut board = board(vec![
+            a,
+            job("b", &[]),
+            job("then", &["a", "b"]),
+            job("then-then", &["then"]),
+            job_if("failed", &["a", "b"], RunIf::Failure),
+            job_if("failed-above", &["then-then"], RunIf::Failure),
+            job_if("always", &["a", "then"], RunIf::Always),
+        ]);
+        end(&mut board);
+        let states = ["then", "then-then", "failed", "failed-above", "always"];
+        states.map(|id| {
+            let job = board.job(id).unwrap();
+            (job.state(), job.position().is_some(), job.end().map(|(_, why)| why))
+        })
+    };
+    let (waits, queued) = ((JobState::Queued, false, None), (JobState::Queued, true, None));
+    let skipped = |why| (JobState::Skipped, false, Some(why));
+    let well = |board: &mut Board| {
+        finish(board, 1, true, 0);
+        finish(board, 2, true, 0);
+    };
+    let none = skipped(Why::NoNeedFailed);
+    assert_eq!(after(well, false), [queued, waits, none, waits, waits]);
+    let badly = |board: &mut Board| {
+        finish(board, 1, false, 0);
+        finish(board, 2, true, 0);
+    };
+    let failed = skipped(Why::NeedFailed);
+    assert_eq!(after(badly, false), [failed, failed, queued, queued, queued]);
+    assert_eq!(after(badly, true), [queued, waits, none, waits, waits]);
+    // A needed job that has failed decides before the others end, but not for who waits for all.
+    let early = |board: &mut Board| {
+        finish(board, 1, false, 0);
+    };
+    assert_eq!(after(early, false), [failed, failed, waits, queued, queued]);
+    let canceled = |board: &mut Board| {
+        board.cancel("a", 0).unwrap();
+        finish(board, 1, true, 0);
+    };
+    let unfinished = skipped(Why::NeedUnfinished);
+    let expected = [unfinished, unfinished, unfinished, unfinished, queued];
+    assert_eq!(after(canceled, false), expected);
+}
+
+#[test]
+fn a_job_pauses_before_it_is_tried_again() {
+    let mut paused = job("a", &[]);
+    paused.rules.backoff_seconds = Some(10);
+    paused.rules.max_attempts = 100;
+    paused.rules.retry_on.failure = true;
+    let mut board = board(vec![paused]);
+    let mut now = 0;
+    for (n, pause) in [(1, 10), (2, 20), (3, 40), (4, 80)] {
+        finish(&mut board, n, false, now);
+        let resumes = now + pause * SECOND;
+        let job = board.job("a").unwrap();
+        assert_eq!((job.state(), job.resumes_at()), (JobState::Queued, Some(resumes)));
+        // It is the same after a restart.
+        let kept: Job = from_slice(&to_vec(job)).unwrap();
+        assert_eq!(kept, *job);
+        let restored = Board::restore(Config::default(), [kept]).unwrap();
+        assert_eq!(restored.next_wake(), Some(resumes));
+        assert_eq!((lease(&mut board, 9, resumes - 1), board.next_wake()), (None, Some(resumes)));
+        now = resumes;
+        board.advance(now);
+        assert!(board.job("a").unwrap().position().is_some());
+    }
+    for n in 5..20 {
+        finish(&mut board, n, false, now);
+        now = board.job("a").unwrap().resumes_at().unwrap();
+    }
+    finish(&mut board, 20, false, now);
+    let longest = board.job("a").unwrap().resumes_at().unwrap() - now;
+    assert_eq!(longest, config::MAX_BACKOFF_SECONDS * SECOND);
+    // It can be canceled meanwhile, and has no lease to take back.
+    assert_eq!(board.revoke("a", now), Err(Refusal::NotLeased));
+    assert_eq!(board.cancel("a", now), Ok(JobState::Canceled));
+    assert_eq!(board.next_wake(), None);
 }
 
 #[test]
@@ -146,7 +243,7 @@ fn a_job_is_tried_again_upon_what_it_asks_for() {
         board.advance(120 * SECOND);
         assert_eq!(state(&board, "j"), lost, "{retry_on:?}");
         let mut board = leased();
-        board.complete(&key(1), &"r".into(), false, said(0), 0).unwrap();
+        board.complete(&key(1), &"r".into(), Done::Failed, said(0), 0).unwrap();
         assert_eq!(state(&board, "j"), failed, "{retry_on:?}");
     }
 }
@@ -160,11 +257,11 @@ fn a_job_that_takes_too_long_is_tried_again_where_it_asks_for_that() {
         let mut board = board(vec![new]);
         lease(&mut board, 1, 0).unwrap();
         board.ack(&key(1), &"r".into(), "j", 5 * SECOND).unwrap();
-        board.advance(65 * SECOND - 1);
-        assert_eq!(state(&board, "j"), JobState::Starting);
-        board.advance(65 * SECOND);
+        board.advance(80 * SECOND - 1);
+        assert_eq!(state(&board, "j"), JobState::Starting, "the grace is not over");
+        board.advance(80 * SECOND);
         assert_eq!(state(&board, "j"), expected);
-        let late = board.complete(&key(1), &"r".into(), true, said(0), 65 * SECOND);
+        let late = board.complete(&key(1), &"r".into(), Done::Succeeded, said(0), 80 * SECOND);
         assert_eq!(late, Err(Refusal::Stale(Stale::LeaseRevoked)));
     }
 }
@@ -183,6 +280,164 @@ fn a_revoked_lease_sends_the_job_back_to_the_queue() {
     let stale = Err(Refusal::Stale(Stale::LeaseRevoked));
     assert_eq!(board.active(&key(1), &"r".into(), 0), stale);
     assert_eq!(board.active(&key(3), &"s".into(), 0), Err(Refusal::WrongRunner));
+}
+
+/// A job that runs since 5 s and may take 60 s, with the grace of 15 s after it.
+fn overtime(retry_on: RetryOn) -> Board {
+    let mut new = job("j", &[]);
+    new.rules.max_runtime_seconds = 60;
+    new.rules.retry_on = retry_on;
+    let mut board = board(vec![new]);
+    lease(&mut board, 1, 0).unwrap();
+    board.ack(&key(1), &"r".into(), "j", 5 * SECOND).unwrap();
+    board
+}
+
+#[test]
+fn a_job_whose_time_is_over_may_still_say_how_it_ended() {
+    let none = RetryOn { lease_lost: true, failure: true, timeout: false };
+    for (retry_on, expected) in
+        [(none, JobState::TimedOut), (RetryOn { timeout: true, ..none }, JobState::Queued)]
+    {
+        for done in [Done::Succeeded, Done::Failed, Done::TimedOut] {
+            let mut board = overtime(retry_on);
+            let late = 80 * SECOND - 1;
+            let active = board.active(&key(1), &"r".into(), late);
+            assert_eq!(active, Ok(("j".into(), 1)), "uploads are taken");
+            assert_eq!(board.complete(&key(1), &"r".into(), done, said(0), late), Ok(true));
+            assert_eq!(state(&board, "j"), expected, "{done:?}");
+            let (_, lease, _) = board.job("j").unwrap().attempts().next().unwrap();
+            assert_eq!(lease, LeaseState::Completed);
+            // The same again is known again, another is not.
+            assert_eq!(board.complete(&key(1), &"r".into(), done, said(0), late), Ok(false));
+            let other = board.complete(&key(1), &"r".into(), done, said(1), late);
+            assert_eq!(other, Err(Refusal::Stale(Stale::LeaseCompleted)));
+        }
+    }
+    // The holder's clock may be ahead: it says itself that the time was over.
+    let mut board = overtime(none);
+    let early = 65 * SECOND - 1;
+    assert_eq!(board.complete(&key(1), &"r".into(), Done::TimedOut, said(0), early), Ok(true));
+    assert_eq!(board.job("j").unwrap().end(), Some((early, Why::MaxRuntime)));
+}
+
+#[test]
+fn a_grace_is_not_extended() {
+    let retry = RetryOn { lease_lost: true, failure: true, timeout: false };
+    let mut board = overtime(retry);
+    let beat = |board: &mut Board, now| board.heartbeat(&key(1), &"r".into(), now).unwrap();
+    let ttl = 120 * SECOND;
+    assert_eq!(beat(&mut board, 64 * SECOND), Beat { ttl, cancel: None, grace: None });
+    let left = Beat { ttl: 15 * SECOND, cancel: None, grace: Some(15 * SECOND) };
+    assert_eq!(beat(&mut board, 65 * SECOND), left);
+    let left = Beat { ttl: SECOND, cancel: None, grace: Some(SECOND) };
+    assert_eq!(beat(&mut board, 79 * SECOND), left);
+    assert_eq!((state(&board, "j"), board.next_wake()), (JobState::Running, Some(80 * SECOND)));
+    board.advance(80 * SECOND);
+    assert_eq!(board.job("j").unwrap().end(), Some((80 * SECOND, Why::MaxRuntime)));
+    let (_, lease, _) = board.job("j").unwrap().attempts().next().unwrap();
+    assert_eq!(lease, LeaseState::Revoked);
+
+    // A lease that is lost meanwhile is the end of a job that has had its time.
+    let mut board = overtime(retry);
+    assert_eq!(board.revoke("j", 70 * SECOND), Ok(JobState::TimedOut));
+
+    // So is a cancel, which is given no more time than was left.
+    let mut board = overtime(RetryOn { timeout: true, ..retry });
+    assert_eq!(board.cancel("j", 70 * SECOND), Ok(JobState::CancelRequested));
+    let left = Beat { ttl, cancel: Some(9 * SECOND), grace: None };
+    assert_eq!(beat(&mut board, 71 * SECOND), left);
+    board.advance(80 * SECOND);
+    assert_eq!(state(&board, "j"), JobState::Canceled);
+}
+
+#[test]
+fn a_lease_that_lives_is_not_stale() {
+    let mut board = board(vec![job("j", &[])]);
+    lease(&mut board, 1, 0).unwrap();
+    let r = || RunnerId::from("r");
+    assert_eq!(board.heartbeat(&key(1), &r(), 0), Err(Refusal::NotAcked));
+    assert_eq!(board.complete(&key(1), &r(), Done::Failed, said(0), 0), Err(Refusal::NotAcked));
+    assert_eq!(board.active(&key(1), &r(), 0), Err(Refusal::NotAcked));
+    board.ack(&key(1), &r(), "j", 0).unwrap();
+    board.cancel("j", 0).unwrap();
+    let completed = board.complete(&key(1), &r(), Done::Succeeded, said(0), 0);
+    assert_eq!(completed, Err(Refusal::CancelRequested));
+    assert_eq!(board.job("j").unwrap().cancel_deadline(), Some(30 * SECOND));
+    assert_eq!(board.cancel_ack(&key(1), &r(), said(0), 0), Ok(true));
+}
+
+/// Hands in runs of 1,000 jobs each, the jobs of a run with the requirements of its number.
+fn fill(board: &mut Board, runs: usize, requires: impl Fn(usize) -> Vec<String>) {
+    for run in 0..runs {
+        let jobs = (0..grant::MAX_RUN_JOBS).map(|n| {
+            let mut job = job(&format!("{run}-{n}"), &[]);
+            job.rules.requires = requires(run);
+            job
+        });
+        board.submit(RunId(run.to_string()), jobs.collect(), 0).unwrap();
+    }
+}
+
+#[test]
+fn a_request_looks_at_each_set_of_requirements_once() {
+    let mut board = Board::new(Config::default()).unwrap();
+    // Not in one order, and one of them twice: they are three sets all the same.
+    fill(&mut board, 98, |run| match run % 3 {
+        0 => vec!["gpu".into(), "linux".into()],
+        1 => vec!["linux".into(), "gpu".into(), "gpu".into()],
+        _ => vec!["macos".into()],
+    });
+    let mut last = job("last", &[]);
+    last.rules.requires = vec!["linux".into()];
+    board.submit("last".into(), vec![last], 0).unwrap();
+    assert_eq!((board.queued(), board.heads().count()), (98_001, 3));
+    let capabilities = BTreeSet::from(["linux".to_owned()]);
+    let runner = "r".into();
+    let mut ask = |n| {
+        let request = Request { runner: &runner, capabilities: &capabilities, lease: key(n) };
+        board.lease(request, 0).map(|granted| granted.job.0)
+    };
+    assert_eq!((ask(1), ask(2)), (Some("last".into()), None));
+}
+
+#[test]
+fn open_jobs_have_so_many_sets_of_requirements() {
+    let mut board = Board::new(Config::default()).unwrap();
+    let tagged = |run: &str, n: usize| {
+        let mut job = job(&format!("{run}-{n}"), &[]);
+        job.rules.requires = vec![format!("tag-{n}")];
+        job
+    };
+    let jobs = (0..MAX_SETS).map(|n| tagged("a", n)).collect();
+    board.submit("a".into(), jobs, 0).unwrap();
+    let refused = board.submit("b".into(), vec![tagged("b", 0), tagged("b", MAX_SETS)], 0);
+    assert_eq!(refused, Err(SubmitError::Sets(JobId(format!("b-{MAX_SETS}")))));
+    assert!(board.run("b").is_none(), "all or none");
+    // With what is there already there is room, and with an end there is more.
+    board.submit("c".into(), vec![tagged("c", 0)], 0).unwrap();
+    board.cancel("a-0", 0).unwrap();
+    board.submit("d".into(), vec![tagged("d", MAX_SETS)], 0).unwrap_err();
+    board.cancel("c-0", 0).unwrap();
+    board.submit("d".into(), vec![tagged("d", MAX_SETS)], 0).unwrap();
+    let stored: Vec<Job> = board.jobs().cloned().collect();
+    let mut again = Board::restore(Config::default(), stored).unwrap();
+    assert!(again.submit("e".into(), vec![tagged("e", MAX_SETS + 1)], 0).is_err());
+}
+
+#[test]
+fn a_run_of_many_needs_is_checked_in_one_walk() {
+    let half = grant::MAX_RUN_JOBS / 2;
+    let name = |kind: &str, n: usize| format!("{kind}{n:03}");
+    let free = (0..half).map(|n| job(&name("a", n), &[]));
+    let row = (0..half).map(|n| {
+        let mut job = job(&name("b", n), &[]);
+        job.needs = (0..half).map(|n| JobId(name("a", n))).collect();
+        job.needs.extend((n + 1 < half).then(|| JobId(name("b", n + 1))));
+        job
+    });
+    let board = board(free.chain(row).collect());
+    assert_eq!(board.queued(), half);
 }
 
 #[test]
@@ -246,7 +501,11 @@ fn a_million_random_messages_break_nothing() {
                 }
                 4 | 5 => drop(board.ack(&lease, &runner, &id, now)),
                 6 | 7 => drop(board.heartbeat(&lease, &runner, now)),
-                8 => drop(board.complete(&lease, &runner, draw(2) == 0, said(draw(2)), now)),
+                8 => {
+                    let done = [Done::Succeeded, Done::Failed, Done::TimedOut];
+                    let done = done[draw(3) as usize];
+                    let _news = board.complete(&lease, &runner, done, said(draw(2)), now);
+                }
                 9 => drop(board.cancel_ack(&lease, &runner, said(draw(2)), now)),
                 10 if draw(4) == 0 => drop(board.cancel(&id, now)),
                 10 if draw(4) == 0 => drop(board.revoke(&id, now)),
@@ -263,7 +522,8 @@ fn a_million_random_messages_break_nothing() {
                 let live = job.attempts().filter(|(_, state, _)| usable(*state)).count();
                 assert_eq!(live, usize::from(job.expires_at().is_some()));
                 assert!(job.expires_at().is_none_or(|at| at > now));
-                assert_eq!(job.position().is_some(), board.queue().any(|other| other == id));
+                let mut queue = board.queue();
+                assert_eq!(job.position().is_some(), queue.any(|(_, other)| other == id));
                 if let Some(state) = ended.get(id) {
                     assert_eq!(job.state(), *state, "{id} had ended");
                 } else if job.state().is_terminal() {
@@ -276,6 +536,18 @@ fn a_million_random_messages_break_nothing() {
                 let again = Board::restore(*board.config(), stored).unwrap();
                 assert!(again.jobs().eq(board.jobs()) && again.queue().eq(board.queue()));
                 assert_eq!(again.next_wake(), board.next_wake());
+                let counts = |board: &Board| {
+                    JobState::ALL
+                        .iter()
+                        .map(|state| board.states().get(state).copied().unwrap_or(0))
+                        .collect::<Vec<_>>()
+                };
+                let states = JobState::ALL.iter();
+                let walked =
+                    states.map(|state| board.jobs().filter(|job| job.state() == *state).count());
+                assert_eq!(counts(&board), walked.collect::<Vec<_>>());
+                assert_eq!(counts(&again), counts(&board));
+                assert_eq!(board.queued(), board.queue().count());
                 board = again;
             }
         }

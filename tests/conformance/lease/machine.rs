@@ -3,7 +3,7 @@
 use super::{Answer, Grant, Message, Names, Op, Seen, World};
 use cowboy_engine::{
     lease::{
-        Board, Config, Job, JobId, LeaseKey, NewJob, Refusal, Request, RetryOn, Rules, RunId,
+        Board, Config, Done, Job, JobId, LeaseKey, NewJob, Refusal, Request, RetryOn, Rules, RunId,
         RunnerId,
     },
     primitives::{
@@ -12,7 +12,7 @@ use cowboy_engine::{
     },
 };
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Machine {
     board: Board,
@@ -31,6 +31,7 @@ pub fn configured(config: Config, fields: &Map<String, Value>) -> Option<Config>
             "ack_timeout_seconds" => config.ack_timeout_seconds = value,
             "cancel_deadline_seconds" => config.cancel_deadline_seconds = value,
             "max_runtime_seconds" => config.max_runtime_seconds = value,
+            "grace_seconds" => config.grace_seconds = value,
             "max_attempts" => config.max_attempts = u32::try_from(value).ok()?,
             _ => return None,
         }
@@ -66,17 +67,17 @@ impl Machine {
                 Value::Null
             }
             "heartbeat" => {
-                let left = self.board.heartbeat(&key, &runner, now)?;
+                let left = self.board.heartbeat(&key, &runner, now)?.cancel;
                 let seconds = left.unwrap_or(0) / 1_000;
                 json!({"cancel_requested": left.is_some(), "cancel_deadline_seconds": seconds})
             }
             "complete" => {
-                let succeeded = match op.status.as_str() {
-                    "SUCCEEDED" => true,
-                    "FAILED" => false,
+                let done = match op.status.as_str() {
+                    "SUCCEEDED" => Done::Succeeded,
+                    "FAILED" => Done::Failed,
                     _ => return Ok(Answer::new("invalid", Value::Null)),
                 };
-                self.board.complete(&key, &runner, succeeded, said, now)?;
+                self.board.complete(&key, &runner, done, said, now)?;
                 Value::Null
             }
             _ => {
@@ -112,6 +113,9 @@ impl World for Machine {
             max_runtime_seconds: op.max_runtime_seconds.unwrap_or(config.max_runtime_seconds),
             max_attempts: config.max_attempts,
             retry_on: RetryOn::default(),
+            backoff_seconds: None,
+            run_if: None,
+            allow_failure: None,
         };
         let job = NewJob { id: name.into(), rules, needs: BTreeSet::new() };
         match self.board.submit(RunId(format!("run of {name}")), vec![job], self.now) {
@@ -206,6 +210,7 @@ impl World for Machine {
     }
 
     fn queue(&mut self) -> Vec<String> {
-        self.board.queue().map(ToString::to_string).collect()
+        let queue: BTreeMap<_, _> = self.board.queue().collect();
+        queue.into_values().map(ToString::to_string).collect()
     }
 }

@@ -5,6 +5,7 @@ mod complete;
 mod connect;
 mod find;
 mod logs;
+mod retry;
 mod runner;
 pub(super) mod serve;
 mod show;
@@ -20,7 +21,7 @@ use crate::{
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
-use connect::Server;
+pub(super) use connect::Server;
 use cowboy_devnet::lease::messages::{JobQuery, JobState, PageQuery};
 use find::Thing;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub enum Lease {
         #[arg(add = ArgValueCandidates::new(complete::runs))]
         run: Option<String>,
         /// Only jobs in this state: QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED,
-        /// SUCCEEDED, FAILED, CANCELED or TIMED_OUT
+        /// SUCCEEDED, FAILED, CANCELED, TIMED_OUT or SKIPPED
         #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::states))]
         state: Option<JobState>,
@@ -57,6 +58,15 @@ pub enum Lease {
         /// The run or job: an id, the beginning of one, latest (a run), or RUN/NAME (a job)
         #[arg(add = ArgValueCandidates::new(complete::things))]
         id: String,
+        /// The states that a job and its leases have entered, instead
+        #[arg(long, env = "COWBOYCTL_EVENTS", hide_env_values = true)]
+        #[arg(value_parser = FalseyValueParser::new())]
+        events: bool,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Runners that have asked for work since the server started, and their jobs
+    Runners {
         #[command(flatten)]
         server: Server,
     },
@@ -82,6 +92,8 @@ pub enum Lease {
         #[command(flatten)]
         server: Server,
     },
+    /// Hand the jobs of a run that has ended in again, as a new run
+    Retry(retry::Retry),
     /// Take a job's lease back: its runner stops, and it is tried again while it has attempts left
     Revoke {
         /// The job: an id, the beginning of one, or RUN/NAME
@@ -135,7 +147,13 @@ impl Lease {
                 let query = JobQuery { run, state, limit: Some(limit) };
                 cx.ui.list(&client.jobs(&query).await?)
             }
-            Self::Show { id, server } => {
+            Self::Show { id, events: true, server } => {
+                let client = server.client(cx)?;
+                let job = find::job(&client, &id).await?;
+                cx.ui.list(&client.job_events(&job).await?)
+            }
+            Self::Runners { server } => cx.ui.list(&server.client(cx)?.runners().await?),
+            Self::Show { id, events: false, server } => {
                 let client = server.client(cx)?;
                 match find::thing(&client, &id).await? {
                     Thing::Run(run) => cx.ui.document(&client.run(&run).await?),
@@ -170,6 +188,7 @@ impl Lease {
                 let job = find::job(&client, &job).await?;
                 cx.ui.document(&client.revoke(&job).await?)
             }
+            Self::Retry(retry) => retry.run(cx).await,
             Self::Token(token) => token.run(cx).await,
         }
     }

@@ -37,6 +37,10 @@ pub struct Runner {
     #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     max_jobs: Option<u64>,
+    /// Take the name from a runner that is at work
+    #[arg(long, conflicts_with = "token_file", env = "COWBOYCTL_REPLACE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    replace: bool,
     /// Where its jobs work: a folder that nothing else uses [default: one in COWBOYCTL_HOME]
     #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
     dir: Option<PathBuf>,
@@ -49,7 +53,7 @@ enum Access {
     /// The one that it was given.
     Given(Client),
     /// One that was made for it, and is good no more when it ends.
-    Made { runner: Client, operator: Client },
+    Made { runner: Client, operator: Client, token_id: String },
 }
 
 impl Runner {
@@ -105,10 +109,17 @@ impl Runner {
             }
             Err(error) => Err(error),
         };
-        if let Access::Made { operator, .. } = access
-            && let Err(error) = operator.revoke_token(&name).await
-        {
-            ui.note(&format!("the token of runner {name} is still good: {error}"));
+        let mut own_token = false;
+        if let Access::Made { operator, token_id, .. } = access {
+            own_token = true;
+            match operator.revoke_token(&name, Some(&token_id)).await {
+                // Another runner has the name by now.
+                Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
+                Err(error) => {
+                    ui.note(&format!("the token of runner {name} is still good: {error}"));
+                }
+                Ok(_) => {}
+            }
         }
         if own
             && let Ok(lock) = RunnerFolder::of(context::home()?.path(), &name).lock()
@@ -116,7 +127,7 @@ impl Runner {
         {
             ui.note(&format!("the runner's folder is left behind: {error}"));
         }
-        outcome.map_err(|error| failure(error, &name))?;
+        outcome.map_err(|error| failure(error, &name, own_token))?;
         match stopped.into_inner().unwrap_or_default() {
             Some(job) => {
                 let what = format!("interrupted; the runner has stopped, and job {job} with it");
@@ -162,9 +173,9 @@ impl Runner {
         if self.server.token_file.is_some() {
             return Ok(Access::Given(client));
         }
-        let made = client.issue_token(name).await?;
+        let made = client.issue_token(name, self.replace).await?;
         let runner = Client::new(client.url().as_str(), &made.token, &self.server.tls()?)?;
-        Ok(Access::Made { runner, operator: client })
+        Ok(Access::Made { runner, operator: client, token_id: made.token_id })
     }
 }
 
@@ -217,12 +228,18 @@ impl From<FolderError> for CliError {
     }
 }
 
-fn failure(error: RunnerError, name: &str) -> CliError {
+/// Why a runner ended; `own_token`: whether its token was made for it when it began.
+fn failure(error: RunnerError, name: &str, own_token: bool) -> CliError {
     let what = error.to_string();
     match error {
         RunnerError::Name { .. } => CliError::new(Exit::Usage, what),
         RunnerError::Local { .. } => CliError::failed(what),
         RunnerError::Refused { source, .. } => match source.code() {
+            Some(ErrorCode::Unauthorized) if own_token => {
+                let what = format!("another runner took the name {name}, or its token was revoked");
+                CliError::new(Exit::Conflict, what)
+                    .hint("runners that work at the same time have different names: --name ID")
+            }
             Some(ErrorCode::Unauthorized | ErrorCode::WrongRunner) => CliError::failed(what)
                 .hint(format!("make a token: cowboyctl lease token issue {name} --file FILE")),
             _ => CliError { what, ..source.into() },

@@ -65,6 +65,10 @@ pub struct Serve {
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_MAX_RUNTIME", hide_env_values = true)]
     max_runtime: u64,
+    /// How long after that a runner may still send its log, its artifacts and its end
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "15s")]
+    #[arg(env = "COWBOYCTL_GRACE", hide_env_values = true)]
+    grace: u64,
     /// How often a job is granted at most where it does not say
     #[arg(long, value_name = "N", default_value_t = Config::default().max_attempts)]
     #[arg(env = "COWBOYCTL_MAX_ATTEMPTS", hide_env_values = true)]
@@ -163,6 +167,7 @@ impl Serve {
             ack_timeout_seconds: self.ack_timeout,
             cancel_deadline_seconds: self.cancel_deadline,
             max_runtime_seconds: self.max_runtime,
+            grace_seconds: self.grace,
             max_attempts: self.max_attempts,
         }
     }

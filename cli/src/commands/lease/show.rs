@@ -2,8 +2,8 @@
 
 use crate::output::{Document, Row, fields, table};
 use cowboy_devnet::lease::messages::{
-    Attempt, EnvValue, Job, JobChanged, JobSpec, JobSummary, Progress, Run, RunSummary,
-    StoredArtifact, Token,
+    Attempt, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary, Progress, Run, RunSummary,
+    RunnerSummary, StoredArtifact, Token,
 };
 
 /// The longest part of a summary or a step in a table, in characters.
@@ -133,13 +133,21 @@ impl Document for Job {
         if let Some(why) = self.ended_by {
             lines.push(("ended by", why.to_string()));
         }
+        if let Some(at) = &self.resumes_at {
+            lines.push(("tried again at", at.clone()));
+        }
         if let Some(position) = self.queue_position {
             lines.push(("in the queue", position.to_string()));
+        }
+        if let Some(why) = &self.why_queued {
+            lines.push(("waits because", printable(why)));
         }
         lines.push(("attempts", format!("{} of {}", summary.attempt, self.max_attempts)));
         let optional = [
             ("waits for", list(&self.waits_for)),
             ("needs", list(&spec.needs)),
+            ("if", spec.run_if.map(|run_if| run_if.to_string()).unwrap_or_default()),
+            ("may fail", if spec.allow_failure { "yes".to_owned() } else { String::new() }),
             ("requires", list(&spec.requires)),
             ("image", spec.image.as_deref().map(first_line).unwrap_or_default()),
             ("workdir", spec.workdir.as_deref().map(first_line).unwrap_or_default()),
@@ -185,6 +193,47 @@ impl Document for Job {
 
     fn id(&self) -> String {
         self.summary.state.to_string()
+    }
+}
+
+impl Row for JobEvent {
+    const HEADER: &'static [&'static str] = &["at", ">attempt", "state", "lease"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.at.clone(),
+            self.attempt.to_string(),
+            self.state.to_string(),
+            or_dash(self.lease_state.as_ref()),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.state.to_string()
+    }
+}
+
+impl Row for RunnerSummary {
+    const HEADER: &'static [&'static str] = &["runner", "doing", "seen at", "job", "capabilities"];
+
+    fn cells(&self) -> Vec<String> {
+        let doing = match (&self.job, self.waits) {
+            (Some(job), _) => job.state.to_string(),
+            (None, true) => "waits".to_owned(),
+            (None, false) => "-".to_owned(),
+        };
+        let job = self.job.as_ref().map(|job| format!("{}/{}", job.run, job.name));
+        vec![
+            self.runner_id.clone(),
+            doing,
+            self.seen_at.clone(),
+            or_dash(job.as_ref()),
+            self.capabilities.join(", "),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.runner_id.clone()
     }
 }
 

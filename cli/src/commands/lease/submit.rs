@@ -8,6 +8,7 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::lease::{
+    client::Client,
     messages::{NewRun, Run},
     runfile::{Given, MAX_FILE, RunFile, RunFileError},
 };
@@ -29,6 +30,15 @@ pub struct Submit {
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
     #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
+    #[command(flatten)]
+    waiting: Waiting,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// Whether a run that is handed in is waited for.
+#[derive(Debug, Args)]
+pub struct Waiting {
     /// Wait until every job has ended; fails unless all succeed
     #[arg(long)]
     wait: bool,
@@ -36,29 +46,36 @@ pub struct Submit {
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
-    #[command(flatten)]
-    server: Server,
+}
+
+/// Hands a run in, and shows it: at its end, where that is waited for.
+pub async fn submitted(
+    cx: &Context,
+    client: &Client,
+    run: &NewRun,
+    waiting: &Waiting,
+) -> Result<(), CliError> {
+    let deadline = Deadline::after(waiting.timeout);
+    let run = client.submit(run).await?;
+    if !waiting.wait {
+        cx.ui.document(&run)?;
+        let id = &run.run_id;
+        cx.ui.note(&format!(
+            "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
+             logs {id}/NAME --follow"
+        ));
+        return Ok(());
+    }
+    let run = wait::for_run(cx.ui, client, &run.run_id, deadline).await?;
+    cx.ui.document(&run)?;
+    succeeded(&run)
 }
 
 impl Submit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let run = self.read()?;
-        let client = self.server.client(cx)?;
-        let deadline = Deadline::after(self.timeout);
-        let run = client.submit(&run).await?;
-        if !self.wait {
-            cx.ui.document(&run)?;
-            let id = &run.run_id;
-            cx.ui.note(&format!(
-                "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
-                 logs {id}/NAME --follow"
-            ));
-            return Ok(());
-        }
-        let run = wait::for_run(cx.ui, &client, &run.run_id, deadline).await?;
-        cx.ui.document(&run)?;
-        succeeded(&run)
+        submitted(cx, &self.server.client(cx)?, &run, &self.waiting).await
     }
 
     /// The run that the file describes, with what it takes from here.
@@ -87,10 +104,15 @@ impl Submit {
 
 /// A failure for a run of which not every job succeeded.
 fn succeeded(run: &Run) -> Result<(), CliError> {
-    use cowboy_devnet::lease::messages::JobState::{Canceled, Succeeded};
+    use cowboy_devnet::lease::messages::JobState::{Canceled, Skipped, Succeeded};
 
-    let others = run.jobs.iter().filter(|job| job.state != Succeeded);
-    // A job that did not run because of another tells less than that other.
+    // A job is skipped for what became of others: if that is a failure, they say so.
+    let others = run.jobs.iter().filter(|job| match job.state {
+        Succeeded | Skipped => false,
+        Canceled => true,
+        _ => !job.allow_failure,
+    });
+    // One that somebody canceled tells less than one that failed.
     let Some(first) = others.min_by_key(|job| job.state == Canceled) else { return Ok(()) };
     let (id, name) = (&run.run_id, &first.name);
     let ended = run.jobs.iter().filter(|job| job.state == Succeeded).count();
@@ -116,6 +138,7 @@ mod tests {
             run: "run_1".to_owned(),
             name: (*name).to_owned(),
             state: *state,
+            allow_failure: *name == "allowed",
             attempt: 1,
             runner: None,
             lease_state: None,
@@ -132,9 +155,11 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_job_that_tells_most() {
-        use JobState::{Canceled, Succeeded, TimedOut};
+        use JobState::{Canceled, Failed, Skipped, Succeeded, TimedOut};
 
         assert_eq!(succeeded(&run(&[("a", Succeeded), ("b", Succeeded)])), Ok(()));
+        let fine = [("a", Succeeded), ("b", Skipped), ("allowed", Failed)];
+        assert_eq!(succeeded(&run(&fine)), Ok(()));
         let failed = run(&[("a", Succeeded), ("b", Canceled), ("c", TimedOut)]);
         let error = succeeded(&failed).unwrap_err();
         assert_eq!(error.exit, Exit::Failed);

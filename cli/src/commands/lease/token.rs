@@ -6,7 +6,7 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, fields},
 };
-use clap::Subcommand;
+use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::lease::messages::NewToken;
 use serde::Serialize;
@@ -20,10 +20,15 @@ use tempfile::NamedTempFile;
 pub enum Token {
     /// Make a runner's token; what it had before is good no more
     ///
-    /// It is told this once: the server keeps its hash.
+    /// It is told this once: the server keeps its hash. While a runner of this name is at work, its
+    /// token is left alone.
     Issue {
         /// The runner's id
         runner: String,
+        /// Take the name from a runner that is at work
+        #[arg(long, env = "COWBOYCTL_REPLACE", hide_env_values = true)]
+        #[arg(value_parser = FalseyValueParser::new())]
+        replace: bool,
         /// Write it into this file, which only its owner reads, instead of printing it
         #[arg(long, value_name = "FILE", env = "COWBOYCTL_FILE", hide_env_values = true)]
         file: Option<PathBuf>,
@@ -77,11 +82,12 @@ impl Token {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
-            Self::Issue { runner, file, server } => {
+            Self::Issue { runner, replace, file, server } => {
                 let client = server.client(cx)?;
                 // A place that cannot be written costs no runner its token.
                 let place = file.as_deref().map(place).transpose()?;
-                let NewToken { runner_id, token } = client.issue_token(&runner).await?;
+                let made = client.issue_token(&runner, replace).await?;
+                let NewToken { runner_id, token, .. } = made;
                 let token = match place {
                     Some((file, path)) => {
                         write(file, path, &token)?;
@@ -92,7 +98,7 @@ impl Token {
                 cx.ui.document(&Issued { runner_id, token, file })
             }
             Self::Revoke { runner, server } => {
-                cx.ui.document(&server.client(cx)?.revoke_token(&runner).await?)
+                cx.ui.document(&server.client(cx)?.revoke_token(&runner, None).await?)
             }
             Self::Ls { server } => cx.ui.list(&server.client(cx)?.tokens().await?),
         }

@@ -139,6 +139,7 @@ mod tests {
             run: "run_1".to_owned(),
             name: format!("j{at}"),
             state,
+            allow_failure: false,
             attempt: 0,
             runner: None,
             lease_state: None,

@@ -6,6 +6,7 @@ use crate::{
     commands::{
         block_on,
         devnet::{daemon, launch},
+        lease::Server,
         to_end, trust,
     },
     complete,
@@ -20,6 +21,8 @@ use cowboy_devnet::{
     client::Client,
     consensus::scheme::Committee,
     executor::{self, Executor},
+    lease::{client as lease, pool::Pool},
+    orchestrator::home::State,
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
         follow::{Api, FollowError},
@@ -37,6 +40,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 use tokio::process::{Child, Command};
@@ -86,6 +90,19 @@ pub struct Start {
     #[arg(env = "COWBOYCTL_ALLOW_LOOPBACK", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     allow_loopback: bool,
+    /// With --key-file: the lease server that does its jobs with `--delivery lease` [default: the
+    /// current devnet's; with --rpc-url none]
+    #[arg(long, value_name = "URL", conflicts_with = "runner", requires = "lease_token_file")]
+    #[arg(env = "COWBOYCTL_LEASE_SERVER", hide_env_values = true)]
+    lease_server: Option<String>,
+    /// With --lease-server: a file with the token of its operator
+    #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
+    #[arg(env = "COWBOYCTL_LEASE_TOKEN_FILE", hide_env_values = true)]
+    lease_token_file: Option<PathBuf>,
+    /// With --lease-server: certificates, PEM, that vouch for it instead of those of the system
+    #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
+    #[arg(env = "COWBOYCTL_LEASE_CA", hide_env_values = true)]
+    lease_ca: Option<PathBuf>,
     /// With --key-file: how many jobs it takes at a time [default: as registered]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
@@ -164,6 +181,7 @@ impl Start {
             let _signal = stop.await;
         };
         let trust = self.trust(&api)?;
+        let pool = self.pool(&api)?.map(|client| Arc::new(Pool::new(client)) as _);
         let config = ProcessConfig {
             lock: taken(&folder)?,
             key,
@@ -173,6 +191,7 @@ impl Start {
             max_concurrent_jobs: self.max_jobs,
             agents: self.agent.iter().map(|agent| **agent).collect(),
             executors,
+            pool,
         };
         let (cx, daemon, shown) = (cx.clone(), self.daemon, folder.clone());
         let ready = move |record: &RunnerRecord| {
@@ -200,6 +219,24 @@ impl Start {
             Api::Devnet(devnet) => Ok(TrustRoot::Genesis(Box::new(trust::root_of(devnet)?))),
             Api::Url(_) => Ok(TrustRoot::FirstUse),
         }
+    }
+
+    /// The lease server for jobs that are delivered by lease.
+    fn pool(&self, api: &Api) -> Result<Option<lease::Client>, CliError> {
+        if let Some(url) = &self.lease_server {
+            let server = Server {
+                server: Some(url.clone()),
+                token_file: self.lease_token_file.clone(),
+                ca: self.lease_ca.clone(),
+                identity: None,
+            };
+            let token = server.token()?.unwrap_or_default();
+            return Ok(Some(lease::Client::new(url, &token, &server.tls()?)?));
+        }
+        let Api::Devnet(devnet) = api else { return Ok(None) };
+        let State::Running(record) = devnet.state()? else { return Ok(None) };
+        let Some(url) = record.lease_url else { return Ok(None) };
+        Ok(Some(lease::Client::new(&url, &devnet.token()?, &lease::Tls::default())?))
     }
 
     /// Starts it in the background and waits until it runs, or has ended.
@@ -340,6 +377,12 @@ impl Start {
         }
         for agent in &self.agent {
             command.args(["--agent", &agent.to_string()]);
+        }
+        if let (Some(server), Some(token)) = (&self.lease_server, &self.lease_token_file) {
+            command.args(["--lease-server", server]).arg("--lease-token-file").arg(token);
+        }
+        if let Some(ca) = &self.lease_ca {
+            command.arg("--lease-ca").arg(ca);
         }
         if let Some(most) = self.max_jobs {
             command.args(["--max-jobs", &most.to_string()]);

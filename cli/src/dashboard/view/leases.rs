@@ -60,6 +60,7 @@ fn style(state: JobState, look: Look) -> Style {
     match state {
         JobState::Leased | JobState::Starting | JobState::Running => look.busy(),
         JobState::Queued | JobState::CancelRequested | JobState::Canceled => look.warn(),
+        JobState::Skipped => look.faint(),
         JobState::Succeeded => look.good(),
         JobState::Failed | JobState::TimedOut => look.bad(),
     }

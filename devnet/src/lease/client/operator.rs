@@ -2,8 +2,9 @@
 
 use super::{Client, ClientError, whole};
 use crate::lease::messages::{
-    Job, JobChanged, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery, NewRun,
-    NewToken, PageQuery, Run, RunSummary, Status, StoredArtifact, Token, TokenRequest,
+    Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery,
+    NewRun, NewToken, PageQuery, Run, RunSummary, RunnerSummary, Status, StoredArtifact, Token,
+    TokenQuery, TokenRequest,
 };
 use reqwest::{Method, RequestBuilder, Response};
 use std::time::Duration;
@@ -60,6 +61,11 @@ impl Client {
         self.json(self.get(&["jobs", job])).await
     }
 
+    /// The states that a job and its leases have entered, the first first.
+    pub async fn job_events(&self, job: &str) -> Result<Vec<JobEvent>, ClientError> {
+        self.json(self.get(&["jobs", job, "events"])).await
+    }
+
     /// Cancels a job.
     pub async fn cancel_job(&self, job: &str) -> Result<JobChanged, ClientError> {
         self.json(self.post(&["jobs", job, "cancel"])).await
@@ -105,20 +111,28 @@ impl Client {
         self.send(self.get(&path).timeout(limit)).await
     }
 
+    /// The runners that have asked for work since the server started.
+    pub async fn runners(&self) -> Result<Vec<RunnerSummary>, ClientError> {
+        self.json(self.get(&["runners"])).await
+    }
+
     /// The runners that have a token.
     pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
         self.json(self.get(&["tokens"])).await
     }
 
-    /// Makes a runner's token; what it had before is good no more.
-    pub async fn issue_token(&self, runner: &str) -> Result<NewToken, ClientError> {
-        let request = TokenRequest { runner_id: runner.to_owned() };
+    /// Makes a runner's token; what it had before is good no more. While a runner of this name is at
+    /// work that is refused, unless it is to `replace` the other.
+    pub async fn issue_token(&self, runner: &str, replace: bool) -> Result<NewToken, ClientError> {
+        let request = TokenRequest { runner_id: runner.to_owned(), replace };
         self.json(self.post(&["tokens"]).json(&request)).await
     }
 
-    /// Makes a runner's token good no more.
-    pub async fn revoke_token(&self, runner: &str) -> Result<Token, ClientError> {
-        self.json(self.request(Method::DELETE, &["api", "v1", "tokens", runner])).await
+    /// Makes a runner's token good no more; where its id is given, that token alone.
+    pub async fn revoke_token(&self, runner: &str, id: Option<&str>) -> Result<Token, ClientError> {
+        let request = self.request(Method::DELETE, &["api", "v1", "tokens", runner]);
+        let query = TokenQuery { token_id: id.map(str::to_owned) };
+        self.json(request.query(&query)).await
     }
 
     /// What the server does.

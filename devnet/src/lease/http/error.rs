@@ -25,6 +25,8 @@ pub(super) enum Refused {
         lease_id: String,
         /// Why.
         reason: Stale,
+        /// Whether a heartbeat is answered.
+        heartbeat: bool,
     },
 }
 
@@ -68,9 +70,19 @@ impl Refused {
     pub fn of_lease(error: ServiceError, lease_id: &str) -> Self {
         match error {
             ServiceError::Refused(Refusal::Stale(reason)) => {
-                Self::Stale { lease_id: lease_id.to_owned(), reason }
+                Self::Stale { lease_id: lease_id.to_owned(), reason, heartbeat: false }
             }
             error => error.into(),
+        }
+    }
+
+    /// The same where the message is a heartbeat.
+    pub fn of_heartbeat(error: ServiceError, lease_id: &str) -> Self {
+        match Self::of_lease(error, lease_id) {
+            Self::Stale { lease_id, reason, .. } => {
+                Self::Stale { lease_id, reason, heartbeat: true }
+            }
+            refused @ Self::Error(..) => refused,
         }
     }
 }
@@ -91,6 +103,14 @@ impl From<ServiceError> for Refused {
         let conflict = |code, message: &str| Self::new(StatusCode::CONFLICT, code, message);
         match error {
             ServiceError::Fault(fault) => fault.into(),
+            ServiceError::NameInUse(silent) => Self::new(
+                StatusCode::CONFLICT,
+                ErrorCode::NameInUse,
+                format!(
+                    "a runner of this name was heard of {silent} s ago: give this one another \
+                     name, or take the name from the other with `replace`"
+                ),
+            ),
             ServiceError::Full => Self::unavailable(
                 ErrorCode::Unavailable,
                 "too much is waiting; ask again in a moment",
@@ -104,6 +124,14 @@ impl From<ServiceError> for Refused {
             ServiceError::Refused(refusal) => match refusal {
                 Refusal::WrongRunner => Self::wrong_runner("the lease is another runner's"),
                 Refusal::WrongJob => Self::invalid("job_id", "the lease is of another job"),
+                Refusal::NotAcked => conflict(
+                    ErrorCode::NotAcked,
+                    "the lease was not acked yet: send AckLease first",
+                ),
+                Refusal::CancelRequested => conflict(
+                    ErrorCode::CancelRequested,
+                    "the job is to be canceled: stop it, then send CancelAck",
+                ),
                 Refusal::NoCancelRequested => conflict(
                     ErrorCode::NoCancelRequested,
                     "nobody asked for this job to be canceled",
@@ -159,9 +187,14 @@ impl From<FileError> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         match self {
-            Self::Stale { lease_id, reason } => {
-                let tag = StaleLeaseTag::default();
-                let body = StaleLease { tag, lease_id, reason: reason.into() };
+            Self::Stale { lease_id, reason, heartbeat } => {
+                let body = StaleLease {
+                    tag: StaleLeaseTag::default(),
+                    lease_id,
+                    reason: reason.into(),
+                    extend_lease: heartbeat.then_some(false),
+                    stale: heartbeat.then_some(true),
+                };
                 (StatusCode::CONFLICT, Json(body)).into_response()
             }
             Self::Error(status, error) => {

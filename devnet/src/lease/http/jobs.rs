@@ -10,8 +10,8 @@ use super::{
 use crate::lease::{
     files::{ArtifactName, Place},
     messages::{
-        Job, JobChanged, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER,
-        LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
+        Job, JobChanged, JobEvent, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER,
+        LOG_ENDED_HEADER, LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
     },
     service::ServiceError,
 };
@@ -53,6 +53,13 @@ pub(super) fn table() -> Vec<Route> {
             operator,
             show,
             Operation::new("A job, and all that became of it").one::<Job>(200),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/jobs/{job}/events",
+            operator,
+            events,
+            Operation::new("The states that a job and its leases have entered").many::<JobEvent>(),
         ),
         Route::new(
             post.clone(),
@@ -116,7 +123,18 @@ async fn show(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> 
         }
         Ok(job)
     });
-    Ok(json(&job.await?.ok_or_else(no_job)?))
+    let mut job = job.await?.ok_or_else(no_job)?;
+    if job.queue_position.is_some() {
+        job.why_queued = context.service.why_queued(job.summary.job.clone()).await?;
+    }
+    Ok(json(&job))
+}
+
+async fn events(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    let job = asked.segment("job").to_owned();
+    let events = context.service.read(move |reader| reader.events(&job)).await?;
+    // Each job has one from its beginning.
+    if events.is_empty() { Err(no_job()) } else { Ok(json(&events)) }
 }
 
 async fn cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
@@ -183,7 +201,7 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
 }
 
 /// Resolves when somebody tells of a change; never where nobody can any more.
-async fn changed(changes: &mut watch::Receiver<()>) {
+pub(super) async fn changed(changes: &mut watch::Receiver<()>) {
     if changes.changed().await.is_err() {
         std::future::pending::<()>().await;
     }

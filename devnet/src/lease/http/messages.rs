@@ -1,26 +1,29 @@
-//! What runners say: the five messages of the protocol.
+//! What runners say: the messages of the protocol.
 
 use super::{
     Context, Route,
     error::Refused,
     extract::{Access, Asked},
+    jobs::changed,
     json,
     openapi::Operation,
 };
 use crate::lease::{
     check,
     messages::{
-        AckLease, AckLeaseAck, AckLeaseAckTag, CancelAck, CancelAckAck, CancelAckAckTag, Complete,
-        CompleteAck, CompleteAckTag, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseGranted,
+        AckLease, AckLeaseAck, AckLeaseAckTag, AwaitCancel, CancelAck, CancelAckAck,
+        CancelAckAckTag, CancelRequested, CancelRequestedTag, Complete, CompleteAck,
+        CompleteAckTag, EndReason, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseGranted,
         LeaseRequest,
     },
     service::ServiceError,
+    time,
 };
 use axum::{
     http::{Method, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub(super) fn table() -> Vec<Route> {
     let (runner, post) = (Access::Runner, Method::POST);
@@ -50,7 +53,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/heartbeat",
             runner,
             heartbeat,
-            Operation::new("Says that the runner lives, which the lease's time begins anew with")
+            Operation::new("Says that the runner lives: the lease's time restarts")
                 .body::<Heartbeat>()
                 .one::<HeartbeatAck>(200)
                 .refuses(409),
@@ -63,6 +66,17 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("Says how the job ended")
                 .body::<Complete>()
                 .one::<CompleteAck>(200)
+                .refuses(409),
+        ),
+        Route::new(
+            post.clone(),
+            "/api/v1/internal/await-cancel",
+            runner,
+            await_cancel,
+            Operation::new("Waits for a request to cancel the job, as long as it says")
+                .body::<AwaitCancel>()
+                .one::<CancelRequested>(200)
+                .nothing(204, "The job goes on")
                 .refuses(409),
         ),
         Route::new(
@@ -110,15 +124,17 @@ async fn heartbeat(context: Arc<Context>, asked: Asked) -> Result<Response, Refu
     let runner = asked.runner_named(&message.runner_id)?;
     let lease_id = message.lease_id.clone();
     let done = context.service.heartbeat(runner, message).await;
-    let left = done.map_err(|error| Refused::of_lease(error, &lease_id))?;
+    let beat = done.map_err(|error| Refused::of_heartbeat(error, &lease_id))?;
     Ok(json(&HeartbeatAck {
         tag: HeartbeatAckTag::default(),
         lease_id,
         extend_lease: true,
-        new_lease_ttl_seconds: context.service.config().lease_ttl_seconds,
-        cancel_requested: left.is_some(),
+        // In the last second of a job's grace its lease still holds.
+        new_lease_ttl_seconds: beat.ttl.div_ceil(1_000),
+        cancel_requested: beat.cancel.is_some(),
         // Whole seconds: a runner that takes them all is not late.
-        cancel_deadline_seconds: left.unwrap_or(0) / 1_000,
+        cancel_deadline_seconds: beat.cancel.unwrap_or(0) / 1_000,
+        grace_left_seconds: beat.grace.map(|left| left / 1_000),
     }))
 }
 
@@ -130,6 +146,48 @@ async fn complete(context: Arc<Context>, asked: Asked) -> Result<Response, Refus
     let done = context.service.complete(runner, message).await;
     done.map_err(|error| Refused::of_lease(error, &lease_id))?;
     Ok(json(&CompleteAck { tag: CompleteAckTag::default(), lease_id, accepted: true }))
+}
+
+/// Answers once the job is to be canceled, the lease is dead, or the wait is over.
+async fn await_cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    let message: AwaitCancel = asked.json()?;
+    check::await_cancel(&message)?;
+    let runner = asked.runner_named(&message.runner_id)?;
+    let AwaitCancel { lease_id, wait_seconds, .. } = message;
+    let may_wait = context.cancel_waits.take(&runner).zip(context.waits.try_acquire().ok());
+    let clock = context.service.clock();
+    let until = clock.after(Duration::from_secs(wait_seconds));
+    let (mut closing, mut changes) = (context.closing.clone(), None);
+    loop {
+        let active = context.service.active(runner.clone(), lease_id.clone()).await;
+        let active = active.map_err(|error| Refused::of_lease(error, &lease_id))?;
+        if let Some(left) = active.cancel {
+            return Ok(json(&CancelRequested {
+                tag: CancelRequestedTag::default(),
+                lease_id,
+                job_id: active.place.job,
+                reason: EndReason::Requested,
+                deadline_seconds: left / 1_000,
+                ts: time(clock.now()),
+            }));
+        }
+        if clock.now() >= until || *closing.borrow() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        if may_wait.is_none() {
+            return Err(ServiceError::Full.into());
+        }
+        let Some(changes) = &mut changes else {
+            // What happens from now on is heard of; what has happened is looked for once more.
+            changes = Some(context.service.follow(&active.place.job));
+            continue;
+        };
+        tokio::select! {
+            () = changed(changes) => {}
+            () = clock.reaches(until) => {}
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+    }
 }
 
 async fn cancel_ack(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {

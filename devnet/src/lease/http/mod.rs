@@ -9,6 +9,7 @@ mod jobs;
 mod messages;
 mod openapi;
 mod runs;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -36,13 +37,15 @@ use extract::{Access, Asked, Takes};
 use futures::{FutureExt as _, future::BoxFuture};
 use openapi::Operation;
 use serde::Serialize;
+pub(super) use shares::Shares;
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
 };
-pub(super) use uploads::Uploads;
 
+/// Uploads of one runner at a time, and waits for a cancel.
+pub(super) const EACH: usize = 8;
 /// How long an answer to a message may take beyond what it waits for.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
@@ -52,7 +55,9 @@ pub(super) struct Context {
     pub files: Files,
     pub operator_token: String,
     /// Uploads that are under way.
-    pub uploads: Uploads,
+    pub uploads: Shares,
+    /// Requests that wait for a cancel.
+    pub cancel_waits: Shares,
     /// Places for requests that wait: most connections stay free for those that do not.
     pub waits: Arc<Semaphore>,
     /// True once the server stops: nobody waits any more.
@@ -108,6 +113,7 @@ impl Route {
         let runner = match extract::authorize(&context, self.access, &parts.headers) {
             Ok(runner) => runner,
             Err(refused) => {
+                context.service.unauthorized(parts.uri.path());
                 extract::drain(body).await;
                 return Err(refused);
             }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     api::openapi::{Components, reference},
     lease::messages::{ErrorBody, LEASE_HEADER, LOG_BYTES_HEADER, LOG_ENDED_HEADER, StaleLease},
+    openmetrics,
 };
 use axum::{
     body::Bytes,
@@ -93,6 +94,13 @@ impl Operation {
     /// It answers nothing.
     pub fn nothing(self, status: u16, description: &str) -> Self {
         self.answer(status, described(description))
+    }
+
+    /// It answers metrics.
+    pub fn text(self) -> Self {
+        let schema: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::String).into();
+        let content = Content::new(Some(schema));
+        self.answer(200, described("The metrics").content(openmetrics::CONTENT_TYPE, content))
     }
 
     /// It answers a file.

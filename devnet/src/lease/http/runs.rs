@@ -7,8 +7,14 @@ use super::{
     json,
     openapi::Operation,
 };
-use crate::lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status};
-use axum::{http::Method, response::Response};
+use crate::{
+    lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status},
+    openmetrics,
+};
+use axum::{
+    http::{Method, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
@@ -54,6 +60,13 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("What the server does").one::<Status>(200),
         ),
         Route::new(
+            get.clone(),
+            "/metrics",
+            operator,
+            metrics,
+            Operation::new("Metrics of jobs, leases and runners, as Prometheus reads them").text(),
+        ),
+        Route::new(
             get,
             "/api/v1/health",
             Access::Anybody,
@@ -88,11 +101,11 @@ async fn cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused
 }
 
 async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    let (jobs, queued) = context.service.read(|reader| reader.counts()).await?;
+    let counts = context.service.counts().await?;
     let config = context.service.config();
     Ok(json(&Status {
-        jobs,
-        queued,
+        jobs: counts.states,
+        queued: counts.queued,
         waiting_runners: context.service.waiting() as u64,
         config: Config {
             lease_ttl_seconds: config.lease_ttl_seconds,
@@ -100,9 +113,15 @@ async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
             ack_timeout_seconds: config.ack_timeout_seconds,
             cancel_deadline_seconds: config.cancel_deadline_seconds,
             max_runtime_seconds: config.max_runtime_seconds,
+            grace_seconds: config.grace_seconds,
             max_attempts: config.max_attempts,
         },
     }))
+}
+
+async fn metrics(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let text = context.service.metrics().await?;
+    Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text).into_response())
 }
 
 async fn health(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {

@@ -55,6 +55,11 @@ async fn a_job_goes_from_the_queue_to_its_end() {
     assert_eq!(shown["expires_at"], "1970-01-01T00:18:42.000Z");
     assert_eq!(shown["attempts"][0]["progress"]["percent"], 40);
     assert_eq!(shown["attempts"][0]["acked_at"], "1970-01-01T00:16:41.000Z");
+    // Times that the runner gives are kept as it gives them.
+    let said = &shown["attempts"][0];
+    assert_eq!(said["runner_accepted_at"], "2026-01-04T08:00:00Z");
+    assert_eq!(said["runner_heartbeat_at"], "2026-01-04T08:00:00+01:00");
+    assert_eq!(said["log_cursor"], json!({"bytes_sent": 0}));
     let report = report(&granted, "r1", "SUCCEEDED");
     for _ in 0..2 {
         assert_eq!(lab.message(&token, "complete", report.clone()).await.status, 200);
@@ -103,13 +108,86 @@ async fn a_cancel_is_told_with_the_time_that_remains() {
         (&json!(true), &json!(20))
     );
     let late = lab.message(&token, "complete", report(&granted, "r1", "SUCCEEDED")).await;
-    assert_eq!((late.status, &late.body["reason"]), (409, &json!("CANCEL_REQUESTED")));
+    assert_eq!((late.status, late.code()), (409, "CANCEL_REQUESTED"));
     for _ in 0..2 {
         assert_eq!(lab.message(&token, "cancel-ack", stop.clone()).await.status, 200);
     }
     let shown = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
     assert_eq!((&shown["state"], &shown["finalized"]), (&json!("CANCELED"), &json!(1)));
     assert_eq!(shown["attempts"][0]["summary"], "stopped");
+}
+
+#[tokio::test]
+async fn a_job_whose_time_is_over_may_still_say_how_it_ended() {
+    let lab = Lab::new().await;
+    let token = lab.token("r1").await;
+    let mut spec = one("j");
+    spec["max_runtime_seconds"] = json!(60);
+    let job = lab.submit(json!([spec])).await.remove(0);
+    let granted = lab.lease(&token, "r1").await.unwrap();
+    assert_eq!(granted["grace_seconds"], 15);
+    lab.ack(&token, "r1", &granted).await;
+    let beat = lab.beat(&token, "r1", &granted).await.body;
+    assert_eq!(beat["grace_left_seconds"], Value::Null);
+    lab.advance(70);
+    let beat = lab.beat(&token, "r1", &granted).await.body;
+    assert_eq!(beat["grace_left_seconds"], 5);
+    assert_eq!((&beat["extend_lease"], &beat["new_lease_ttl_seconds"]), (&json!(true), &json!(5)));
+    let lease_id = granted["lease_id"].as_str().unwrap();
+    let sent = lab.put("internal/log?offset=0", &token, lease_id, "cleaned").await;
+    assert_eq!(sent.status, 200);
+    let kept = lab.put("internal/artifacts/a", &token, lease_id, "part").await;
+    assert_eq!(kept.status, 200);
+    let mut done = report(&granted, "r1", "SUCCEEDED");
+    done["exit_code"] = json!(7);
+    for _ in 0..2 {
+        assert_eq!(lab.message(&token, "complete", done.clone()).await.status, 200);
+    }
+    let shown = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+    assert_eq!((&shown["state"], &shown["ended_by"]), (&json!("TIMED_OUT"), &json!("MAX_RUNTIME")));
+    let attempt = &shown["attempts"][0];
+    assert_eq!((&attempt["exit_code"], &attempt["summary"]), (&json!(7), &json!("done")));
+    assert_eq!(attempt["timings"], done["timings"]);
+    let late = lab.put("internal/log?offset=7", &token, lease_id, "x").await;
+    assert_eq!((late.status, &late.body["reason"]), (409, &json!("LEASE_COMPLETED")));
+
+    // Without its word the job ends with the grace.
+    let mut spec = one("k");
+    spec["max_runtime_seconds"] = json!(60);
+    let job = lab.submit(json!([spec])).await.remove(0);
+    let granted = lab.lease(&token, "r1").await.unwrap();
+    lab.ack(&token, "r1", &granted).await;
+    for (seconds, state) in [(74, "STARTING"), (1, "TIMED_OUT")] {
+        lab.advance(seconds);
+        let shown = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+        assert_eq!(shown["state"], state);
+    }
+    let late = lab.message(&token, "complete", report(&granted, "r1", "FAILED")).await;
+    assert_eq!((late.status, &late.body["reason"]), (409, &json!("LEASE_REVOKED")));
+}
+
+/// As a program writes it that leaves out zeros and has times of its own.
+#[tokio::test]
+async fn a_completion_may_leave_out_what_is_zero() {
+    let lab = Lab::new().await;
+    let token = lab.token("r1").await;
+    let times = json!({
+        "started_at": "2026-01-04T08:00:05Z", "finished_at": "2026-01-04T08:03:12Z",
+    });
+    for (status, exit_code) in [("SUCCEEDED", json!(0)), ("FAILED", Value::Null)] {
+        let job = lab.submit(json!([one("j")])).await.remove(0);
+        let granted = lab.lease(&token, "r1").await.unwrap();
+        lab.ack(&token, "r1", &granted).await;
+        let mut done = json!({
+            "type": "Complete", "lease_id": granted["lease_id"], "runner_id": "r1",
+            "status": status, "summary": "done",
+        });
+        done.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+        assert_eq!(lab.message(&token, "complete", done).await.status, 200);
+        let shown = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+        let attempt = &shown["attempts"][0];
+        assert_eq!((&attempt["exit_code"], &attempt["timings"]), (&exit_code, &times), "{status}");
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Runners' tokens: issued, taken back, listed.
+//! Runners: which there are; their tokens: issued, taken back, listed.
 
 use super::{
     Context, Route, created,
@@ -9,15 +9,24 @@ use super::{
 };
 use crate::lease::{
     check,
-    messages::{NewToken, Token, TokenRequest},
+    messages::{NewToken, RunnerSummary, Token, TokenQuery, TokenRequest},
+    time,
 };
 use axum::{http::Method, response::Response};
 use cowboy_engine::lease::RunnerId;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub(super) fn table() -> Vec<Route> {
     let operator = Access::Operator;
     vec![
+        Route::new(
+            Method::GET,
+            "/api/v1/runners",
+            operator,
+            runners,
+            Operation::new("Runners that have asked for work since the server started")
+                .many::<RunnerSummary>(),
+        ),
         Route::new(
             Method::GET,
             "/api/v1/tokens",
@@ -32,16 +41,35 @@ pub(super) fn table() -> Vec<Route> {
             issue,
             Operation::new("Makes a runner's token; what it had before is good no more")
                 .body::<TokenRequest>()
-                .one::<NewToken>(201),
+                .one::<NewToken>(201)
+                .refuses(409),
         ),
         Route::new(
             Method::DELETE,
             "/api/v1/tokens/{runner}",
             operator,
             revoke,
-            Operation::new("Makes a runner's token good no more").one::<Token>(200),
+            Operation::new("Makes a runner's token good no more")
+                .query::<TokenQuery>()
+                .one::<Token>(200),
         ),
     ]
+}
+
+async fn runners(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let known = context.service.runners().await?;
+    let at_work = context.service.read(|reader| reader.at_work()).await?;
+    let by_runner = at_work.into_iter().filter_map(|job| Some((job.runner.clone()?, job)));
+    let mut jobs: BTreeMap<_, _> = by_runner.collect();
+    let runners = known.into_iter().map(|known| RunnerSummary {
+        job: jobs.remove(&known.runner),
+        runner_id: known.runner,
+        capabilities: known.capabilities.into_iter().collect(),
+        asked_at: time(known.asked_at),
+        seen_at: time(known.seen_at),
+        waits: known.waits,
+    });
+    Ok(json(&runners.collect::<Vec<_>>()))
 }
 
 async fn list(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
@@ -49,12 +77,12 @@ async fn list(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
 }
 
 async fn issue(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
-    let request: TokenRequest = asked.json()?;
-    check::runner_id(&request.runner_id)?;
-    Ok(created(&context.service.issue_token(RunnerId(request.runner_id)).await?))
+    Ok(created(&context.service.issue_token(asked.json()?).await?))
 }
 
 async fn revoke(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let runner = RunnerId::from(asked.segment("runner"));
-    Ok(json(&context.service.revoke_token(runner).await?))
+    let id = asked.parameter("token_id").map(str::to_owned);
+    id.as_deref().map_or(Ok(()), check::token_id)?;
+    Ok(json(&context.service.revoke_token(runner, id).await?))
 }

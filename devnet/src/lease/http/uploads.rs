@@ -1,4 +1,5 @@
-//! What the bearer of an active lease leaves and takes: logs, artifacts, caches.
+//! What the bearer of an active lease leaves and takes: logs, artifacts, caches, and the artifacts
+//! of jobs that its own needs.
 //!
 //! An upload may take long, and the lease be lost meanwhile. So it is looked at twice: before
 //! anything is received, and by the owner of all leases in the moment in which the file gets its
@@ -11,70 +12,27 @@ use super::{
     jobs::{artifact_uri, attachment, blocking},
     json,
     openapi::Operation,
+    shares::Share,
 };
 use crate::lease::{
     check,
-    files::{ArtifactName, FileError, Place, Ready},
+    files::{ArtifactName, FileError, Ready},
     messages::{
         ArtifactStored, ArtifactStoredTag, CacheStored, CacheStoredTag, ErrorCode, LogAck,
-        LogAckTag, LogOffset,
+        LogAckTag, LogOffset, MAX_NEEDED, NeededArtifact,
     },
-    service::ServiceError,
+    service::{Active, ServiceError},
 };
 use axum::{body::Body, http::Method, response::Response};
 use cowboy_engine::lease::RunnerId;
 use futures::StreamExt as _;
-use std::{
-    collections::BTreeMap,
-    io, mem,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, mem, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 /// How long an upload may stand still.
 const STILL: Duration = Duration::from_secs(30);
 /// What of an upload must have come beyond that time, in bytes a second.
 const LEAST_RATE: u64 = 16 << 10;
-/// Uploads of one runner at a time.
-const MAX_UPLOADS: usize = 8;
-
-/// How many uploads of each runner are under way.
-#[derive(Debug, Clone, Default)]
-pub struct Uploads(Arc<Mutex<BTreeMap<RunnerId, usize>>>);
-
-/// One of them.
-#[derive(Debug)]
-struct Upload {
-    all: Uploads,
-    runner: RunnerId,
-}
-
-impl Uploads {
-    /// Takes a place for another one; `None` where the runner has as many as it may.
-    fn begin(&self, runner: &RunnerId) -> Option<Upload> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = all.entry(runner.clone()).or_default();
-        if *count >= MAX_UPLOADS {
-            return None;
-        }
-        *count += 1;
-        Some(Upload { all: self.clone(), runner: runner.clone() })
-    }
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.runner) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.runner);
-            }
-        }
-    }
-}
-
 pub(super) fn table() -> Vec<Route> {
     let (artifact, cache) =
         ("/api/v1/internal/artifacts/{*name}", "/api/v1/internal/caches/{*key}");
@@ -112,6 +70,26 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("A cache").lease_header().file().refuses(409),
         ),
         Route::new(
+            Method::GET,
+            "/api/v1/internal/needs",
+            runner,
+            needs,
+            Operation::new("The artifacts of the jobs that the job needs, 10,000 at most")
+                .lease_header()
+                .many::<NeededArtifact>()
+                .refuses(409),
+        ),
+        Route::new(
+            Method::GET,
+            "/api/v1/internal/needs/{job}/{*name}",
+            runner,
+            open_needed,
+            Operation::new("An artifact of a job, by name, that the job needs")
+                .lease_header()
+                .file()
+                .refuses(409),
+        ),
+        Route::new(
             put,
             cache,
             runner,
@@ -132,15 +110,15 @@ struct Bearer {
     lease_id: String,
 }
 
-/// Who bears the lease that the request names, and where it may write.
-async fn place(context: &Context, asked: &mut Asked) -> Result<(Bearer, Place), Refused> {
+/// Who bears the lease that the request names, and what it may do.
+async fn bearer(context: &Context, asked: &mut Asked) -> Result<(Bearer, Active), Refused> {
     let runner = asked.runner()?;
     let found = match asked.lease_id() {
         Err(refused) => Err(refused),
         Ok(lease_id) => {
             let active = context.service.active(runner.clone(), lease_id.clone()).await;
             match active {
-                Ok(place) => Ok((Bearer { runner, lease_id }, place)),
+                Ok(active) => Ok((Bearer { runner, lease_id }, active)),
                 Err(error) => Err(Refused::of_lease(error, &lease_id)),
             }
         }
@@ -161,8 +139,8 @@ async fn keep(context: &Context, bearer: Bearer, ready: Ready) -> Result<u64, Re
 }
 
 /// A place for one more upload of a runner.
-async fn upload(context: &Context, asked: &mut Asked) -> Result<Upload, Refused> {
-    match context.uploads.begin(&asked.runner()?) {
+async fn upload(context: &Context, asked: &mut Asked) -> Result<Share, Refused> {
+    match context.uploads.take(&asked.runner()?) {
         Some(upload) => Ok(upload),
         None => {
             drain(mem::take(&mut asked.upload)).await;
@@ -176,7 +154,7 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
     let Some(offset) = asked.number("offset", 0, u64::MAX, problem)? else {
         return Err(Refused::field(ErrorCode::MissingField, "offset", problem));
     };
-    let (_, place) = place(&context, &mut asked).await?;
+    let (_, Active { place, cancel }) = bearer(&context, &mut asked).await?;
     let (files, bytes) = (context.files.clone(), asked.message);
     let stored = blocking(move || files.append_log(&place, offset, &bytes)).await?;
     let bytes = stored.map_err(|error| match error {
@@ -186,12 +164,17 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
         ),
         error => error.into(),
     })?;
-    Ok(json(&LogAck { tag: LogAckTag::default(), bytes }))
+    Ok(json(&LogAck {
+        tag: LogAckTag::default(),
+        bytes,
+        cancel_requested: cancel.is_some(),
+        cancel_deadline_seconds: cancel.unwrap_or(0) / 1_000,
+    }))
 }
 
 async fn store_artifact(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
     let name: ArtifactName = asked.segment("name").parse()?;
-    let (bearer, place) = place(&context, &mut asked).await?;
+    let (bearer, Active { place, .. }) = bearer(&context, &mut asked).await?;
     let _upload = upload(&context, &mut asked).await?;
     let ready = context.files.receive_artifact(&place, &name, moving(asked.upload)).await?;
     let bytes = keep(&context, bearer, ready).await?;
@@ -207,7 +190,7 @@ fn cache_key(asked: &Asked) -> Result<&str, Refused> {
 
 async fn open_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
     let key = cache_key(&asked)?.to_owned();
-    place(&context, &mut asked).await?;
+    bearer(&context, &mut asked).await?;
     match context.files.open_cache(&key).await? {
         Some((file, length)) => Ok(attachment(file, length)),
         None => Err(Refused::not_found("there is no cache of this key")),
@@ -216,11 +199,47 @@ async fn open_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response,
 
 async fn store_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
     let key = cache_key(&asked)?.to_owned();
-    let (bearer, _) = place(&context, &mut asked).await?;
+    let (bearer, _) = bearer(&context, &mut asked).await?;
     let _upload = upload(&context, &mut asked).await?;
     let ready = context.files.receive_cache(&key, moving(asked.upload)).await?;
     let bytes = keep(&context, bearer, ready).await?;
     Ok(json(&CacheStored { tag: CacheStoredTag::default(), bytes }))
+}
+
+async fn needs(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
+    let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
+    let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
+    let files = context.files.clone();
+    let artifacts = blocking(move || {
+        let mut all = Vec::new();
+        for (job, at) in &needed {
+            let gone = "a job whose artifacts it wants is not kept any more";
+            let at = at.as_ref().ok_or_else(|| Refused::not_found(gone))?;
+            for (name, bytes) in files.artifacts_of(at)? {
+                let name = name.as_str().to_owned();
+                all.push(NeededArtifact { job: job.clone(), name, bytes });
+            }
+            if all.len() > MAX_NEEDED {
+                let problem = format!("the jobs that it needs have more than {MAX_NEEDED}");
+                return Err(Refused::too_large(ErrorCode::StoreFull, problem));
+            }
+        }
+        Ok(all)
+    });
+    Ok(json(&artifacts.await??))
+}
+
+async fn open_needed(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
+    let name: ArtifactName = asked.segment("name").parse()?;
+    let job = asked.segment("job").to_owned();
+    let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
+    let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
+    let absent = || {
+        Refused::not_found("the job wants no artifacts of such a job, or it is not kept any more")
+    };
+    let at = needed.get(&job).and_then(Option::as_ref).ok_or_else(absent)?;
+    let (file, length) = context.files.open_artifact(at, &name).await?;
+    Ok(attachment(file, length))
 }
 
 /// A body that breaks off when it stands still, or hardly moves, for too long.
@@ -262,19 +281,5 @@ mod tests {
         check(29, 1, 30);
         check(29, 1 << 20, 59);
         check(93, 1 << 20, 94);
-    }
-
-    #[test]
-    fn a_runner_has_so_many_uploads_at_a_time() {
-        let (all, runner) = (Uploads::default(), RunnerId::from("r"));
-        let mut begun: Vec<_> = (0..MAX_UPLOADS).filter_map(|_| all.begin(&runner)).collect();
-        assert_eq!(begun.len(), MAX_UPLOADS);
-        assert!(all.begin(&runner).is_none());
-        assert!(all.begin(&RunnerId::from("other")).is_some());
-        begun.pop();
-        begun.extend(all.begin(&runner));
-        assert_eq!(begun.len(), MAX_UPLOADS);
-        drop(begun);
-        assert!(all.0.lock().unwrap().is_empty());
     }
 }

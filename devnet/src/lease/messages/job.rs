@@ -1,11 +1,12 @@
 //! What jobs, runs and runners' tokens are to whoever hands jobs in.
 
 use super::{
-    Artifact, ArtifactSpec, CacheSpec, EndReason, JobState, LeaseState, Progress, Timings,
+    Artifact, ArtifactSpec, CacheSpec, EndReason, JobState, LeaseState, LogCursor, Progress,
+    Timings,
 };
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 use utoipa::{IntoParams, ToSchema};
 
 /// Jobs that are handed in together.
@@ -41,10 +42,21 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub image: Option<String>,
-    /// Jobs of the run, by name, that must succeed before.
+    /// Jobs of the run, by name, that must end before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::JobName>, max_items = 1000)]
     pub needs: Vec<String>,
+    /// Jobs of other runs, by id, whose artifacts belong below `workdir` before the first step, as
+    /// those of `needs` do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<schema::Id>, max_items = 1000)]
+    pub artifacts_of: Vec<String>,
+    /// Upon what ends of `needs` it runs; otherwise it is SKIPPED [default: `success`].
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    pub run_if: Option<RunIf>,
+    /// Jobs that need it run although it fails or times out, and its run counts it as succeeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_failure: bool,
     /// What its runner must be capable of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
@@ -80,8 +92,8 @@ pub enum EnvValue {
 }
 
 /// Shows no secret.
-impl std::fmt::Debug for EnvValue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for EnvValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(value) => f.debug_tuple("Plain").field(value).finish(),
             Self::Secret { .. } => f.write_str("Secret(..)"),
@@ -99,6 +111,34 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub max_attempts: Option<u32>,
+    /// The pause before the second attempt; it doubles before each further one, up to an hour
+    /// [default: none].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3600)]
+    pub backoff_seconds: Option<u64>,
+}
+
+/// Upon what ends of the jobs that it needs a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunIf {
+    /// Every one succeeded, or was allowed to fail.
+    Success,
+    /// All have ended, and one failed, directly or through a job that was skipped for it.
+    Failure,
+    /// All have ended.
+    Always,
+}
+
+/// As run files have it.
+impl fmt::Display for RunIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "success()",
+            Self::Failure => "failure()",
+            Self::Always => "always()",
+        })
+    }
 }
 
 /// Upon what a job is tried again.
@@ -158,6 +198,9 @@ pub struct JobSummary {
     pub name: String,
     /// What it is in.
     pub state: JobState,
+    /// Its run counts it as succeeded where it fails or times out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_failure: bool,
     /// The number of its last attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// Who has, or had, the last lease.
@@ -186,6 +229,12 @@ pub struct Job {
     /// Its place in the queue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
+    /// Why it is not granted yet, where it is in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_queued: Option<String>,
+    /// When it joins the queue for its next attempt, where it pauses before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes_at: Option<String>,
     /// Jobs, by name, that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
@@ -201,6 +250,38 @@ pub struct Job {
     pub finalized: u32,
     /// Its attempts, from the first.
     pub attempts: Vec<Attempt>,
+}
+
+/// A state that a job or its lease has entered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobEvent {
+    /// When.
+    pub at: String,
+    /// In which attempt; 0 before the first.
+    pub attempt: u32,
+    /// What the job is in since.
+    pub state: JobState,
+    /// What the attempt's lease is in since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_state: Option<LeaseState>,
+}
+
+/// A runner that has asked for work since the server started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerSummary {
+    /// Its id.
+    pub runner_id: String,
+    /// What it is capable of, as it said when it asked last.
+    pub capabilities: Vec<String>,
+    /// When it asked for work last.
+    pub asked_at: String,
+    /// When it made its last request.
+    pub seen_at: String,
+    /// Whether it waits for work.
+    pub waits: bool,
+    /// The job that it holds the lease of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobSummary>,
 }
 
 /// A grant, and what became of it. Times are the server's.
@@ -220,6 +301,15 @@ pub struct Attempt {
     /// When its holder's last heartbeat came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<String>,
+    /// When its holder acked it, by the holder's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_accepted_at: Option<String>,
+    /// When its holder sent the last heartbeat that says so, by the holder's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_heartbeat_at: Option<String>,
+    /// How much of the log its holder had sent, by the last heartbeat that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_cursor: Option<LogCursor>,
     /// When it was of no use any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
@@ -314,6 +404,9 @@ pub struct TokenRequest {
     /// The runner.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
+    /// Whether a runner of this name that is at work loses its token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
 }
 
 /// A token that was made. It is told this once.
@@ -321,8 +414,20 @@ pub struct TokenRequest {
 pub struct NewToken {
     /// Whose it is. What it had before is good no more.
     pub runner_id: String,
+    /// Which of the runner's tokens it is: no secret.
+    pub token_id: String,
     /// The token: a secret.
     pub token: String,
+}
+
+/// Which of a runner's tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct TokenQuery {
+    /// Only this one, by its `token_id` [default: the one that is good].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
+    pub token_id: Option<String>,
 }
 
 /// A runner that has a token.
@@ -360,6 +465,9 @@ pub struct Config {
     pub cancel_deadline_seconds: u64,
     /// How long a job may run where it does not say.
     pub max_runtime_seconds: u64,
+    /// How long after a job's time uploads and one completion are taken.
+    #[serde(default)]
+    pub grace_seconds: u64,
     /// How often a job is granted where it does not say.
     pub max_attempts: u32,
 }

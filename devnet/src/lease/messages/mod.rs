@@ -15,8 +15,11 @@
 //! | `POST /api/v1/internal/heartbeat` | [`Heartbeat`] | [`HeartbeatAck`] |
 //! | `POST /api/v1/internal/complete` | [`Complete`] | [`CompleteAck`] |
 //! | `POST /api/v1/internal/cancel-ack` | [`CancelAck`] | [`CancelAckAck`] |
+//! | `POST /api/v1/internal/await-cancel` | [`AwaitCancel`] | 200 [`CancelRequested`], or 204 |
 //! | `PUT /api/v1/internal/log?offset=N` † | bytes, 1 MiB at most | [`LogAck`] |
 //! | `PUT /api/v1/internal/artifacts/{name}` † | bytes | [`ArtifactStored`] |
+//! | `GET /api/v1/internal/needs` † | | `[`[`NeededArtifact`]`]` |
+//! | `GET /api/v1/internal/needs/{job}/{name}` † | | bytes |
 //! | `GET /api/v1/internal/caches/{key}` † | | bytes, or 404 |
 //! | `PUT /api/v1/internal/caches/{key}` † | bytes | [`CacheStored`] |
 //!
@@ -32,15 +35,18 @@
 //! | `POST /api/v1/runs/{run}/cancel` | | [`Run`] |
 //! | `GET /api/v1/jobs` | [`JobQuery`] | `[`[`JobSummary`]`]`, newest first |
 //! | `GET /api/v1/jobs/{job}` | | [`Job`] |
+//! | `GET /api/v1/jobs/{job}/events` | | `[`[`JobEvent`]`]` |
 //! | `POST /api/v1/jobs/{job}/cancel` | | [`JobChanged`] |
 //! | `POST /api/v1/jobs/{job}/revoke` | | [`JobChanged`] |
 //! | `GET /api/v1/jobs/{job}/log` | [`LogQuery`] | bytes, [`LOG_BYTES_HEADER`] with them |
 //! | `GET /api/v1/jobs/{job}/artifacts` | | `[`[`StoredArtifact`]`]` |
 //! | `GET /api/v1/jobs/{job}/attempts/{attempt}/artifacts/{name}` | | bytes |
+//! | `GET /api/v1/runners` | | `[`[`RunnerSummary`]`]` |
 //! | `GET /api/v1/tokens` | | `[`[`Token`]`]` |
 //! | `POST /api/v1/tokens` | [`TokenRequest`] | 201 [`NewToken`] |
-//! | `DELETE /api/v1/tokens/{runner}` | | [`Token`] |
+//! | `DELETE /api/v1/tokens/{runner}` | [`TokenQuery`] | [`Token`] |
 //! | `GET /api/v1/status` | | [`Status`] |
+//! | `GET /metrics` | | OpenMetrics text |
 //!
 //! Of anybody: `GET /api/v1/health`, [`Health`], and `GET /openapi.json`.
 //!
@@ -52,9 +58,10 @@
 //! | 401 | [`ErrorBody`] | no token, or one that is not good here |
 //! | 403 | [`ErrorBody`] `WRONG_RUNNER` | the lease, or the token, is not this runner's |
 //! | 404 | [`ErrorBody`] | no such route, run, job, artifact, cache |
-//! | 409 | [`StaleLease`] | the lease is no good for this |
+//! | 409 | [`StaleLease`] | the lease is dead |
 //! | 409 | [`ErrorBody`] with `field` | a run whose jobs contradict one another |
-//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
+//! | 409 | [`ErrorBody`] | `NOT_ACKED`, `CANCEL_REQUESTED`: the lease lives |
+//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP`, `NAME_IN_USE` |
 //! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
 //! | 503 | [`ErrorBody`] | too much is waiting |
@@ -63,15 +70,15 @@ mod job;
 mod runner;
 
 pub use job::{
-    Attempt, Config, EnvValue, Health, Job, JobChanged, JobQuery, JobSpec, JobSummary, LogQuery,
-    NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunSummary, Status, StoredArtifact, Token,
-    TokenRequest,
+    Attempt, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec, JobSummary,
+    LogQuery, NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunIf, RunSummary, RunnerSummary,
+    Status, StoredArtifact, Token, TokenQuery, TokenRequest,
 };
 pub use runner::{
-    AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, CacheSpec, CacheStored,
-    CancelAck, CancelAckAck, ClientTime, Complete, CompleteAck, CompleteStatus, FinalStatus,
-    GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest, LogAck, LogCursor, LogOffset,
-    Progress, StaleLease, Timings,
+    AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, AwaitCancel, CacheSpec,
+    CacheStored, CancelAck, CancelAckAck, CancelRequested, ClientTime, Complete, CompleteAck,
+    CompleteStatus, FinalStatus, GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest,
+    LogAck, LogCursor, LogOffset, NeededArtifact, Progress, StaleLease, Timings,
 };
 
 use cowboy_engine::names;
@@ -87,12 +94,14 @@ pub const LOG_ENDED_HEADER: &str = "cowboy-log-ended";
 
 /// The longest body of a message, in bytes.
 pub const MAX_MESSAGE: usize = 1 << 20;
-/// The longest that a runner waits for work, or a reader for more of a log, in seconds.
+/// The longest that a runner waits for work or a cancel, or a reader for more of a log, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 30;
 /// What a runner can be capable of, or a job ask for.
 pub const MAX_CAPABILITIES: usize = 32;
 /// Artifacts in a completion.
 pub const MAX_ARTIFACTS: usize = 1_000;
+/// Artifacts of all jobs that a job needs.
+pub const MAX_NEEDED: usize = 10_000;
 /// The longest summary, progress message or step that is taken, in characters.
 pub const MAX_TEXT: usize = 64 << 10;
 /// Runs or jobs in a list where the request does not say, and at most.
@@ -139,6 +148,10 @@ tag!(
     CancelAckTag = "CancelAck",
     /// The type of a [`CancelAckAck`].
     CancelAckAckTag = "CancelAckAck",
+    /// The type of an [`AwaitCancel`].
+    AwaitCancelTag = "AwaitCancel",
+    /// The type of a [`CancelRequested`].
+    CancelRequestedTag = "CancelRequested",
     /// The type of a [`LogAck`].
     LogAckTag = "LogAck",
     /// The type of an [`ArtifactStored`].
@@ -177,16 +190,16 @@ macro_rules! same_names {
 }
 
 same_names!(
-    /// Why a lease is no good for a message ([`cowboy_engine::lease::Stale`]).
+    /// Why a lease is dead ([`cowboy_engine::lease::Stale`]).
     StaleReason of cowboy_engine::lease::Stale {
-        UnknownLease, LeaseExpired, LeaseRevoked, LeaseCompleted, LeaseCanceled, CancelRequested,
-        NotAcked,
+        UnknownLease, LeaseExpired, LeaseRevoked, LeaseCompleted, LeaseCanceled,
     }
 );
 same_names!(
     /// What a job is in ([`cowboy_engine::lease::JobState`]).
     JobState of cowboy_engine::lease::JobState {
         Queued, Leased, Starting, Running, CancelRequested, Succeeded, Failed, Canceled, TimedOut,
+        Skipped,
     }
 );
 same_names!(
@@ -198,14 +211,23 @@ same_names!(
 same_names!(
     /// Why a job ended as it did ([`cowboy_engine::lease::Why`]).
     EndReason of cowboy_engine::lease::Why {
-        Reported, LeaseLost, MaxRuntime, Requested, NeedFailed,
+        Reported, LeaseLost, MaxRuntime, Requested, NeedFailed, NeedUnfinished, NoNeedFailed,
     }
 );
 
 impl JobState {
     /// Whether nothing follows.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
+        match self {
+            Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
+                true
+            }
+            Self::Queued
+            | Self::Leased
+            | Self::Starting
+            | Self::Running
+            | Self::CancelRequested => false,
+        }
     }
 }
 
@@ -246,8 +268,14 @@ pub enum ErrorCode {
     NotFound,
     /// The route takes other methods.
     MethodNotAllowed,
+    /// The lease was not acked yet.
+    NotAcked,
+    /// The job is to be stopped: it cannot be completed.
+    CancelRequested,
     /// Nobody asked for the job to be canceled.
     NoCancelRequested,
+    /// A runner of this name is at work.
+    NameInUse,
     /// The job has ended.
     JobEnded,
     /// Nobody holds a lease of the job.
@@ -258,7 +286,8 @@ pub enum ErrorCode {
     BodyTooLarge,
     /// The log is as long as it may be.
     LogFull,
-    /// The job's artifacts, or all caches, take as much room as they may.
+    /// The job's artifacts, or all caches, take as much room as they may; or the jobs that it needs
+    /// have too many artifacts.
     StoreFull,
     /// Not done in time.
     Timeout,
@@ -276,7 +305,10 @@ names!(ErrorCode:
     WrongRunner = "WRONG_RUNNER",
     NotFound = "NOT_FOUND",
     MethodNotAllowed = "METHOD_NOT_ALLOWED",
+    NotAcked = "NOT_ACKED",
+    CancelRequested = "CANCEL_REQUESTED",
     NoCancelRequested = "NO_CANCEL_REQUESTED",
+    NameInUse = "NAME_IN_USE",
     JobEnded = "JOB_ENDED",
     NotLeased = "NOT_LEASED",
     LogGap = "LOG_GAP",

@@ -1,9 +1,10 @@
 //! What runners say, and what they are answered: Delta CI's messages.
 
 use super::{
-    AckLeaseAckTag, AckLeaseTag, ArtifactStoredTag, CacheStoredTag, CancelAckAckTag, CancelAckTag,
-    CompleteAckTag, CompleteTag, HeartbeatAckTag, HeartbeatTag, LeaseGrantedTag, LeaseTag,
-    LogAckTag, StaleLeaseTag, StaleReason,
+    AckLeaseAckTag, AckLeaseTag, ArtifactStoredTag, AwaitCancelTag, CacheStoredTag,
+    CancelAckAckTag, CancelAckTag, CancelRequestedTag, CompleteAckTag, CompleteTag, EndReason,
+    HeartbeatAckTag, HeartbeatTag, LeaseGrantedTag, LeaseTag, LogAckTag, StaleLeaseTag,
+    StaleReason,
 };
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
@@ -52,11 +53,11 @@ pub struct LeaseGranted {
     pub heartbeat_interval_seconds: u64,
     /// How long the job may take from the ack on.
     pub max_runtime_seconds: u64,
+    /// How long after that uploads and one completion are taken.
+    #[serde(default)]
+    pub grace_seconds: u64,
     /// What to do.
     pub job_spec: GrantedSpec,
-    /// Shows that a request to cancel is the server's: a secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel_token: Option<String>,
 }
 
 /// Shows no secret.
@@ -88,12 +89,27 @@ pub struct GrantedSpec {
     /// Which of its values must not be seen in logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_env: Vec<String>,
+    /// Jobs of the run by name, and of other runs by id, whose artifacts belong below `workdir`
+    /// before the first step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Files to keep.
     #[serde(default)]
     pub artifacts: Vec<ArtifactSpec>,
     /// Folders to bring along and to keep.
     #[serde(default)]
     pub caches: Vec<CacheSpec>,
+}
+
+/// An artifact of a job that the bearer of a lease needs: of its last attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NeededArtifact {
+    /// The job, as `needs` of the grant has it.
+    pub job: String,
+    /// The artifact's name: a path from the job's `workdir` on.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
 }
 
 /// Files that a job leaves behind.
@@ -225,6 +241,45 @@ pub struct HeartbeatAck {
     pub cancel_requested: bool,
     /// How long there is to stop it.
     pub cancel_deadline_seconds: u64,
+    /// How long uploads and the completion are still taken, where the job's time is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_left_seconds: Option<u64>,
+}
+
+/// A runner waits for a request to cancel its job.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AwaitCancel {
+    /// `AwaitCancel`.
+    #[serde(rename = "type", default)]
+    pub tag: AwaitCancelTag,
+    /// The lease.
+    #[schema(value_type = schema::Id)]
+    pub lease_id: String,
+    /// Its holder.
+    #[schema(value_type = schema::RunnerId)]
+    pub runner_id: String,
+    /// How long to wait, in seconds.
+    #[serde(default)]
+    #[schema(maximum = 30)]
+    pub wait_seconds: u64,
+}
+
+/// The job is to be stopped.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CancelRequested {
+    /// `CancelRequested`.
+    #[serde(rename = "type", default)]
+    pub tag: CancelRequestedTag,
+    /// The lease.
+    pub lease_id: String,
+    /// Its job.
+    pub job_id: String,
+    /// Why.
+    pub reason: EndReason,
+    /// How long there is to stop it.
+    pub deadline_seconds: u64,
+    /// When the server sent this.
+    pub ts: String,
 }
 
 /// How a job ended, by its runner's word.
@@ -251,13 +306,24 @@ pub struct Complete {
     pub runner_id: String,
     /// How it ended.
     pub status: CompleteStatus,
-    /// The exit code of the step that ended it.
+    /// Whether the runner stopped it because its time was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// The exit code of the step that ended it [default: 0 of a job that succeeded].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -2_147_483_648, maximum = 2_147_483_647)]
     pub exit_code: Option<i32>,
     /// When it began and ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
+    /// When it began, where `timings` does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
+    pub started_at: Option<ClientTime>,
+    /// When it ended, where `timings` does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
+    pub finished_at: Option<ClientTime>,
     /// What it left behind.
     #[serde(default)]
     #[schema(max_items = 1000)]
@@ -369,6 +435,12 @@ pub struct LogAck {
     pub tag: LogAckTag,
     /// How long the log is.
     pub bytes: u64,
+    /// Whether the job is to be stopped.
+    #[serde(default)]
+    pub cancel_requested: bool,
+    /// How long there is to stop it.
+    #[serde(default)]
+    pub cancel_deadline_seconds: u64,
 }
 
 /// An artifact was kept.
@@ -393,7 +465,7 @@ pub struct CacheStored {
     pub bytes: u64,
 }
 
-/// The lease is no good for what was asked.
+/// The lease is dead.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StaleLease {
     /// `StaleLease`.
@@ -403,4 +475,10 @@ pub struct StaleLease {
     pub lease_id: String,
     /// Why.
     pub reason: StaleReason,
+    /// False, where a heartbeat is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extend_lease: Option<bool>,
+    /// True, where a heartbeat is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<bool>,
 }

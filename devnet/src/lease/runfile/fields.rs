@@ -1,6 +1,10 @@
 //! The values of a run file, each refusing what is none where it stands, and saying what would do.
 
-use crate::{lease::messages::MAX_TEXT, topology::parse_duration};
+use crate::{
+    lease::messages::{MAX_TEXT, RunIf},
+    topology::parse_duration,
+};
+use cowboy_engine::lease::config::MAX_BACKOFF_SECONDS;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
@@ -159,6 +163,40 @@ impl Field for Runtime {
 }
 
 read!(Runtime);
+
+/// The pause before another attempt, in whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Pause(pub u64);
+
+impl Field for Pause {
+    const EXPECTED: &'static str = "whole seconds from 1s to 1h, as 30s or 5m";
+
+    fn read(text: &str) -> Option<Self> {
+        let Runtime(seconds) = Runtime::read(text)?;
+        (seconds <= MAX_BACKOFF_SECONDS).then_some(Self(seconds))
+    }
+}
+
+read!(Pause);
+
+/// Upon what ends of its needs a job runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Condition(pub RunIf);
+
+impl Field for Condition {
+    const EXPECTED: &'static str = "success(), failure() or always()";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "success()" => Some(Self(RunIf::Success)),
+            "failure()" => Some(Self(RunIf::Failure)),
+            "always()" => Some(Self(RunIf::Always)),
+            _ => None,
+        }
+    }
+}
+
+read!(Condition);
 
 /// What a file has by name, in the order in which it is written there; no name twice.
 #[derive(Debug)]

@@ -15,7 +15,8 @@
 //!     artifacts: [{ type: junit, path_glob: "**/*.xml" }]
 //!     caches: [{ type: deps, key: "cargo-{hash:Cargo.lock}", paths: [~/.cargo, target] }]
 //!     max_runtime: 20m
-//!     retry: { on: [lease_lost, failure], max_attempts: 2 }
+//!     retry: { on: [lease_lost, failure], max_attempts: 2, backoff: 30s }
+//!   report: { needs: [unit], if: always(), steps: [./report] }
 //! ```
 //!
 //! [`RunFile::parse`] reads one, [`RunFile::into_run`] makes of it what a server takes. What a
@@ -42,8 +43,8 @@ use crate::topology::Within;
 use cowboy_engine::primitives::keccak256;
 use env::EnvEntry;
 use fields::{
-    Cached, Capability, Field as _, Folder, Glob, Image, JobName, Kind, MAX_PATH, Named, RunName,
-    Runtime, Steps, Variable,
+    Cached, Capability, Condition, Field as _, Folder, Glob, Image, JobName, Kind, MAX_PATH, Named,
+    Pause, RunName, Runtime, Steps, Variable,
 };
 use matrix::{Combination, Filled, Matrix};
 use serde::Deserialize;
@@ -123,6 +124,10 @@ struct JobEntry {
     env: Named<Variable, EnvEntry>,
     #[serde(default)]
     needs: Vec<JobName>,
+    #[serde(rename = "if")]
+    run_if: Option<Condition>,
+    #[serde(default)]
+    allow_failure: bool,
     #[serde(default)]
     requires: Vec<Filled<Capability>>,
     workdir: Option<Filled<Folder>>,
@@ -160,6 +165,7 @@ struct CacheEntry {
 struct RetryEntry {
     on: Option<Vec<RetryOn>>,
     max_attempts: Option<Within<1, 100>>,
+    backoff: Option<Pause>,
 }
 
 /// What a run file is completed with.
@@ -216,6 +222,9 @@ impl RunFile {
                 ("artifacts", job.artifacts.len(), MAX_KEPT),
                 ("caches", job.caches.len(), MAX_KEPT),
             ];
+            if job.run_if.is_some() && job.needs.is_empty() {
+                return Err(problem("`if` looks at `needs`, and it needs no job".to_owned()));
+            }
             if let Some((field, got, most)) = bounded.iter().find(|(_, got, most)| got > most) {
                 return Err(problem(format!("{field} has {got} entries: {most} at most")));
             }
@@ -399,6 +408,9 @@ impl JobEntry {
             workdir: workdir.map(|path| path.0),
             image: image.map(|image| image.0),
             needs: Vec::new(),
+            artifacts_of: Vec::new(),
+            run_if: self.run_if.map(|condition| condition.0),
+            allow_failure: self.allow_failure,
             requires: requires
                 .collect::<Result<_, _>>()
                 .map_err(|problem| format!("requires: {problem}"))?,
@@ -408,6 +420,7 @@ impl JobEntry {
             retry: self.retry.as_ref().map(|retry| Retry {
                 on: retry.on.clone(),
                 max_attempts: retry.max_attempts.map(|attempts| attempts.get() as u32),
+                backoff_seconds: retry.backoff.map(|pause| pause.0),
             }),
         })
     }

@@ -1,6 +1,7 @@
 //! Run files: what is read, and what is told of what cannot be.
 
 use super::*;
+use crate::lease::messages::RunIf;
 use std::fs;
 
 /// Completes a file with nothing.
@@ -41,7 +42,9 @@ jobs:
     artifacts: [{ type: junit, path_glob: "**/*.xml" }]
     caches: [{ type: deps, key: "plain", paths: [~/.cargo, target] }, { key: k, paths: [a] }]
     max_runtime: 20m
-    retry: { on: [lease_lost, failure, timeout], max_attempts: 2 }
+    retry: { on: [lease_lost, failure, timeout], max_attempts: 2, backoff: 1m }
+    if: always()
+    allow_failure: true
 "#;
     let run = run(text).unwrap();
     assert_eq!(run.name.as_deref(), Some("ci"));
@@ -68,6 +71,9 @@ jobs:
         workdir: Some("sources".to_owned()),
         image: Some("debian".to_owned()),
         needs: vec!["lint".to_owned()],
+        artifacts_of: Vec::new(),
+        run_if: Some(RunIf::Always),
+        allow_failure: true,
         requires: vec!["linux".to_owned(), "x86_64".to_owned()],
         artifacts: vec![ArtifactSpec {
             kind: "junit".to_owned(),
@@ -78,6 +84,7 @@ jobs:
         retry: Some(Retry {
             on: Some(vec![RetryOn::LeaseLost, RetryOn::Failure, RetryOn::Timeout]),
             max_attempts: Some(2),
+            backoff_seconds: Some(60),
         }),
     };
     assert_eq!(*unit, expected);
@@ -138,11 +145,11 @@ fn what_cannot_stand_is_told_with_its_place() {
     );
     check(
         &jobs("  a:\n    step: [x]"),
-        "jobs.a: unknown field `step`, expected one of `matrix`, `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
+        "jobs.a: unknown field `step`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    colour: red"),
-        "jobs.a: unknown field `colour`, expected one of `matrix`, `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
+        "jobs.a: unknown field `colour`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    max_runtime: 20"),

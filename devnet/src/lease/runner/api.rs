@@ -3,9 +3,9 @@
 use crate::lease::{
     client::{Client, ClientError, REQUEST_TIMEOUT, whole},
     messages::{
-        AckLease, AckLeaseAck, Artifact, ArtifactStored, CacheStored, CancelAck, CancelAckAck,
-        Complete, CompleteAck, Heartbeat, HeartbeatAck, LEASE_HEADER, LeaseGranted, LeaseRequest,
-        LogAck, LogOffset,
+        AckLease, AckLeaseAck, Artifact, ArtifactStored, AwaitCancel, CacheStored, CancelAck,
+        CancelAckAck, CancelRequested, Complete, CompleteAck, Heartbeat, HeartbeatAck,
+        LEASE_HEADER, LeaseGranted, LeaseRequest, LogAck, LogOffset, NeededArtifact,
     },
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use std::{
 const BLOCK: usize = 64 << 10;
 /// The slowest connection that a large file is sent or got over, in bytes a second.
 const LEAST_RATE: u64 = 64 << 10;
-/// The longest that a cache is got.
+/// The longest that a cache or an artifact is got.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// The server, as this runner asks it.
@@ -140,6 +140,26 @@ impl Api {
         self.client.json(self.post("heartbeat").json(message).timeout(limit)).await
     }
 
+    /// Waits for a request to cancel, as long as the request says; `None`: the job goes on.
+    pub(super) async fn await_cancel(
+        &self,
+        message: &AwaitCancel,
+    ) -> Result<Option<CancelRequested>, ClientError> {
+        let wait = Duration::from_secs(message.wait_seconds);
+        let asked = self.post("await-cancel").json(message).timeout(REQUEST_TIMEOUT + wait);
+        let response = self.client.send(asked).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        let what = "a request to cancel";
+        let body = whole(what, response).await?;
+        serde_json::from_slice(&body).map(Some).map_err(|error| ClientError::Malformed {
+            what: what.to_owned(),
+            // Where it is, not what: the text holds the lease's id.
+            reason: format!("at line {}, column {}", error.line(), error.column()),
+        })
+    }
+
     /// Says how the job ended.
     pub(super) async fn complete(&self, message: &Complete) -> Result<CompleteAck, ClientError> {
         self.client.json(self.post("complete").json(message)).await
@@ -153,16 +173,15 @@ impl Api {
         self.client.json(self.post("cancel-ack").json(message)).await
     }
 
-    /// Adds to the log from `offset` on, and says how long it is.
+    /// Adds to the log from `offset` on.
     pub(super) async fn put_log(
         &self,
         lease: &str,
         offset: u64,
         bytes: &[u8],
-    ) -> Result<u64, ClientError> {
+    ) -> Result<LogAck, ClientError> {
         let request = self.held(Method::PUT, &["log"], lease).query(&LogOffset { offset });
-        let ack: LogAck = self.client.json(request.body(bytes.to_vec())).await?;
-        Ok(ack.bytes)
+        self.client.json(request.body(bytes.to_vec())).await
     }
 
     /// Keeps a file under this name, and says where it is.
@@ -176,6 +195,22 @@ impl Api {
         let request = self.held(Method::PUT, &path, lease);
         let stored: ArtifactStored = self.client.json(with_file(request, upload)).await?;
         Ok(stored.uri)
+    }
+
+    /// The artifacts of the jobs that the job needs.
+    pub(super) async fn needs(&self, lease: &str) -> Result<Vec<NeededArtifact>, ClientError> {
+        self.client.json(self.held(Method::GET, &["needs"], lease)).await
+    }
+
+    /// An artifact of a job, by name, that the job needs.
+    pub(super) async fn get_needed(
+        &self,
+        lease: &str,
+        job: &str,
+        name: &str,
+    ) -> Result<Response, ClientError> {
+        let path: Vec<_> = ["needs", job].into_iter().chain(name.split('/')).collect();
+        self.client.send(self.held(Method::GET, &path, lease).timeout(DOWNLOAD_LIMIT)).await
     }
 
     /// The cache of this key, to be read piece by piece; `None`: there is none.

@@ -7,12 +7,16 @@
 //!   for it.
 //! * Upon a request to cancel, the end of the job's time, or the end of the runner: the job has to
 //!   stop, and there is a time until which it may still say something.
+//!
+//! A request to cancel comes by the first of three ways: a request of its own waits for it at the
+//! server ([`Hold::keep`]), and answers to pieces of the log and to heartbeats tell it.
 
-use super::{Stop, api::Api};
+use super::{SOON, Stop, api::Api};
 use crate::lease::{
     client::{ClientError, REQUEST_TIMEOUT},
     messages::{
-        ErrorCode, Heartbeat, HeartbeatTag, LeaseGranted, LogCursor, Progress, StaleReason,
+        AwaitCancel, AwaitCancelTag, ErrorCode, Heartbeat, HeartbeatTag, LeaseGranted, LogCursor,
+        MAX_WAIT_SECONDS, Progress, StaleReason,
     },
 };
 use cowboy_engine::session::backoff;
@@ -23,7 +27,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout_at},
 };
 
-/// What a job that has to stop may still take where nobody says: its last output, its end.
+/// What a job may still take whose runner ends: its last output.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long a cancel may take where the server did not say.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
@@ -39,6 +43,8 @@ pub(super) struct Hold {
     lease: String,
     runner: String,
     interval: Duration,
+    /// How long after the job's time its end may be told.
+    grace: Duration,
     state: watch::Sender<State>,
     /// Taken for each heartbeat and each last word: one does not overtake the other.
     wire: Mutex<()>,
@@ -61,7 +67,10 @@ pub(super) enum Halt {
         by: Instant,
     },
     /// Its time is over.
-    TimedOut,
+    TimedOut {
+        /// Until when the server takes its end.
+        by: Instant,
+    },
     /// Its runner ends.
     Stopped,
 }
@@ -129,6 +138,7 @@ impl Hold {
             lease: granted.lease_id.clone(),
             runner: runner.to_owned(),
             interval: Duration::from_secs(granted.heartbeat_interval_seconds.max(1)),
+            grace: Duration::from_secs(granted.grace_seconds),
             state: watch::Sender::new(State { until, halt: None }),
             wire: Mutex::new(()),
         }
@@ -152,6 +162,11 @@ impl Hold {
             }
             counts
         });
+    }
+
+    /// The job has to stop, as somebody wants it canceled: it has so many seconds from now on.
+    pub(super) fn cancel(&self, seconds: u64) {
+        self.halt(Halt::Canceled { by: Instant::now() + Duration::from_secs(seconds) });
     }
 
     /// Why the job has to stop, if it has to.
@@ -191,10 +206,10 @@ impl Hold {
         let since = self.state.borrow().halt.as_ref().map_or_else(Instant::now, |(_, at)| *at);
         let last = match halt {
             Halt::Lost(_) => return,
-            Halt::Canceled { by } => {
+            Halt::Canceled { by } | Halt::TimedOut { by } => {
                 by - (by.saturating_duration_since(since) / 8).min(MAX_RESERVE)
             }
-            Halt::TimedOut | Halt::Stopped => since + LAST_WORDS,
+            Halt::Stopped => since + LAST_WORDS,
         };
         tokio::select! {
             _ = self.lost() => {}
@@ -260,7 +275,7 @@ impl Hold {
             };
             match answer {
                 Ok(_) => return Said::Accepted,
-                Err(ClientError::Stale(StaleReason::CancelRequested)) => {
+                Err(error) if error.code() == Some(ErrorCode::CancelRequested) => {
                     let halt = Halt::Canceled { by: Instant::now() + CANCEL_DEADLINE };
                     self.halt(halt.clone());
                     return Said::Canceled(halt);
@@ -298,16 +313,51 @@ impl Hold {
     ) {
         tokio::join!(
             self.beat(api, told),
+            self.watch(api),
             self.expire(),
             async {
                 sleep_until(end).await;
-                self.halt(Halt::TimedOut);
+                self.halt(Halt::TimedOut { by: end + self.grace });
             },
             async {
                 stop.requested().await;
                 self.halt(Halt::Stopped);
             }
         );
+    }
+
+    /// Waits at the server for a request to cancel, until the job has to stop. A server that has no
+    /// such wait tells it by heartbeats.
+    async fn watch(&self, api: &Api) {
+        let message = AwaitCancel {
+            tag: AwaitCancelTag::default(),
+            lease_id: self.lease.clone(),
+            runner_id: self.runner.clone(),
+            wait_seconds: MAX_WAIT_SECONDS,
+        };
+        let mut pauses = Pauses::default();
+        loop {
+            let asked = Instant::now();
+            let answer = tokio::select! {
+                biased;
+                _ = self.halted() => return,
+                answer = api.await_cancel(&message) => answer,
+            };
+            match answer {
+                Ok(Some(requested)) => return self.cancel(requested.deadline_seconds),
+                Ok(None) if asked.elapsed() >= SOON => {
+                    pauses = Pauses::default();
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) if self.loses(&error) || !error.is_transient() => return,
+                Err(error) => tracing::debug!(%error, "no answer to a wait for a cancel"),
+            }
+            tokio::select! {
+                _ = self.halted() => return,
+                () = sleep(pauses.next()) => {}
+            }
+        }
     }
 
     /// Sends heartbeats at the interval, the first at once, until the lease is lost.
@@ -348,6 +398,9 @@ impl Hold {
                     if ack.cancel_requested {
                         let left = Duration::from_secs(ack.cancel_deadline_seconds);
                         self.halt(Halt::Canceled { by: sent + left });
+                    }
+                    if let Some(left) = ack.grace_left_seconds {
+                        self.halt(Halt::TimedOut { by: sent + Duration::from_secs(left) });
                     }
                     sent + self.interval
                 }

@@ -5,9 +5,10 @@
 //!                    └─────────┴──────────┴─────────────┴─ canceled ─▶ what there is ─▶ CancelAck
 //! ```
 //!
-//! Beside all of it heartbeats keep the lease, and the log is sent. When the lease is lost nothing
-//! more is; when the job's time is over or the runner ends, what was written still is, and the
-//! lease is left to run out.
+//! While all of it goes on, heartbeats keep the lease, and the log is sent. When the lease is lost
+//! nothing more is. When the job's time is over, what there is is sent within the server's grace,
+//! then a Complete that says so. When the runner ends, what was written is sent, and the lease is
+//! left to run out.
 
 use super::{
     Stop,
@@ -18,6 +19,7 @@ use super::{
     hold::{CallError, Halt, Hold, Loss, Said},
     log::{Log, Lost},
     mask::Secrets,
+    needs::{self, NeedError},
     output::{Output, Position},
     step::{self, End, Place, exit_code},
     workspace::Workspace,
@@ -71,8 +73,17 @@ enum Worked {
     Done,
     /// This one did not.
     Failed { exit_code: Option<i32>, summary: String },
-    /// They had to, during this one; none: before it or between two.
-    Halted { halt: Halt, step: Option<String> },
+    /// They had to.
+    Halted(Halt, Stopped),
+}
+
+/// Where a job was that had to stop.
+#[derive(Default)]
+struct Stopped {
+    /// The first line of the step that ran; none: it was between two.
+    step: Option<String>,
+    /// The exit code of that step, or of the one that had failed before.
+    exit_code: Option<i32>,
 }
 
 /// A job at work.
@@ -215,11 +226,14 @@ impl Job<'_> {
             self.position.done(0, "restoring caches");
             in_time(hold, caches.restore(&folders, api, hold, &mut self.output)).await;
         }
+        if let Some(ended) = self.bring_needs(&workdir).await {
+            return self.end(ended, &workdir).await;
+        }
         self.timings.started_at = Some(Timestamp::now().to_string());
         let place = Place { job: directory, workdir: &workdir, env: &prepared.env };
         let worked = self.steps(&place).await;
         self.timings.finished_at = Some(Timestamp::now().to_string());
-        if !matches!(worked, Worked::Halted { .. }) {
+        if !matches!(worked, Worked::Halted(..)) {
             until_halted(hold, self.upload(&workdir)).await;
         }
         if matches!(worked, Worked::Done) && !spec.caches.is_empty() {
@@ -266,12 +280,15 @@ impl Job<'_> {
         let steps = &self.granted.job_spec.steps;
         for (index, script) in (0..).zip(steps) {
             if let Some(halt) = hold.is_halted() {
-                return Worked::Halted { halt, step: None };
+                return Worked::Halted(halt, Stopped::default());
             }
             let line = self.output.first_line(script);
             in_time(hold, self.output.begin(index, &line)).await;
             let (exit_code, what) = match step::run(place, script, hold, &mut self.output).await {
-                Ok(End::Halted(halt)) => return Worked::Halted { halt, step: Some(line) },
+                Ok(End::Halted(halt, status)) => {
+                    let exit_code = Some(exit_code(status));
+                    return Worked::Halted(halt, Stopped { step: Some(line), exit_code });
+                }
                 Ok(End::Exited(status)) if status.success() => continue,
                 Ok(End::Exited(status)) => {
                     let what = match status.signal() {
@@ -289,6 +306,27 @@ impl Job<'_> {
         Worked::Done
     }
 
+    /// Puts the artifacts of the jobs that it needs into its working directory. How it ends, where
+    /// they cannot be had.
+    async fn bring_needs(&mut self, workdir: &Path) -> Option<Worked> {
+        if self.granted.job_spec.needs.is_empty() {
+            return None;
+        }
+        self.position.done(0, "getting artifacts of its needs");
+        match needs::bring(workdir, self.api, self.hold).await {
+            Ok(0) | Err(NeedError::Halted) => None,
+            Ok(count) => {
+                let text = format!("{count} artifacts of its needs are there");
+                in_time(self.hold, self.output.note(&text)).await;
+                None
+            }
+            Err(NeedError::Failed(summary)) => {
+                in_time(self.hold, self.output.note(&summary)).await;
+                Some(Worked::Failed { exit_code: None, summary })
+            }
+        }
+    }
+
     async fn upload(&mut self, workdir: &Path) {
         let specs = &self.granted.job_spec.artifacts;
         self.artifacts.upload(specs, workdir, self.api, self.hold, &mut self.output).await;
@@ -299,8 +337,13 @@ impl Job<'_> {
         let hold = self.hold;
         until_halted(hold, self.log.flush()).await;
         let worked = match (worked, hold.is_halted()) {
-            (Worked::Halted { halt, step }, _) => return self.halt(halt, step, workdir).await,
-            (_, Some(halt)) => return self.halt(halt, None, workdir).await,
+            (Worked::Halted(halt, stopped), _) => return self.halt(halt, stopped, workdir).await,
+            (Worked::Failed { exit_code, .. }, Some(halt)) => {
+                return self.halt(halt, Stopped { step: None, exit_code }, workdir).await;
+            }
+            (Worked::Done, Some(halt)) => {
+                return self.halt(halt, Stopped::default(), workdir).await;
+            }
             (worked, None) => worked,
         };
         let steps = self.granted.job_spec.steps.len();
@@ -310,37 +353,28 @@ impl Job<'_> {
                 (CompleteStatus::Succeeded, Some(0), format!("{steps} of {steps} steps succeeded"))
             }
         };
-        let complete = Complete {
-            tag: CompleteTag::default(),
-            lease_id: self.granted.lease_id.clone(),
-            runner_id: self.runner.to_owned(),
-            status,
-            exit_code,
-            timings: Some(self.timings.clone()),
-            artifacts: self.kept(),
-            summary: Some(self.summary(&summary)),
-        };
+        let complete = self.complete(status, exit_code, &summary);
         let send = || self.api.complete(&complete);
         match hold.last_word(StaleReason::LeaseCompleted, send).await {
             Said::Accepted if status == CompleteStatus::Succeeded => Outcome::Succeeded,
             Said::Accepted => Outcome::Failed(self.summary(&summary)),
-            Said::Canceled(halt) => self.halt(halt, None, workdir).await,
+            Said::Canceled(halt) => self.halt(halt, Stopped::default(), workdir).await,
             Said::Lost(loss) => Outcome::Lost(loss),
             Said::Refused(error) => Outcome::Refused(error.to_string()),
         }
     }
 
     /// The job had to stop, and nothing of it runs any more: says what is left to say.
-    async fn halt(mut self, halt: Halt, step: Option<String>, workdir: &Path) -> Outcome {
+    async fn halt(mut self, halt: Halt, stopped: Stopped, workdir: &Path) -> Outcome {
         let hold = self.hold;
-        let at = match &step {
+        let at = match &stopped.step {
             Some(line) => format!("during step: {line}"),
             None => "between steps".to_owned(),
         };
         let (summary, outcome) = match halt {
             Halt::Lost(loss) => return Outcome::Lost(loss),
             Halt::Canceled { .. } => (format!("Canceled {at}"), Outcome::Canceled),
-            Halt::TimedOut => {
+            Halt::TimedOut { .. } => {
                 let limit = self.granted.max_runtime_seconds;
                 (format!("Not done within {limit} s, stopped {at}"), Outcome::TimedOut)
             }
@@ -349,15 +383,32 @@ impl Job<'_> {
         let last = async {
             self.output.note(&summary).await;
             self.log.flush().await;
-            if outcome == Outcome::Canceled {
+            if outcome != Outcome::Stopped {
                 self.upload(workdir).await;
                 self.log.flush().await;
             }
         };
         in_time(hold, last).await;
-        if outcome != Outcome::Canceled {
-            return outcome;
+        match outcome {
+            Outcome::Canceled => self.cancel_ack(&summary).await,
+            Outcome::TimedOut => {
+                let exit_code = stopped.exit_code;
+                let complete = self.complete(CompleteStatus::Failed, exit_code, &summary);
+                let complete = Complete { timed_out: true, ..complete };
+                let send = || self.api.complete(&complete);
+                match hold.last_word(StaleReason::LeaseCompleted, send).await {
+                    // Where the grace has ended too, the server knows how the job ended.
+                    Said::Accepted | Said::Lost(_) => Outcome::TimedOut,
+                    Said::Canceled(_) => self.cancel_ack(&summary).await,
+                    Said::Refused(error) => Outcome::Refused(error.to_string()),
+                }
+            }
+            outcome => outcome,
         }
+    }
+
+    /// Says that the job was stopped, as was asked.
+    async fn cancel_ack(&self, summary: &str) -> Outcome {
         let ack = CancelAck {
             tag: CancelAckTag::default(),
             lease_id: self.granted.lease_id.clone(),
@@ -365,13 +416,30 @@ impl Job<'_> {
             final_status: FinalStatus::Canceled,
             ts: Some(Timestamp::now().to_string()),
             artifacts: self.kept(),
-            summary: Some(self.summary(&summary)),
+            summary: Some(self.summary(summary)),
         };
         let send = || self.api.cancel_ack(&ack);
-        match hold.last_word(StaleReason::LeaseCanceled, send).await {
+        match self.hold.last_word(StaleReason::LeaseCanceled, send).await {
             Said::Accepted | Said::Canceled(_) => Outcome::Canceled,
             Said::Lost(loss) => Outcome::Lost(loss),
             Said::Refused(error) => Outcome::Refused(error.to_string()),
+        }
+    }
+
+    /// What the runner says at the end.
+    fn complete(&self, status: CompleteStatus, exit_code: Option<i32>, summary: &str) -> Complete {
+        Complete {
+            tag: CompleteTag::default(),
+            lease_id: self.granted.lease_id.clone(),
+            runner_id: self.runner.to_owned(),
+            status,
+            timed_out: false,
+            exit_code,
+            timings: Some(self.timings.clone()),
+            started_at: None,
+            finished_at: None,
+            artifacts: self.kept(),
+            summary: Some(self.summary(summary)),
         }
     }
 

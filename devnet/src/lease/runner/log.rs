@@ -166,16 +166,21 @@ impl Log {
             let (offset, piece) = buffer.borrow_and_update().piece();
             let lease = hold.lease();
             let sent = hold.call(None, || api.put_log(lease, offset, &piece)).await;
-            let length = match sent {
-                Ok(length) => Ok(length),
+            let kept = match sent {
+                Ok(kept) => Ok(kept),
                 // Nothing, where the log begins: the answer tells where it ends.
                 Err(CallError::Refused(error)) if error.code() == Some(ErrorCode::LogGap) => {
                     hold.call(None, || api.put_log(lease, 0, &[])).await
                 }
                 Err(error) => Err(error),
             };
-            match length {
-                Ok(length) => self.0.send_modify(|buffer| buffer.acknowledge(length)),
+            match kept {
+                Ok(kept) => {
+                    if kept.cancel_requested {
+                        hold.cancel(kept.cancel_deadline_seconds);
+                    }
+                    self.0.send_modify(|buffer| buffer.acknowledge(kept.bytes));
+                }
                 Err(CallError::Lost) => return,
                 Err(CallError::Refused(error)) => {
                     let lost = match error.code() {

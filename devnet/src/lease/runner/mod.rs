@@ -10,6 +10,7 @@
 //!   directory is removed, and nothing more is sent for the lease.
 //! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
 //!   last output and the artifacts that are there `CancelAck` is sent.
+//! * When the job's time is over: the same within the server's grace, with a `Complete` that says so.
 //! * Upon the runner's own end: the same, but nothing is said about the job. It goes back to the
 //!   queue when its lease runs out.
 //!
@@ -28,6 +29,7 @@
 //! | [`log`] | the log, on its way to the server |
 //! | [`glob`], [`artifacts`] | the files that a job leaves behind |
 //! | [`archive`], [`cache`] | the folders that jobs share |
+//! | [`needs`] | the artifacts of jobs that a job needs |
 //! | [`api`] | the requests |
 
 mod api;
@@ -40,6 +42,7 @@ mod hold;
 mod job;
 mod log;
 mod mask;
+mod needs;
 mod output;
 mod step;
 #[cfg(test)]

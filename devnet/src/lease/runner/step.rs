@@ -29,7 +29,7 @@ const SHELL: &str = "/bin/sh";
 const BLOCK: usize = 16 << 10;
 /// How long a tree that has to stop has at most until it is killed.
 const MAX_GRACE: Duration = Duration::from_secs(10);
-/// The same, where the runner ends or the job's time is over.
+/// The same, where the runner ends.
 const GRACE: Duration = Duration::from_secs(5);
 /// The most that is read of what a process beyond reach goes on writing, in bytes.
 const MAX_REST: usize = 1 << 20;
@@ -50,7 +50,7 @@ pub(super) enum End {
     /// By itself.
     Exited(ExitStatus),
     /// It had to.
-    Halted(Halt),
+    Halted(Halt, ExitStatus),
 }
 
 /// The exit code as a shell tells it: 128 and the signal's number for what was killed.
@@ -103,10 +103,12 @@ async fn end(tree: Tree, mut exits: Signal, hold: &Hold) -> io::Result<End> {
     let now = Instant::now();
     let grace = match &halt {
         Halt::Lost(_) => Duration::ZERO,
-        Halt::Canceled { by } => (by.saturating_duration_since(now) / 2).min(MAX_GRACE),
-        Halt::TimedOut | Halt::Stopped => GRACE,
+        Halt::Canceled { by } | Halt::TimedOut { by } => {
+            (by.saturating_duration_since(now) / 2).min(MAX_GRACE)
+        }
+        Halt::Stopped => GRACE,
     };
-    match grace {
+    let status = match grace {
         Duration::ZERO => tree.end(|| ()).await?,
         grace => {
             let over = async {
@@ -118,7 +120,7 @@ async fn end(tree: Tree, mut exits: Signal, hold: &Hold) -> io::Result<End> {
             tree.stop(over).await?
         }
     };
-    Ok(End::Halted(halt))
+    Ok(End::Halted(halt, status))
 }
 
 /// The shell, and the reading end of the one pipe that it writes to.

@@ -1,7 +1,9 @@
 //! What the owner's thread has: the board, the file, who waits, and the turns that they take.
 
 use super::{
-    Command, Reply, ServiceError, Shared, StartError,
+    Active, Command, Counts, Reply, ServiceError, Shared, StartError,
+    runners::{Known, Runners},
+    spec::{with_secrets, without_secrets},
     waiting::{Waiter, Waiters},
 };
 use crate::lease::{
@@ -9,15 +11,18 @@ use crate::lease::{
     clock::Clock,
     files::Place,
     messages::{
-        AckLease, CONTAINER, CancelAck, Complete, CompleteStatus, EnvValue, GrantedSpec, Heartbeat,
-        JobSpec, JobState, LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn,
-        Token,
+        AckLease, CONTAINER, CancelAck, Complete, CompleteStatus, Heartbeat, JobSpec, JobState,
+        LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn, RunIf, Timings,
+        Token, TokenRequest,
     },
-    store::{Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow},
-    tokens::{new_id, new_secret, token_hash},
+    store::{Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow, Underway},
+    tokens::{new_id, new_secret, token_hash, token_id},
 };
 use cowboy_engine::{
-    lease::{self, Board, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId, SubmitError},
+    lease::{
+        self, Beat, Board, Done, Event, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId,
+        SubmitError,
+    },
     primitives::{Hash, keccak256},
 };
 use serde::Serialize;
@@ -37,8 +42,6 @@ const MAX_TOKENS: usize = 100_000;
 const FORGET: usize = 8;
 /// How long after a failure the file is read again.
 const RELOAD: Duration = Duration::from_secs(1);
-/// What stands in the place of a secret's value.
-const MASK: &str = "***";
 
 /// What comes of a message.
 pub(super) type Outcome<T> = Result<T, ServiceError>;
@@ -108,6 +111,7 @@ pub(super) struct Core {
     keep_runs: usize,
     shared: Arc<Shared>,
     waiters: Waiters,
+    runners: Runners,
     /// Nobody waits any more.
     closing: bool,
     /// The time of the message that has its turn.
@@ -115,8 +119,8 @@ pub(super) struct Core {
     /// What it changes.
     record: Record,
     answers: Vec<Answer>,
-    /// Jobs that have entered states in this turn.
-    entered: BTreeSet<JobId>,
+    /// States that were entered in this turn.
+    entered: Vec<Event>,
     /// A change could not be written: the board is ahead of the file.
     failed: bool,
     /// Jobs may be queued that nobody who waits was offered.
@@ -135,11 +139,12 @@ impl Core {
             keep_runs,
             shared,
             waiters: Waiters::default(),
+            runners: Runners::default(),
             closing: false,
             now: 0,
             record: Record::default(),
             answers: Vec::new(),
-            entered: BTreeSet::new(),
+            entered: Vec::new(),
             failed: false,
             offer_all: false,
             secrets_went: false,
@@ -217,7 +222,7 @@ impl Core {
         let outcome = act(self);
         self.note();
         for event in &self.record.events {
-            self.entered.insert(event.job.clone());
+            self.entered.push(event.clone());
             let job = self.board.job(&event.job.0).filter(|_| event.state.is_terminal());
             if let Some(job) = job {
                 self.runs.job_ended(job.run());
@@ -242,19 +247,38 @@ impl Core {
     /// Takes what has changed on the board into the message's record, and offers jobs that were
     /// queued to those who wait.
     fn note(&mut self) {
-        let mut queued = self.record.note(&mut self.board);
-        if mem::take(&mut self.offer_all) {
-            queued = self.board.queue().cloned().collect();
-        }
+        let queued = self.record.note(&mut self.board);
+        let all = mem::take(&mut self.offer_all);
         if self.waiters.len() == 0 {
             return;
         }
-        for id in queued {
-            let Some(job) = self.board.job(&id.0).filter(|job| job.position().is_some()) else {
-                continue;
-            };
-            let Some(waiter) = self.waiters.able(&job.rules().requires) else { continue };
+        // Who can do one job of a set of requirements can do each: so many sets are offered, however
+        // many jobs were queued. By the position of their first job.
+        let mut offers: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        if all {
+            let heads = self.board.heads();
+            offers.extend(heads.map(|(requires, position, _)| (position, requires.to_vec())));
+        } else {
+            let jobs = queued.iter().filter_map(|id| self.board.job(&id.0));
+            let sets: BTreeSet<&[String]> = jobs.map(|job| &*job.rules().requires).collect();
+            let heads = sets
+                .into_iter()
+                .filter_map(|requires| Some((self.board.head(requires)?, requires.to_vec())));
+            offers.extend(heads);
+        }
+        while let Some((position, requires)) = offers.pop_first() {
+            match self.board.head(&requires) {
+                None => continue,
+                // Another set's waiter got the one that was the first.
+                Some(head) if head != position => {
+                    offers.insert(head, requires);
+                    continue;
+                }
+                Some(_) => {}
+            }
+            let Some(waiter) = self.waiters.able(&requires) else { continue };
             self.grant_to(waiter.runner, &waiter.capabilities, waiter.reply);
+            offers.insert(position, requires);
         }
         // Grants queue nothing.
         self.record.note(&mut self.board);
@@ -291,7 +315,9 @@ impl Core {
         }
         self.publish();
         let entered = mem::take(&mut self.entered);
-        self.shared.followers.tell(entered.iter().map(|job| &*job.0));
+        self.shared.audit.entered(&entered, &self.board);
+        let jobs: BTreeSet<&str> = entered.iter().map(|event| &*event.job.0).collect();
+        self.shared.followers.tell(jobs.into_iter());
         let mut unheard = Vec::new();
         for answer in self.answers.drain(..) {
             match answer {
@@ -370,6 +396,7 @@ impl Core {
             return;
         }
         let capabilities = request.capabilities.into_iter().collect();
+        self.runners.asks(&runner, &capabilities, self.now);
         let wait = Duration::from_secs(request.wait_seconds);
         let _ = self.act(|core| {
             let Some(reply) = core.grant_to(runner.clone(), &capabilities, reply) else {
@@ -412,10 +439,10 @@ impl Core {
         runner: &RunnerId,
         capabilities: &BTreeSet<String>,
     ) -> Outcome<Option<LeaseGranted>> {
-        if self.board.queue().next().is_none() {
+        if self.board.heads().next().is_none() {
             return Ok(None);
         }
-        let (lease_id, cancel_token) = (new_secret("lease")?, new_secret("cancel")?);
+        let lease_id = new_secret("lease")?;
         let lease = LeaseKey::of(&lease_id);
         let request = Request { runner, capabilities, lease };
         let Some(granted) = self.board.lease(request, self.now) else { return Ok(None) };
@@ -430,8 +457,8 @@ impl Core {
             lease_ttl_seconds: config.lease_ttl_seconds,
             heartbeat_interval_seconds: config.heartbeat_interval_seconds,
             max_runtime_seconds: granted.max_runtime_seconds,
+            grace_seconds: config.grace_seconds,
             job_spec: with_secrets(spec, secrets),
-            cancel_token: Some(cancel_token),
         }))
     }
 
@@ -455,6 +482,12 @@ impl Core {
     }
 
     pub fn submit(&mut self, run: NewRun) -> Outcome<String> {
+        for (at, job) in run.jobs.iter().enumerate() {
+            if let Some(n) = job.artifacts_of.iter().position(|id| self.board.job(id).is_none()) {
+                let field = format!("jobs[{at}].artifacts_of[{n}]");
+                return Err(Fault::contradiction(field, "there is no such job").into());
+            }
+        }
         let id = new_id("run")?;
         let mut ids = BTreeMap::new();
         for job in &run.jobs {
@@ -495,6 +528,13 @@ impl Core {
                 max_runtime_seconds: spec.max_runtime_seconds.unwrap_or(config.max_runtime_seconds),
                 max_attempts: attempts.unwrap_or(config.max_attempts),
                 retry_on,
+                backoff_seconds: retry.and_then(|retry| retry.backoff_seconds),
+                run_if: spec.run_if.map(|run_if| match run_if {
+                    RunIf::Success => lease::RunIf::Success,
+                    RunIf::Failure => lease::RunIf::Failure,
+                    RunIf::Always => lease::RunIf::Always,
+                }),
+                allow_failure: spec.allow_failure.then_some(true),
             },
             needs: spec.needs.iter().map(|need| ids[need].clone()).collect(),
         }
@@ -502,29 +542,55 @@ impl Core {
 
     pub fn ack(&mut self, runner: &RunnerId, message: &AckLease) -> Outcome<()> {
         let lease = LeaseKey::of(&message.lease_id);
-        Ok(self.board.ack(&lease, runner, &message.job_id, self.now)?)
+        self.board.ack(&lease, runner, &message.job_id, self.now)?;
+        if message.accepted_at.is_some() {
+            let (job, number) = self.board.active(&lease, runner, self.now)?;
+            let accepted_at = message.accepted_at.clone();
+            let underway = Underway { job: job.0, number, accepted_at, ..Underway::default() };
+            self.record.underway = Some(underway);
+        }
+        Ok(())
     }
 
-    pub fn heartbeat(&mut self, runner: &RunnerId, message: &Heartbeat) -> Outcome<Option<u64>> {
-        let lease = LeaseKey::of(&message.lease_id);
-        let left = self.board.heartbeat(&lease, runner, self.now)?;
-        if let Some(progress) = &message.progress {
+    pub fn heartbeat(&mut self, runner: &RunnerId, message: Heartbeat) -> Outcome<Beat> {
+        let Heartbeat { lease_id, progress, log_cursor, ts, .. } = message;
+        let lease = LeaseKey::of(&lease_id);
+        let beat = self.board.heartbeat(&lease, runner, self.now)?;
+        if progress.is_some() || log_cursor.is_some() || ts.is_some() {
             let (job, number) = self.board.active(&lease, runner, self.now)?;
-            self.record.progress = Some((job.0, number, json(progress)));
+            self.record.underway = Some(Underway {
+                job: job.0,
+                number,
+                accepted_at: None,
+                progress: progress.as_ref().map(json),
+                heartbeat_at: ts,
+                log_cursor: log_cursor.map(|cursor| cursor.bytes_sent),
+            });
         }
-        Ok(left)
+        Ok(beat)
     }
 
     pub fn complete(&mut self, runner: &RunnerId, message: Complete) -> Outcome<()> {
-        let Complete { lease_id, status, exit_code, timings, artifacts, summary, .. } = message;
+        let Complete { lease_id, status, timed_out, exit_code, artifacts, summary, .. } = message;
+        let Complete { timings, started_at, finished_at, .. } = message;
         let lease = LeaseKey::of(&lease_id);
-        let succeeded = status == CompleteStatus::Succeeded;
+        let done = match status {
+            _ if timed_out => Done::TimedOut,
+            CompleteStatus::Succeeded => Done::Succeeded,
+            CompleteStatus::Failed => Done::Failed,
+        };
         let said = said(&(status, exit_code, &artifacts, &summary));
         let place = self.board.active(&lease, runner, self.now);
-        let news = self.board.complete(&lease, runner, succeeded, said, self.now)?;
+        let news = self.board.complete(&lease, runner, done, said, self.now)?;
         if let (true, Ok((job, number))) = (news, place) {
             let (job, artifacts) = (job.0, json(&artifacts));
-            let timings = timings.as_ref().map(json);
+            // Who writes no zeros leaves this one out.
+            let exit_code = exit_code.or((status == CompleteStatus::Succeeded).then_some(0));
+            let timings = timings.unwrap_or(Timings { started_at: None, finished_at: None });
+            let timings = known(Timings {
+                started_at: timings.started_at.or(started_at),
+                finished_at: timings.finished_at.or(finished_at),
+            });
             let report = Report { job, number, exit_code, summary, artifacts, timings };
             self.record.report = Some(report);
         }
@@ -532,24 +598,26 @@ impl Core {
     }
 
     pub fn cancel_ack(&mut self, runner: &RunnerId, message: CancelAck) -> Outcome<()> {
-        let CancelAck { lease_id, final_status, artifacts, summary, .. } = message;
+        let CancelAck { lease_id, final_status, ts, artifacts, summary, .. } = message;
         let lease = LeaseKey::of(&lease_id);
         let said = said(&(final_status, &artifacts, &summary));
         let place = self.board.active(&lease, runner, self.now);
         let news = self.board.cancel_ack(&lease, runner, said, self.now)?;
         if let (true, Ok((job, number))) = (news, place) {
             let (job, artifacts) = (job.0, json(&artifacts));
-            let (exit_code, timings) = (None, None);
+            let timings = known(Timings { started_at: None, finished_at: ts });
+            let exit_code = None;
             let report = Report { job, number, exit_code, summary, artifacts, timings };
             self.record.report = Some(report);
         }
         Ok(())
     }
 
-    pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<Place> {
-        let (job, attempt) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
-        let run = self.board.job(&job.0).ok_or(Refusal::NotFound)?.run().0.clone();
-        Ok(Place { run, job: job.0, attempt })
+    pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<Active> {
+        let (id, attempt) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
+        let job = self.board.job(&id.0).ok_or(Refusal::NotFound)?;
+        let cancel = job.cancel_deadline().map(|deadline| deadline.saturating_sub(self.now));
+        Ok(Active { place: Place { run: job.run().0.clone(), job: id.0, attempt }, cancel })
     }
 
     pub fn cancel(&mut self, job: &str) -> Outcome<JobState> {
@@ -565,30 +633,79 @@ impl Core {
         Ok(self.board.revoke(job, self.now)?.into())
     }
 
-    pub fn issue_token(&mut self, runner: RunnerId) -> Outcome<NewToken> {
+    pub fn issue_token(&mut self, request: TokenRequest) -> Outcome<NewToken> {
+        let runner = RunnerId(request.runner_id);
+        if let Some(silent) = self.silence(&runner).filter(|_| !request.replace) {
+            return Err(ServiceError::NameInUse(silent / 1_000));
+        }
         if self.shared.tokens.len() >= MAX_TOKENS {
             return Err(ServiceError::Full);
         }
         let token = new_secret("cowboy_runner")?;
         let hash = token_hash(token.as_bytes());
         self.set_token(runner.clone(), Some((hash, self.now)));
-        Ok(NewToken { runner_id: runner.0, token })
+        Ok(NewToken { runner_id: runner.0, token_id: token_id(&hash), token })
     }
 
-    pub fn revoke_token(&mut self, runner: RunnerId) -> Outcome<Token> {
-        let made = self.store.token_created(&runner.0).map_err(|error| self.not_read(&error))?;
-        let created_at = crate::lease::time(made.ok_or(Refusal::NotFound)?);
+    /// How long a runner has been silent, where it counts as one that is at work: for a lease's time
+    /// after its last request.
+    fn silence(&self, runner: &RunnerId) -> Option<u64> {
+        if self.waiters.has(runner) {
+            return Some(0);
+        }
+        let silent = self.now.saturating_sub(self.shared.tokens.seen(runner)?);
+        let ttl = self.shared.config.lease_ttl_seconds.saturating_mul(1_000);
+        (silent < ttl).then_some(silent)
+    }
+
+    pub fn revoke_token(&mut self, runner: RunnerId, id: Option<&str>) -> Outcome<Token> {
+        let made = self.store.token(&runner.0).map_err(|error| self.not_read(&error))?;
+        let (made, hash) = made.ok_or(Refusal::NotFound)?;
+        if id.is_some_and(|id| id != token_id(&hash)) {
+            return Err(Refusal::NotFound.into());
+        }
+        let created_at = crate::lease::time(made);
         self.set_token(runner.clone(), None);
+        self.runners.forget(&runner);
         Ok(Token { runner_id: runner.0, created_at })
     }
 
-    /// A token is good, or good no more, once that is written.
+    /// The runners that have asked for work, by id.
+    pub fn runners(&self) -> Vec<Known> {
+        let known = self.runners.all().map(|(runner, capabilities, asked_at)| Known {
+            runner: runner.0.clone(),
+            capabilities: capabilities.clone(),
+            asked_at,
+            seen_at: self.shared.tokens.seen(runner).unwrap_or(asked_at).max(asked_at),
+            waits: self.waiters.has(runner),
+        });
+        known.collect()
+    }
+
+    /// Why a job is not granted yet, where it is in the queue.
+    pub fn why_queued(&self, job: &str) -> Option<String> {
+        let job = self.board.job(job).filter(|job| job.position().is_some())?;
+        let seen = |runner: &RunnerId| self.shared.tokens.seen(runner);
+        Some(self.runners.why_queued(&job.rules().requires, self.now, seen))
+    }
+
+    pub fn counts(&self) -> Counts {
+        let states = self.board.states().iter().filter(|(_, count)| **count > 0);
+        let states = states.map(|(state, count)| (state.to_string(), *count as u64)).collect();
+        Counts { states, queued: self.board.queued() as u64 }
+    }
+
+    /// A token is good, or good no more, once that is written. A request that waits with the one
+    /// before is answered: it is granted nothing.
     fn set_token(&mut self, runner: RunnerId, made: Option<(Hash, u64)>) {
+        if let Some(before) = self.waiters.of(&runner) {
+            self.answer(before.reply, Ok(None));
+        }
         self.record.token = Some(TokenRow { runner: runner.0.clone(), made });
         let shared = self.shared.clone();
         self.answers.push(Answer::Done(Box::new(move |written| {
             if written {
-                shared.tokens.set(runner, made.map(|(hash, _)| hash));
+                shared.tokens.set(runner, made.map(|(hash, _)| hash), 0);
             }
         })));
     }
@@ -621,6 +738,11 @@ fn refused(error: &SubmitError, run: &NewRun, ids: &BTreeMap<String, JobId>) -> 
     let at = |job: &JobId| run.jobs.iter().position(|spec| ids[&spec.name] == *job).unwrap_or(0);
     let (field, problem) = match error {
         SubmitError::Full => return ServiceError::Full,
+        SubmitError::Sets(job) => (
+            format!("jobs[{}].requires", at(job)),
+            "open jobs have 1,000 different sets of requirements already: ask for one of those, or \
+             wait until jobs have ended",
+        ),
         SubmitError::Cycle(job) => {
             (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
         }
@@ -636,6 +758,12 @@ fn refused(error: &SubmitError, run: &NewRun, ids: &BTreeMap<String, JobId>) -> 
     ServiceError::Fault(Fault::contradiction(field, problem))
 }
 
+/// Times as JSON, where any is known.
+fn known(timings: Timings) -> Option<String> {
+    let any = timings.started_at.is_some() || timings.finished_at.is_some();
+    any.then(|| json(&timings))
+}
+
 /// The hash of what a runner says at the end, by which it is known again.
 fn said(what: &impl Serialize) -> Hash {
     keccak256(&[SAID_DOMAIN, json(what).as_bytes()])
@@ -643,41 +771,4 @@ fn said(what: &impl Serialize) -> Hash {
 
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts and numbers under texts are JSON")
-}
-
-/// A job as anybody may see it, and the values of its secrets.
-fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, String>) {
-    let mut secrets = BTreeMap::new();
-    for (name, value) in &mut spec.env {
-        if let EnvValue::Secret { secret } = value {
-            secrets.insert(name.clone(), mem::replace(secret, MASK.to_owned()));
-        }
-    }
-    (spec, secrets)
-}
-
-/// A job as its runner gets it.
-fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>) -> GrantedSpec {
-    let mut secret_env = Vec::new();
-    let env = spec.env.into_iter().map(|(name, value)| {
-        let value = match value {
-            EnvValue::Plain(value) => value,
-            EnvValue::Secret { .. } => {
-                secret_env.push(name.clone());
-                secrets.remove(&name).unwrap_or_default()
-            }
-        };
-        (name, value)
-    });
-    let env = env.collect();
-    GrantedSpec {
-        name: spec.name,
-        workdir: spec.workdir.unwrap_or_else(|| ".".to_owned()),
-        image: spec.image,
-        steps: spec.steps,
-        env,
-        secret_env,
-        artifacts: spec.artifacts,
-        caches: spec.caches,
-    }
 }

@@ -10,17 +10,22 @@
 //! that is able and there to hear of it. Dropping the thread's [`Owner`] is like a kill: nothing is
 //! lost that was answered.
 
+mod audit;
 mod cleaner;
 mod core;
 mod follow;
+mod runners;
+mod spec;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
 use self::{
+    audit::Audit,
     cleaner::Cleaner,
     core::{Core, Outcome},
     follow::Followers,
+    runners::Known,
 };
 use super::{
     check::{self, Fault},
@@ -28,13 +33,14 @@ use super::{
     files::Place,
     messages::{
         AckLease, CancelAck, Complete, Heartbeat, JobState, LeaseGranted, LeaseRequest, NewRun,
-        NewToken, Token,
+        NewToken, Token, TokenRequest,
     },
     store::{Reader, Store, StoreError},
     tokens::{NoRandomness, Tokens},
 };
-use cowboy_engine::lease::{Config, ConfigError, Refusal, RestoreError, RunnerId};
+use cowboy_engine::lease::{Beat, Config, ConfigError, Refusal, RestoreError, RunnerId};
 use std::{
+    collections::BTreeMap,
     fmt, io,
     path::Path,
     sync::{
@@ -71,6 +77,9 @@ pub enum ServiceError {
     /// It is not what it should be.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// A runner of this name has shown its token so many seconds ago.
+    #[error("a runner of this name was heard of {0} s ago")]
+    NameInUse(u64),
     /// Too much is waiting.
     #[error("too much is waiting")]
     Full,
@@ -119,6 +128,7 @@ struct Shared {
     tokens: Tokens,
     reader: Reader,
     followers: Followers,
+    audit: Audit,
     /// When time changes something by itself; `u64::MAX`: never.
     next_wake: AtomicU64,
     waiting: AtomicUsize,
@@ -130,6 +140,24 @@ impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").finish_non_exhaustive()
     }
+}
+
+/// What the bearer of an active lease may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Active {
+    /// Where it may write.
+    pub place: Place,
+    /// The milliseconds it has to stop, if it is to.
+    pub cancel: Option<u64>,
+}
+
+/// How many jobs there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// In each state, by its name; states that no job is in are left out.
+    pub states: BTreeMap<String, u64>,
+    /// To be granted.
+    pub queued: u64,
 }
 
 /// How the owner's thread is to end.
@@ -188,12 +216,15 @@ pub(super) fn start(
         tokens: Tokens::default(),
         reader: store.reader()?,
         followers: Followers::default(),
+        audit: Audit::default(),
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
     });
+    let now = shared.clock.now();
     for (runner, hash) in store.tokens()? {
-        shared.tokens.set(runner, Some(hash));
+        // It may have been shown until the server ended.
+        shared.tokens.set(runner, Some(hash), now);
     }
     let mut core =
         Core::new(store, keep_runs, shared.clone()).map_err(|error| error.into_start(path))?;
@@ -278,12 +309,23 @@ impl Service {
 
     /// Whose token this is.
     pub fn holder(&self, token: &[u8]) -> Option<RunnerId> {
-        self.shared.tokens.holder(token)
+        self.shared.tokens.holder(token, self.shared.clock.now())
     }
 
     /// How many runners wait for work.
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// A request to this path had no valid token.
+    pub fn unauthorized(&self, path: &str) {
+        self.shared.audit.unauthorized(path);
+    }
+
+    /// The metrics, as Prometheus reads them.
+    pub async fn metrics(&self) -> Result<String, ServiceError> {
+        let counts = self.counts().await?;
+        Ok(self.shared.audit.metrics(&counts, self.waiting() as u64))
     }
 
     /// Changes whenever the job enters a state from now on.
@@ -359,13 +401,13 @@ impl Service {
         self.ask(move |core| core.ack(&runner, &message)).await
     }
 
-    /// The holder lives. The answer: the milliseconds it has to stop, if it is to.
+    /// The holder lives. The answer: how long it may go on, and with what.
     pub async fn heartbeat(
         &self,
         runner: RunnerId,
         message: Heartbeat,
-    ) -> Result<Option<u64>, ServiceError> {
-        self.ask(move |core| core.heartbeat(&runner, &message)).await
+    ) -> Result<Beat, ServiceError> {
+        self.ask(move |core| core.heartbeat(&runner, message)).await
     }
 
     /// The holder is done.
@@ -382,8 +424,8 @@ impl Service {
         self.ask(move |core| core.cancel_ack(&runner, message)).await
     }
 
-    /// The attempt that the bearer of an active lease may write to.
-    pub async fn active(&self, runner: RunnerId, lease_id: String) -> Result<Place, ServiceError> {
+    /// What the bearer of an active lease may do.
+    pub async fn active(&self, runner: RunnerId, lease_id: String) -> Result<Active, ServiceError> {
         self.ask(move |core| core.active(&runner, &lease_id)).await
     }
 
@@ -395,7 +437,7 @@ impl Service {
         lease_id: String,
         act: impl FnOnce(&Place) -> T + Send + 'static,
     ) -> Result<T, ServiceError> {
-        self.ask(move |core| core.active(&runner, &lease_id).map(|place| act(&place))).await
+        self.ask(move |core| core.active(&runner, &lease_id).map(|active| act(&active.place))).await
     }
 
     /// Somebody wants a job stopped. The state it is in then.
@@ -413,14 +455,35 @@ impl Service {
         self.ask(move |core| core.revoke(&job)).await
     }
 
-    /// Makes a runner's token; what it had before is good no more.
-    pub async fn issue_token(&self, runner: RunnerId) -> Result<NewToken, ServiceError> {
-        self.ask(move |core| core.issue_token(runner)).await
+    /// Makes a runner's token; what it had before is good no more. Refused while a runner of this
+    /// name is at work, unless it is to be replaced.
+    pub async fn issue_token(&self, request: TokenRequest) -> Result<NewToken, ServiceError> {
+        check::runner_id(&request.runner_id)?;
+        self.ask(move |core| core.issue_token(request)).await
     }
 
-    /// Makes a runner's token good no more.
-    pub async fn revoke_token(&self, runner: RunnerId) -> Result<Token, ServiceError> {
-        self.ask(move |core| core.revoke_token(runner)).await
+    /// Makes a runner's token good no more; where `id` is given, only that one.
+    pub async fn revoke_token(
+        &self,
+        runner: RunnerId,
+        id: Option<String>,
+    ) -> Result<Token, ServiceError> {
+        self.ask(move |core| core.revoke_token(runner, id.as_deref())).await
+    }
+
+    /// The runners that have asked for work, by id.
+    pub async fn runners(&self) -> Result<Vec<Known>, ServiceError> {
+        self.ask(|core| Ok(core.runners())).await
+    }
+
+    /// Why a job is not granted yet, where it is in the queue.
+    pub async fn why_queued(&self, job: String) -> Result<Option<String>, ServiceError> {
+        self.ask(move |core| Ok(core.why_queued(&job))).await
+    }
+
+    /// How many jobs there are.
+    pub async fn counts(&self) -> Result<Counts, ServiceError> {
+        self.ask(|core| Ok(core.counts())).await
     }
 
     /// Some of the runs that were forgotten, whose files are still to go: by id, those after

@@ -30,6 +30,7 @@ fn core(folder: &TempDir) -> Core {
         tokens: Tokens::default(),
         reader: store.reader().unwrap(),
         followers: Followers::default(),
+        audit: Audit::default(),
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
@@ -103,8 +104,7 @@ fn what_could_not_be_written_has_not_happened() {
     let (active, mut placed) = command(move |core| core.active(&"takes".into(), &a.lease_id));
     core.turn([active].into_iter());
     let refused = placed.try_recv().unwrap();
-    let not_acked = Refusal::Stale(cowboy_engine::lease::Stale::NotAcked);
-    assert!(matches!(refused, Err(ServiceError::Refused(refusal)) if refusal == not_acked));
+    assert!(matches!(refused, Err(ServiceError::Refused(Refusal::NotAcked))));
     other.execute_batch("DROP TRIGGER full").unwrap();
     let (revoke, mut revoked) = command({
         let job = a.job_id.clone();
@@ -141,7 +141,9 @@ fn with_one_message_all_of_its_turn_has_not_happened() {
         let a = taken.try_recv().unwrap().unwrap().expect("a job");
         let other = refusing(&folder, trigger);
         let (submit, mut submitted) = command(|core| core.submit(run(&["b"])));
-        let (token, mut issued) = command(|core| core.issue_token("r".into()));
+        let (token, mut issued) = command(|core| {
+            core.issue_token(TokenRequest { runner_id: "r".to_owned(), replace: false })
+        });
         let revoke = |job: &str| {
             let job = job.to_owned();
             command(move |core| core.revoke(&job))
@@ -198,10 +200,68 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
          DROP TABLE secret; PRAGMA user_version = 1;",
     )
     .unwrap();
+    file.execute_batch(TO_2).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
     assert_eq!(granted.job_spec.env["KEY"], "hunter2");
+}
+
+/// Takes out of a file what format 3 has more than format 2.
+const TO_2: &str = "
+    ALTER TABLE attempt DROP COLUMN runner_accepted_at;
+    ALTER TABLE attempt DROP COLUMN runner_heartbeat_at;
+    ALTER TABLE attempt DROP COLUMN log_cursor;";
+
+#[tokio::test]
+async fn a_file_of_the_second_format_is_taken_over_with_its_leases() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let start = || start(&path, Config::default(), 1, Clock::system());
+    let (service, owner) = start().unwrap();
+    service.submit(run(&["j"])).await.unwrap();
+    let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
+    assert!(owner.stop(Duration::from_secs(30)).await);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch(&format!("{TO_2} PRAGMA user_version = 2;")).unwrap();
+    drop(file);
+    let (service, _owner) = start().unwrap();
+    let ack = AckLease {
+        tag: crate::lease::messages::AckLeaseTag::default(),
+        job_id: granted.job_id.clone(),
+        lease_id: granted.lease_id.clone(),
+        runner_id: "r".to_owned(),
+        accepted_at: Some("2026-01-04T08:00:00Z".to_owned()),
+    };
+    service.ack("r".into(), ack).await.unwrap();
+    let job = service.read(move |reader| reader.job(&granted.job_id)).await.unwrap();
+    let said = job.expect("the job").attempts[0].runner_accepted_at.clone();
+    assert_eq!(said.as_deref(), Some("2026-01-04T08:00:00Z"));
+}
+
+/// However many jobs are queued, who waits is offered each set of requirements.
+#[test]
+fn jobs_go_to_who_waits_by_their_position_whatever_they_ask_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut core = core(&folder);
+    let waits = ["a", "b", "c", "d"].map(|runner| ask(runner, 30));
+    let (asks, mut answers): (Vec<_>, Vec<_>) = waits.into_iter().unzip();
+    core.turn(asks.into_iter());
+    let mut run = run(&["1", "2", "3", "4", "5"]);
+    run.jobs[0].requires = vec!["gpu".to_owned()];
+    run.jobs[2].requires = vec!["gpu".to_owned(), "linux".to_owned()];
+    let (submit, mut submitted) = command(move |core| core.submit(run));
+    core.turn([submit].into_iter());
+    assert!(submitted.try_recv().unwrap().is_ok());
+    let got = answers.iter_mut().map(|answer| {
+        let granted = answer.try_recv().ok()?.unwrap().expect("a job");
+        Some(granted.job_spec.name)
+    });
+    let got: Vec<_> = got.collect();
+    assert_eq!(got, [Some("2"), Some("4"), Some("5"), None].map(|name| name.map(str::to_owned)));
+    let counts = core.counts();
+    assert_eq!(counts.queued, 2);
+    assert_eq!(counts.states, BTreeMap::from([("LEASED".into(), 3), ("QUEUED".into(), 2)]));
 }
 
 #[tokio::test]
@@ -216,8 +276,8 @@ async fn a_file_of_another_format_is_left_alone() {
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = start().unwrap_err().to_string();
-    assert!(refused.contains("has format 99, this program reads 2"), "{refused}");
-    file.execute_batch("PRAGMA user_version = 2").unwrap();
+    assert!(refused.contains("has format 99, this program reads 3"), "{refused}");
+    file.execute_batch("PRAGMA user_version = 3").unwrap();
     file.execute_batch("UPDATE job SET machine = x'00'").unwrap();
     let refused = start().unwrap_err().to_string();
     assert!(refused.contains("is damaged"), "{refused}");

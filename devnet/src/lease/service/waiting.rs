@@ -67,6 +67,12 @@ impl Waiters {
         self.take(ticket)
     }
 
+    /// Whether the runner waits, and is there to hear of a job.
+    pub fn has(&self, runner: &RunnerId) -> bool {
+        let waiter = self.runners.get(runner).and_then(|ticket| self.all.get(ticket));
+        waiter.is_some_and(|waiter| !waiter.reply.is_closed())
+    }
+
     /// The first that is there to hear of a job that requires this.
     pub fn able(&mut self, requires: &[String]) -> Option<Waiter> {
         let able = |waiter: &Waiter| {

@@ -18,7 +18,7 @@ mod reader;
 mod record;
 
 pub(super) use reader::Reader;
-pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow};
+pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow, Underway};
 
 use super::messages::JobSpec;
 use cowboy_engine::{
@@ -40,7 +40,7 @@ use std::{
 };
 
 /// The version of the tables below; another version is refused.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`empty_log`] does: meanwhile the writer may wait for it.
@@ -53,21 +53,25 @@ CREATE TABLE run (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, created_at INTEGER NOT NULL) STRICT;
 -- state, lease_state: as in the protocol. attempt, runner, lease_state: of the last attempt.
 -- position: in the queue, of those that can be granted. machine: all of it, deterministic CBOR.
+-- allow_failure: 1 where its run counts it as succeeded although it fails or times out.
 CREATE TABLE job (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run TEXT NOT NULL, name TEXT NOT NULL,
   state TEXT NOT NULL, attempt INTEGER NOT NULL, runner TEXT, lease_state TEXT,
   expires_at INTEGER, position INTEGER, created_at INTEGER NOT NULL, ended_at INTEGER,
-  ended_by TEXT, finalized INTEGER NOT NULL, machine BLOB NOT NULL) STRICT;
+  ended_by TEXT, finalized INTEGER NOT NULL, machine BLOB NOT NULL,
+  allow_failure INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX job_run ON job (run, seq);
 CREATE INDEX job_state ON job (state, seq);
 CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
 -- spec: JSON, as the job was handed in, without the values of secrets.
 CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
--- number: from 1. progress, artifacts, timings: JSON, by the runner's word.
+-- number: from 1. progress, artifacts, timings: JSON, by the runner's word, as are the columns after
+-- them: texts of times, and how many bytes of the log it had sent.
 CREATE TABLE attempt (
   job TEXT NOT NULL, number INTEGER NOT NULL, runner TEXT NOT NULL, lease_state TEXT NOT NULL,
   granted_at INTEGER NOT NULL, acked_at INTEGER, heartbeat_at INTEGER, ended_at INTEGER,
   progress TEXT, exit_code INTEGER, summary TEXT, artifacts TEXT, timings TEXT,
+  runner_accepted_at TEXT, runner_heartbeat_at TEXT, log_cursor INTEGER,
   PRIMARY KEY (job, number)) STRICT, WITHOUT ROWID;
 -- Every state that a job or its lease has entered.
 CREATE TABLE event (
@@ -92,6 +96,14 @@ const FROM_1: &str = "
 INSERT INTO secret (job, secrets) SELECT job, secrets FROM spec WHERE secrets IS NOT NULL;
 UPDATE spec SET secrets = NULL;
 ALTER TABLE spec DROP COLUMN secrets;
+";
+
+/// What makes a file of format 2 one of format 3.
+const FROM_2: &str = "
+ALTER TABLE attempt ADD COLUMN runner_accepted_at TEXT;
+ALTER TABLE attempt ADD COLUMN runner_heartbeat_at TEXT;
+ALTER TABLE attempt ADD COLUMN log_cursor INTEGER;
+ALTER TABLE job ADD COLUMN allow_failure INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Why what is kept cannot be used.
@@ -227,11 +239,12 @@ impl Store {
         read().map_err(|error| self.sqlite(error))
     }
 
-    /// When the token of a runner was made.
-    pub fn token_created(&self, runner: &str) -> Result<Option<u64>, StoreError> {
+    /// When the token of a runner was made, and its hash.
+    pub fn token(&self, runner: &str) -> Result<Option<(u64, Hash)>, StoreError> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Hash(row.get::<_, [u8; 32]>(1)?)));
         self.connection
-            .prepare_cached("SELECT created_at FROM token WHERE runner = ?")
-            .and_then(|mut query| query.query_row([runner], |row| row.get(0)).optional())
+            .prepare_cached("SELECT created_at, hash FROM token WHERE runner = ?")
+            .and_then(|mut query| query.query_row([runner], row).optional())
             .map_err(|error| self.sqlite(error))
     }
 
@@ -336,9 +349,10 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
          PRAGMA temp_store = MEMORY;",
     )?;
     let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
-    let tables = match format()? {
-        0 => [TABLES, SECRETS],
-        1 => [SECRETS, FROM_1],
+    let tables: &[&str] = match format()? {
+        0 => &[TABLES, SECRETS],
+        1 => &[SECRETS, FROM_1, FROM_2],
+        2 => &[FROM_2],
         other => return Ok(other),
     };
     let tables = tables.concat();
@@ -406,10 +420,16 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
             ],
         )?;
     }
-    if let Some((job, number, progress)) = &record.progress {
+    if let Some(Underway { job, number, accepted_at, progress, heartbeat_at, log_cursor }) =
+        &record.underway
+    {
+        // A repeated ack changes nothing; what a heartbeat leaves out stays as it was.
         execute(
-            "UPDATE attempt SET progress = ? WHERE job = ? AND number = ?",
-            params![progress, job, number],
+            "UPDATE attempt SET runner_accepted_at = coalesce(runner_accepted_at, ?),
+               progress = coalesce(?, progress), log_cursor = coalesce(?, log_cursor),
+               runner_heartbeat_at = coalesce(?, runner_heartbeat_at)
+             WHERE job = ? AND number = ?",
+            params![accepted_at, progress, log_cursor, heartbeat_at, job, number],
         )?;
     }
     if let Some(Report { job, number, exit_code, summary, artifacts, timings }) = &record.report {
@@ -456,7 +476,8 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
     connection
         .prepare_cached(
             "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
-               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?
+               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?,
+               allow_failure = ?
              WHERE id = ?",
         )?
         .execute(params![
@@ -470,6 +491,7 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
             entered.ended.map(|(_, why)| why.name()),
             entered.finalized,
             machine,
+            entered.allow_failure,
             id.0
         ])?;
     if entered.ended.is_none() {

@@ -2,9 +2,10 @@
 
 use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
 use crate::lease::{
+    files::Place,
     messages::{
-        Artifact, Attempt, EndReason, Job, JobQuery, JobSpec, JobState, JobSummary, LeaseState,
-        Progress, Run, RunSummary, Timings, Token,
+        Artifact, Attempt, EndReason, Job, JobEvent, JobQuery, JobSpec, JobState, JobSummary,
+        LeaseState, LogCursor, Progress, Run, RunSummary, Timings, Token,
     },
     time,
 };
@@ -17,7 +18,7 @@ use std::{
 };
 
 const SUMMARY: &str =
-    "SELECT id, run, name, state, attempt, runner, lease_state, expires_at FROM job";
+    "SELECT id, run, name, state, attempt, runner, lease_state, expires_at, allow_failure FROM job";
 
 /// Reads beside the writer.
 #[derive(Debug)]
@@ -70,16 +71,17 @@ impl Reader {
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         self.read(|connection| {
             let mut runs = connection.prepare_cached(
-                "SELECT run.id, run.name, run.created_at, job.state, count(*)
+                "SELECT run.id, run.name, run.created_at, job.state, count(*), job.allow_failure
                  FROM (SELECT * FROM run ORDER BY seq DESC LIMIT ?) AS run
                    JOIN job ON job.run = run.id
-                 GROUP BY run.seq, job.state ORDER BY run.seq DESC",
+                 GROUP BY run.seq, job.state, job.allow_failure ORDER BY run.seq DESC",
             )?;
             let mut rows = runs.query([limit])?;
             let mut runs: Vec<RunSummary> = Vec::new();
             while let Some(row) = rows.next()? {
                 let (run_id, state, count) = (row.get(0)?, job_state(row, 3)?, row.get(4)?);
                 let ended = if state.is_terminal() { count } else { 0 };
+                let state = counted(state, row.get(5)?);
                 match runs.last_mut() {
                     Some(run) if run.run_id == run_id => {
                         run.state = telling(run.state, state);
@@ -111,7 +113,7 @@ impl Reader {
             let mut jobs =
                 connection.prepare_cached(&format!("{SUMMARY} WHERE run = ? ORDER BY seq"))?;
             let jobs = jobs.query_map([run], summary)?.collect::<Result<Vec<_>, _>>()?;
-            let states = jobs.iter().map(|job| job.state);
+            let states = jobs.iter().map(|job| counted(job.state, job.allow_failure));
             let state = states.reduce(telling).unwrap_or(JobState::Queued);
             Ok(Some(Run { run_id, name, created_at, state, jobs }))
         })
@@ -124,7 +126,8 @@ impl Reader {
             (None, None) => "WHERE ?1 IS NULL AND ?2 IS NULL",
             (Some(_), None) => "WHERE run = ?1 AND ?2 IS NULL",
             (None, Some(_)) => "WHERE ?1 IS NULL AND state = ?2",
-            (Some(_), Some(_)) => "WHERE run = ?1 AND state = ?2",
+            // The jobs of the run are looked through: those in the state may be far more.
+            (Some(_), Some(_)) => "WHERE run = ?1 AND +state = ?2",
         };
         self.read(|connection| {
             let sql = format!("{SUMMARY} {filter} ORDER BY seq DESC LIMIT ?3");
@@ -137,36 +140,67 @@ impl Reader {
     pub fn job(&self, job: &str) -> Result<Option<Job>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id, run, job.name, state, attempt, runner, lease_state, expires_at,
-                         created_at, ended_at, ended_by, finalized, machine, spec.spec,
+                         allow_failure, created_at, ended_at, ended_by, finalized, machine,
+                         spec.spec,
                          (SELECT count(*) FROM job AS other WHERE other.position <= job.position)
                        FROM job JOIN spec ON spec.job = job.id WHERE job.id = ?";
             let mut query = connection.prepare_cached(sql)?;
             let mut rows = query.query([job])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             let summary = summary(row)?;
-            let machine: Vec<u8> = row.get(12)?;
-            let machine: lease::Job = from_slice(&machine).map_err(|error| broken(12, error))?;
+            let machine: Vec<u8> = row.get(13)?;
+            let machine: lease::Job = from_slice(&machine).map_err(|error| broken(13, error))?;
             let mut waits_for = Vec::new();
             for need in machine.needs() {
                 let mut name = connection.prepare_cached("SELECT name FROM job WHERE id = ?")?;
                 waits_for.push(name.query_row([&need.0], |row| row.get(0))?);
             }
             waits_for.sort();
-            let position: u64 = row.get(14)?;
+            let position: u64 = row.get(15)?;
             let rules = machine.rules();
             Ok(Some(Job {
                 summary,
-                spec: json::<JobSpec>(row, 13)?,
+                spec: json::<JobSpec>(row, 14)?,
                 max_attempts: rules.max_attempts,
                 max_runtime_seconds: rules.max_runtime_seconds,
                 queue_position: (position > 0).then_some(position),
+                resumes_at: machine.resumes_at().map(time),
+                why_queued: None,
                 waits_for,
-                created_at: time(row.get(8)?),
-                ended_at: row.get::<_, Option<u64>>(9)?.map(time),
-                ended_by: named(row, 10, lease::Why::named)?.map(EndReason::from),
-                finalized: row.get(11)?,
+                created_at: time(row.get(9)?),
+                ended_at: row.get::<_, Option<u64>>(10)?.map(time),
+                ended_by: named(row, 11, lease::Why::named)?.map(EndReason::from),
+                finalized: row.get(12)?,
                 attempts: attempts(connection, job)?,
             }))
+        })
+    }
+
+    /// The jobs that runners hold the leases of.
+    pub fn at_work(&self) -> Result<Vec<JobSummary>, StoreError> {
+        self.read(|connection| {
+            let mut jobs = connection.prepare_cached(&format!(
+                "{SUMMARY} WHERE state IN ('LEASED', 'STARTING', 'RUNNING', 'CANCEL_REQUESTED')"
+            ))?;
+            jobs.query_map([], summary)?.collect()
+        })
+    }
+
+    /// The states that a job and its leases have entered, the first first.
+    pub fn events(&self, job: &str) -> Result<Vec<JobEvent>, StoreError> {
+        self.read(|connection| {
+            let mut events = connection.prepare_cached(
+                "SELECT at, attempt, state, lease_state FROM event WHERE job = ? ORDER BY seq",
+            )?;
+            let event = |row: &Row<'_>| {
+                Ok(JobEvent {
+                    at: time(row.get(0)?),
+                    attempt: row.get(1)?,
+                    state: job_state(row, 2)?,
+                    lease_state: named(row, 3, lease::LeaseState::named)?.map(LeaseState::from),
+                })
+            };
+            events.query_map([job], event)?.collect()
         })
     }
 
@@ -175,6 +209,35 @@ impl Reader {
         self.read(|connection| {
             let mut run = connection.prepare_cached("SELECT run FROM job WHERE id = ?")?;
             run.query_row([job], |row| row.get(0)).optional()
+        })
+    }
+
+    /// The jobs whose artifacts a job wants, as its spec names them: the last attempt of each, 0
+    /// before the first; `None` where the job is not kept any more.
+    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<Place>>, StoreError> {
+        self.read(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
+            let found = query
+                .query_row([job], |row| Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?)));
+            let Some((run, spec)) = found.optional()? else { return Ok(BTreeMap::new()) };
+            let mut needed = connection
+                .prepare_cached("SELECT run, id, attempt FROM job WHERE run = ? AND name = ?")?;
+            let mut other =
+                connection.prepare_cached("SELECT run, id, attempt FROM job WHERE id = ?")?;
+            let place = |row: &Row<'_>| {
+                Ok(Place { run: row.get(0)?, job: row.get(1)?, attempt: row.get(2)? })
+            };
+            let mut places = BTreeMap::new();
+            for name in spec.needs {
+                let found = needed.query_row([&run, &name], place).optional()?;
+                places.insert(name, found);
+            }
+            for id in spec.artifacts_of {
+                let found = other.query_row([&id], place).optional()?;
+                places.insert(id, found);
+            }
+            Ok(places)
         })
     }
 
@@ -205,20 +268,6 @@ impl Reader {
         })
     }
 
-    /// How many jobs are in each state, and how many stand in the queue.
-    pub fn counts(&self) -> Result<(BTreeMap<String, u64>, u64), StoreError> {
-        self.read(|connection| {
-            let mut states =
-                connection.prepare_cached("SELECT state, count(*) FROM job GROUP BY state")?;
-            let states = states.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let states = states.collect::<Result<_, _>>()?;
-            let queued = connection
-                .prepare_cached("SELECT count(*) FROM job WHERE position IS NOT NULL")?
-                .query_row([], |row| row.get(0))?;
-            Ok((states, queued))
-        })
-    }
-
     /// The runners that have a token, by name.
     pub fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.read(|connection| {
@@ -234,7 +283,8 @@ impl Reader {
 fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>> {
     let mut attempts = connection.prepare_cached(
         "SELECT number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at,
-           progress, exit_code, timings, artifacts, summary
+           progress, exit_code, timings, artifacts, summary, runner_accepted_at,
+           runner_heartbeat_at, log_cursor
          FROM attempt WHERE job = ? ORDER BY number",
     )?;
     let at = |row: &Row<'_>, column| row.get::<_, Option<u64>>(column).map(|at| at.map(time));
@@ -247,6 +297,9 @@ fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>
             granted_at: time(row.get(3)?),
             acked_at: at(row, 4)?,
             heartbeat_at: at(row, 5)?,
+            runner_accepted_at: row.get(12)?,
+            runner_heartbeat_at: row.get(13)?,
+            log_cursor: row.get::<_, Option<u64>>(14)?.map(|bytes_sent| LogCursor { bytes_sent }),
             ended_at: at(row, 6)?,
             progress: optional_json::<Progress>(row, 7)?,
             exit_code: row.get(8)?,
@@ -269,6 +322,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<JobSummary> {
         runner: row.get(5)?,
         lease_state: named(row, 6, lease::LeaseState::named)?.map(LeaseState::from),
         expires_at: row.get::<_, Option<u64>>(7)?.map(time),
+        allow_failure: row.get(8)?,
     })
 }
 
@@ -312,6 +366,14 @@ fn broken(
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }
 
+/// What a run counts a job as that is in this state.
+const fn counted(state: JobState, allow_failure: bool) -> JobState {
+    match state {
+        JobState::Failed | JobState::TimedOut if allow_failure => JobState::Succeeded,
+        state => state,
+    }
+}
+
 /// Of two states of a run's jobs the one that tells more: first what goes on, then what waits, then
 /// what went wrong.
 fn telling(a: JobState, b: JobState) -> JobState {
@@ -325,6 +387,7 @@ fn telling(a: JobState, b: JobState) -> JobState {
         JobState::TimedOut => 6,
         JobState::Canceled => 7,
         JobState::Succeeded => 8,
+        JobState::Skipped => 9,
     };
     if rank(b) < rank(a) { b } else { a }
 }

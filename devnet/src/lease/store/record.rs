@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(in crate::lease) struct Record {
     /// A run that was handed in.
     pub submitted: Option<Submitted>,
-    /// How far the runner of an attempt is, as JSON.
-    pub progress: Option<(String, u32, String)>,
+    /// What the runner of an attempt said on the way.
+    pub underway: Option<Underway>,
     /// What the runner of an attempt said at its end.
     pub report: Option<Report>,
     /// A token that was made or taken back.
@@ -56,6 +56,23 @@ impl rusqlite::ToSql for Hidden {
     fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
         self.0.to_sql()
     }
+}
+
+/// What a runner says of an attempt before its end; what it does not say stays as it was.
+#[derive(Debug, Default)]
+pub(in crate::lease) struct Underway {
+    /// The job.
+    pub job: String,
+    /// Which attempt.
+    pub number: u32,
+    /// When it acked, by its own clock.
+    pub accepted_at: Option<String>,
+    /// How far it is, as JSON.
+    pub progress: Option<String>,
+    /// When it sent its heartbeat, by its own clock.
+    pub heartbeat_at: Option<String>,
+    /// How many bytes of the log it has sent.
+    pub log_cursor: Option<u64>,
 }
 
 /// What a runner said at the end of an attempt.
@@ -102,6 +119,7 @@ pub(super) struct Entered {
     pub position: Option<u64>,
     pub ended: Option<(u64, Why)>,
     pub finalized: u32,
+    pub allow_failure: bool,
 }
 
 #[derive(Debug)]
@@ -142,10 +160,10 @@ impl Record {
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let Self { submitted, progress, report, token, forgotten, swept, events, jobs, attempts } =
+        let Self { submitted, underway, report, token, forgotten, swept, events, jobs, attempts } =
             self;
         submitted.is_none()
-            && progress.is_none()
+            && underway.is_none()
             && report.is_none()
             && token.is_none()
             && forgotten.is_empty()
@@ -168,6 +186,7 @@ impl JobRow {
             position: job.position(),
             ended: job.end(),
             finalized: job.finalized(),
+            allow_failure: job.rules().allow_failure == Some(true),
         });
         Self { id: job.id().clone(), machine: to_vec(job), expires_at: job.expires_at(), entered }
     }

@@ -1,6 +1,6 @@
 //! What runners upload: logs, artifacts, caches.
 
-use super::lab::{Answer, LONG, Lab, one};
+use super::lab::{Answer, LONG, Lab, one, report};
 use crate::lease::messages::LEASE_HEADER;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use serde_json::json;
@@ -68,7 +68,10 @@ async fn logs_are_sent_once_in_order_and_within_their_limit() {
     let send = async |offset: &str, body: &str| {
         lab.put(&format!("internal/log?offset={offset}"), &token, &lease, body).await
     };
-    assert_eq!(send("0", "abc").await.body, json!({"type": "LogAck", "bytes": 3}));
+    let kept = json!({
+        "type": "LogAck", "bytes": 3, "cancel_requested": false, "cancel_deadline_seconds": 0,
+    });
+    assert_eq!(send("0", "abc").await.body, kept);
     assert_eq!(send("0", "abcd").await.body["bytes"], 4);
     check(&send("5", "x").await, 409, "LOG_GAP", "");
     check(&send("x", "x").await, 400, "INVALID_FIELD", "offset");
@@ -196,4 +199,54 @@ async fn a_runner_that_uploads_too_much_at_once_is_told_to_wait() {
     drop(pieces);
     assert_eq!(timeout(LONG, upload).await.unwrap().unwrap().status(), 200);
     assert_eq!(lab.put("internal/artifacts/x", &token, &lease, "x").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_piece_of_the_log_is_answered_with_the_cancel() {
+    let (lab, token, lease, job) = running().await;
+    lab.operator("POST", &format!("jobs/{job}/cancel"), None).await;
+    lab.advance(10);
+    let sent = lab.put("internal/log?offset=0", &token, &lease, "abc").await;
+    let expected = json!({
+        "type": "LogAck", "bytes": 3, "cancel_requested": true, "cancel_deadline_seconds": 20,
+    });
+    assert_eq!((sent.status, sent.body), (200, expected));
+}
+
+#[tokio::test]
+async fn the_bearer_of_a_lease_gets_artifacts_of_the_jobs_that_its_own_needs() {
+    let lab = Lab::new().await;
+    let token = lab.token("r").await;
+    let mut use_a = one("c");
+    use_a["needs"] = json!(["a"]);
+    lab.submit(json!([one("a"), one("b"), use_a])).await;
+    let lease_of = |granted: &serde_json::Value| granted["lease_id"].as_str().unwrap().to_owned();
+    let mut leases = Vec::new();
+    for name in ["a", "b", "c"] {
+        let granted = lab.lease(&token, "r").await.unwrap();
+        assert_eq!(granted["job_spec"]["name"], name);
+        lab.ack(&token, "r", &granted).await;
+        let lease = lease_of(&granted);
+        if name != "c" {
+            let stored = lab.put("internal/artifacts/out/x", &token, &lease, name).await;
+            assert_eq!(stored.status, 200, "{}", stored.text);
+            let ended = lab.message(&token, "complete", report(&granted, "r", "SUCCEEDED")).await;
+            assert_eq!(ended.status, 200, "{}", ended.text);
+        } else {
+            assert_eq!(granted["job_spec"]["needs"], json!(["a"]));
+        }
+        leases.push(lease);
+    }
+    let get = async |path: &str, lease: &str| {
+        let request = lab.request("GET", &format!("/api/v1/internal/{path}")).bearer_auth(&token);
+        lab.send(request.header(LEASE_HEADER, lease)).await
+    };
+    let listed = get("needs", &leases[2]).await;
+    assert_eq!(listed.body, json!([{"job": "a", "name": "out/x", "bytes": 1}]));
+    let got = get("needs/a/out/x", &leases[2]).await;
+    assert_eq!((got.status, got.text.as_str()), (200, "a"));
+    for path in ["needs/b/out/x", "needs/c/out/x", "needs/none/x", "needs/a/none"] {
+        check(&get(path, &leases[2]).await, 404, "NOT_FOUND", "");
+    }
+    assert_eq!(get("needs/a/out/x", &leases[0]).await.status, 409, "a lease that has ended");
 }

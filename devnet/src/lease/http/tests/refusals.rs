@@ -22,8 +22,11 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST", "internal/heartbeat", true),
     ("POST", "internal/complete", true),
     ("POST", "internal/cancel-ack", true),
+    ("POST", "internal/await-cancel", true),
     ("PUT", "internal/log?offset=0", true),
     ("PUT", "internal/artifacts/a", true),
+    ("GET", "internal/needs", true),
+    ("GET", "internal/needs/a/b", true),
     ("GET", "internal/caches/a", true),
     ("PUT", "internal/caches/a", true),
     ("POST", "runs", false),
@@ -32,11 +35,13 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("POST", "runs/a/cancel", false),
     ("GET", "jobs", false),
     ("GET", "jobs/a", false),
+    ("GET", "jobs/a/events", false),
     ("POST", "jobs/a/cancel", false),
     ("POST", "jobs/a/revoke", false),
     ("GET", "jobs/a/log", false),
     ("GET", "jobs/a/artifacts", false),
     ("GET", "jobs/a/attempts/1/artifacts/a", false),
+    ("GET", "runners", false),
     ("GET", "tokens", false),
     ("POST", "tokens", false),
     ("DELETE", "tokens/a", false),
@@ -105,7 +110,7 @@ async fn what_is_no_message_is_refused_before_anything_else() {
         let request = lab.request("POST", &format!("/api/v1/internal/{path}"));
         lab.send(request.bearer_auth(&token).body(body)).await
     };
-    for path in ["lease", "ack-lease", "heartbeat", "complete", "cancel-ack"] {
+    for path in ["lease", "ack-lease", "heartbeat", "complete", "cancel-ack", "await-cancel"] {
         for body in ["", "{", "nonsense", "{}{}", "\u{0}"] {
             check(&send(path, body.to_owned()).await, 400, "MALFORMED_JSON", "");
         }
@@ -134,7 +139,10 @@ async fn what_is_no_message_is_refused_before_anything_else() {
         ("heartbeat", json!({"progress": {"percent": 101}}), "progress.percent"),
         ("heartbeat", json!({"progress": {"message": "x".repeat(65_537)}}), "progress.message"),
         ("heartbeat", json!({"ts": 5}), "ts"),
+        ("await-cancel", json!({"wait_seconds": 31}), "wait_seconds"),
         ("complete", json!({"status": "DONE"}), "status"),
+        ("complete", json!({"status": "SUCCEEDED", "timed_out": true}), "timed_out"),
+        ("complete", json!({"status": "FAILED", "finished_at": "x"}), "finished_at"),
         ("complete", json!({"status": "FAILED", "exit_code": "1"}), "exit_code"),
         (
             "complete",
@@ -175,10 +183,14 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
         });
         assert_eq!((answer.status, answer.body), (409, expected));
     };
-    stale(lab.beat(&r, "r", &granted).await, "NOT_ACKED");
-    stale(lab.message(&r, "complete", report(&granted, "r", "FAILED")).await, "NOT_ACKED");
+    // The lease lives: it is not stale.
+    check(&lab.beat(&r, "r", &granted).await, 409, "NOT_ACKED", "");
+    let early = lab.message(&r, "complete", report(&granted, "r", "FAILED")).await;
+    check(&early, 409, "NOT_ACKED", "");
     let lease_id = granted["lease_id"].as_str().unwrap();
-    stale(lab.put("internal/log?offset=0", &r, lease_id, "x").await, "NOT_ACKED");
+    check(&lab.put("internal/log?offset=0", &r, lease_id, "x").await, 409, "NOT_ACKED", "");
+    let waits = json!({"lease_id": lease_id, "runner_id": "r"});
+    check(&lab.message(&r, "await-cancel", waits.clone()).await, 409, "NOT_ACKED", "");
     check(&lab.ack(&r, "s", &granted).await, 403, "WRONG_RUNNER", "");
     check(&lab.ack(&s, "s", &granted).await, 403, "WRONG_RUNNER", "");
     check(&lab.put("internal/artifacts/a", &s, lease_id, "x").await, 403, "WRONG_RUNNER", "");
@@ -190,7 +202,13 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
     let answer = lab.beat(&r, "r", &unknown).await;
     assert_eq!((answer.status, &answer.body["reason"]), (409, &json!("UNKNOWN_LEASE")));
     lab.message(&r, "complete", report(&granted, "r", "SUCCEEDED")).await;
-    stale(lab.beat(&r, "r", &granted).await, "LEASE_COMPLETED");
+    let beat = lab.beat(&r, "r", &granted).await;
+    let expected = json!({
+        "type": "StaleLease", "lease_id": granted["lease_id"], "reason": "LEASE_COMPLETED",
+        "extend_lease": false, "stale": true,
+    });
+    assert_eq!((beat.status, beat.body), (409, expected));
+    stale(lab.message(&r, "await-cancel", waits).await, "LEASE_COMPLETED");
     stale(lab.message(&r, "complete", report(&granted, "r", "FAILED")).await, "LEASE_COMPLETED");
     stale(lab.put("internal/log?offset=0", &r, lease_id, "x").await, "LEASE_COMPLETED");
     let job = granted["job_id"].as_str().unwrap();

@@ -1,8 +1,8 @@
 //! What nobody but its holder may see: in no answer, file or text about itself.
 
-use super::lab::{LONG, Lab, OPERATOR, one, report};
+use super::lab::{Answer, LONG, Lab, OPERATOR, one, report};
 use serde_json::json;
-use std::os::unix::fs::PermissionsExt as _;
+use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 use tokio::time::timeout;
 
 const VALUE: &str = "hunter2-hunter2";
@@ -19,11 +19,9 @@ async fn secrets_are_in_no_answer_and_no_file() {
     let granted = lab.lease(&token, "r").await.unwrap();
     assert_eq!(granted["job_spec"]["env"], json!({"PLAIN": "p", "SECRET": VALUE}));
     assert_eq!(granted["job_spec"]["secret_env"], json!(["SECRET"]));
-    for field in ["lease_id", "cancel_token"] {
-        let secret = granted[field].as_str().unwrap();
-        assert_eq!(secret.split_once('_').unwrap().1.len(), 64, "256 bits");
-        secrets.push(secret.to_owned());
-    }
+    let secret = granted["lease_id"].as_str().unwrap();
+    assert_eq!(secret.split_once('_').unwrap().1.len(), 64, "256 bits");
+    secrets.push(secret.to_owned());
     lab.ack(&token, "r", &granted).await;
     lab.beat(&token, "r", &granted).await;
     let paths = |id: &str| {
@@ -116,4 +114,68 @@ async fn tokens_are_good_until_they_are_replaced_or_taken_back() {
     lab.restart().await;
     assert!(!good(&lab, &second).await);
     assert_eq!(lab.operator("GET", "tokens", None).await.body, json!([]));
+}
+
+#[tokio::test]
+async fn a_name_is_its_runners_as_long_as_it_is_at_work() {
+    let lab = Arc::new(Lab::new().await);
+    let issue = async |replace: bool| {
+        let body = json!({"runner_id": "r", "replace": replace});
+        lab.operator("POST", "tokens", Some(body)).await
+    };
+    let text = |answer: &Answer, field: &str| answer.body[field].as_str().unwrap().to_owned();
+    // Nothing was heard of the first so far.
+    issue(false).await;
+    let first = issue(false).await;
+    let (token, id) = (text(&first, "token"), text(&first, "token_id"));
+    assert!(!token.contains(&id), "the id is no part of the secret");
+    assert!(lab.lease(&token, "r").await.is_none());
+    lab.advance(119);
+    let refused = issue(false).await;
+    assert_eq!((refused.status, refused.code()), (409, "NAME_IN_USE"));
+    assert!(refused.text.contains("heard of 119 s ago"), "{}", refused.text);
+    assert!(lab.lease(&token, "r").await.is_none(), "the first goes on");
+    // One that waits is at work.
+    let waits = tokio::spawn({
+        let (lab, token) = (lab.clone(), token.clone());
+        async move {
+            let body = json!({"runner_id": "r", "wait_seconds": 30});
+            lab.message(&token, "lease", body).await.status
+        }
+    });
+    lab.until_waiting(1).await;
+    assert_eq!(issue(false).await.code(), "NAME_IN_USE");
+
+    let second = issue(true).await;
+    assert_eq!(second.status, 201);
+    assert_eq!(timeout(LONG, waits).await.unwrap().unwrap(), 204, "it waits for nothing");
+    let lost = lab.message(&token, "lease", json!({"runner_id": "r"})).await;
+    assert_eq!((lost.status, lost.code()), (401, "UNAUTHORIZED"));
+    // The first leaves, and takes its own token with it alone.
+    let left = lab.operator("DELETE", &format!("tokens/r?token_id={id}"), None).await;
+    assert_eq!((left.status, left.code()), (404, "NOT_FOUND"));
+    let token = text(&second, "token");
+    assert!(lab.lease(&token, "r").await.is_none(), "it is good");
+    let id = text(&second, "token_id");
+    let left = lab.operator("DELETE", &format!("tokens/r?token_id={id}"), None).await;
+    assert_eq!(left.status, 200);
+    assert_eq!(lab.message(&token, "lease", json!({"runner_id": "r"})).await.status, 401);
+    // Who has left has no name, and who was silent for a lease's time loses it.
+    let third = text(&issue(false).await, "token");
+    assert!(lab.lease(&third, "r").await.is_none());
+    lab.advance(120);
+    assert_eq!(issue(false).await.status, 201);
+}
+
+#[tokio::test]
+async fn after_a_restart_a_name_is_still_its_runners() {
+    let mut lab = Lab::new().await;
+    let token = lab.token("r").await;
+    assert!(lab.lease(&token, "r").await.is_none());
+    lab.kill().await;
+    lab.restart().await;
+    let body = json!({"runner_id": "r"});
+    let refused = lab.operator("POST", "tokens", Some(body)).await;
+    assert_eq!((refused.status, refused.code()), (409, "NAME_IN_USE"));
+    assert!(lab.lease(&token, "r").await.is_none());
 }

@@ -1,6 +1,6 @@
 //! Requests that wait: for work, and for more of a log.
 
-use super::lab::{LONG, Lab, one, report};
+use super::lab::{LONG, Lab, OPERATOR, one, report};
 use crate::lease::messages::{LOG_BYTES_HEADER, LOG_ENDED_HEADER};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ async fn a_stop_answers_whoever_waits() {
     let work = tokio::spawn(request.json(&message).send());
     lab.until_waiting(1).await;
     let log = lab.request("GET", &format!("/api/v1/jobs/{job}/log?wait_seconds=30"));
-    let log = tokio::spawn(log.bearer_auth(super::lab::OPERATOR).send());
+    let log = tokio::spawn(log.bearer_auth(OPERATOR).send());
     assert!(lab.stop().await);
     assert_eq!(timeout(LONG, work).await.unwrap().unwrap().unwrap().status(), 204);
     // It may not have come as far as to wait.
@@ -143,6 +143,105 @@ async fn a_stop_answers_whoever_waits() {
     }
     lab.restart().await;
     assert_eq!(lab.ack(&token, "a", &granted).await.status, 200);
+}
+
+/// Waits for a cancel in the background.
+fn await_cancel(
+    lab: &Arc<Lab>,
+    token: &str,
+    granted: &Value,
+    seconds: u64,
+) -> JoinHandle<(u16, Value)> {
+    let (lab, token) = (lab.clone(), token.to_owned());
+    let message = json!({
+        "type": "AwaitCancel", "lease_id": granted["lease_id"], "runner_id": "a",
+        "wait_seconds": seconds,
+    });
+    tokio::spawn(async move {
+        let answer = lab.message(&token, "await-cancel", message).await;
+        (answer.status, answer.body)
+    })
+}
+
+#[tokio::test]
+async fn a_wait_for_a_cancel_ends_with_it_or_with_the_lease() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    let held = async || {
+        let job = lab.submit(json!([one("j")])).await.remove(0);
+        let granted = lab.lease(&token, "a").await.unwrap();
+        assert_eq!(granted["job_id"], job);
+        lab.ack(&token, "a", &granted).await;
+        (job, granted)
+    };
+    let change = async |job: &str, what: &str| {
+        lab.operator("POST", &format!("jobs/{job}/{what}"), None).await
+    };
+    // Whether the wait has begun by then or not: the answer is the same.
+    let (job, granted) = held().await;
+    let waits = await_cancel(&lab, &token, &granted, 30);
+    change(&job, "cancel").await;
+    let (status, requested) = answer(waits).await;
+    let expected = json!({
+        "type": "CancelRequested", "lease_id": granted["lease_id"], "job_id": job,
+        "reason": "REQUESTED", "deadline_seconds": 30, "ts": "1970-01-01T00:16:40.000Z",
+    });
+    assert_eq!((status, requested), (200, expected));
+    lab.advance(10);
+    let (status, requested) = answer(await_cancel(&lab, &token, &granted, 0)).await;
+    assert_eq!((status, &requested["deadline_seconds"]), (200, &json!(20)));
+    lab.advance(20);
+    let (status, stale) = answer(await_cancel(&lab, &token, &granted, 30)).await;
+    assert_eq!((status, &stale["reason"]), (409, &json!("LEASE_REVOKED")));
+
+    let (job, granted) = held().await;
+    let waits = await_cancel(&lab, &token, &granted, 30);
+    change(&job, "revoke").await;
+    let (status, stale) = answer(waits).await;
+    assert_eq!((status, &stale["type"]), (409, &json!("StaleLease")));
+
+    let granted = lab.lease(&token, "a").await.unwrap();
+    lab.ack(&token, "a", &granted).await;
+    assert_eq!(answer(await_cancel(&lab, &token, &granted, 0)).await.0, 204);
+    let waits = await_cancel(&lab, &token, &granted, 5);
+    let over = async {
+        while !waits.is_finished() {
+            lab.advance(1);
+            lab.beat(&token, "a", &granted).await;
+        }
+    };
+    timeout(LONG, over).await.expect("the wait ends");
+    assert_eq!(answer(waits).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_runner_has_so_many_waits_for_a_cancel() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    lab.submit(json!([one("j")])).await;
+    let granted = lab.lease(&token, "a").await.unwrap();
+    lab.ack(&token, "a", &granted).await;
+    let mut waits: Vec<_> = (0..20).map(|_| await_cancel(&lab, &token, &granted, 30)).collect();
+    // Of twenty at once twelve are too many, in whatever order they come.
+    let mut full = 0;
+    let refused = async {
+        while full < 12 {
+            let at = waits.iter().position(JoinHandle::is_finished);
+            let Some(at) = at else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let (status, body) = waits.remove(at).await.unwrap();
+            assert_eq!((status, &body["error"]["code"]), (503, &json!("UNAVAILABLE")));
+            full += 1;
+        }
+    };
+    timeout(LONG, refused).await.expect("twelve are refused");
+    let job = granted["job_id"].as_str().unwrap();
+    lab.operator("POST", &format!("jobs/{job}/cancel"), None).await;
+    for wait in waits {
+        assert_eq!(answer(wait).await.0, 200);
+    }
 }
 
 #[tokio::test]
@@ -178,4 +277,56 @@ async fn a_log_is_followed_to_its_end() {
     assert_eq!(timeout(LONG, third).await.unwrap().unwrap(), part("", "7", "true"));
     assert_eq!(read("").await.unwrap(), part("one two", "7", "true"));
     assert_eq!(lab.operator("GET", &format!("jobs/{job}/log?attempt=2"), None).await.status, 404);
+}
+
+#[tokio::test]
+async fn who_is_there_and_why_a_job_waits_is_told() {
+    let lab = Arc::new(Lab::new().await);
+    let (a, b) = (lab.token("a").await, lab.token("b").await);
+    let mut special = one("special");
+    special["requires"] = json!(["gpu"]);
+    let jobs = lab.submit(json!([special, one("plain"), one("last")])).await;
+    let why = async |job: &str| {
+        let job = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+        job["why_queued"].as_str().map(str::to_owned)
+    };
+    let nobody = "no runner asked for work in the last minute";
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
+    let granted = lab.lease(&a, "a").await.unwrap();
+    assert_eq!(granted["job_id"], jobs[1]);
+    lab.ack(&a, "a", &granted).await;
+    let missing = "no runner asked in the last minute that has: gpu";
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(missing));
+    let busy = "the one runner that can do it has other jobs first";
+    assert_eq!(why(&jobs[2]).await.as_deref(), Some(busy));
+    assert_eq!(why(&jobs[1]).await, None, "it is granted");
+    lab.lease(&b, "b").await.unwrap();
+    let waits = ask(&lab, &b, "b", &["tpu", "arm"], 30);
+    lab.until_waiting(1).await;
+    let known = lab.operator("GET", "runners", None).await.body;
+    let seen =
+        |at: usize| (&known[at]["runner_id"], &known[at]["job"]["name"], &known[at]["waits"]);
+    assert_eq!(seen(0), (&json!("a"), &json!("plain"), &json!(false)));
+    assert_eq!(seen(1), (&json!("b"), &json!("last"), &json!(true)));
+    assert_eq!(known[1]["capabilities"], json!(["arm", "tpu"]));
+    lab.advance(60);
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
+    assert_eq!(answer(waits).await.0, 204);
+
+    let events = lab.operator("GET", &format!("jobs/{}/events", jobs[1]), None).await.body;
+    let states = events.as_array().unwrap().iter();
+    let states: Vec<_> = states.map(|event| (&event["state"], &event["lease_state"])).collect();
+    let (queued, starting) = (json!("QUEUED"), json!("STARTING"));
+    assert_eq!(states[0], (&queued, &json!(null)));
+    assert_eq!(states[2], (&starting, &json!("ACTIVE")));
+    let scraped = lab.send(lab.request("GET", "/metrics")).await;
+    assert_eq!(scraped.status, 401);
+    let scraped = lab.send(lab.request("GET", "/metrics").bearer_auth(OPERATOR)).await;
+    let samples = crate::openmetrics::samples(&scraped.text);
+    assert_eq!(samples["lease_granted_total"], 2.0, "{}", scraped.text);
+    assert_eq!(samples["lease_lost_total{lease_state=\"REVOKED\"}"], 1.0, "not acked in time");
+    assert_eq!(samples["lease_jobs{state=\"STARTING\"}"], 1.0);
+    assert_eq!((samples["lease_queued"], samples["lease_unauthorized_total"]), (2.0, 1.0));
+    let none = lab.operator("GET", "jobs/none/events", None).await;
+    assert_eq!((none.status, none.code()), (404, "NOT_FOUND"));
 }

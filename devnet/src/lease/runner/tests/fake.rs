@@ -45,6 +45,10 @@ pub(super) struct World {
     pub(super) lasting: BTreeMap<&'static str, Fault>,
     /// Seconds that are left to cancel.
     pub(super) cancel: Option<u64>,
+    /// Whether heartbeats and pieces of the log tell nothing of it.
+    pub(super) cancel_by_wait_alone: bool,
+    /// Seconds that are left of a job's grace.
+    pub(super) grace_left: Option<u64>,
     /// Messages that were answered, by the last part of their path.
     pub(super) messages: Vec<(String, Value)>,
     /// Paths of requests, as they came.
@@ -133,6 +137,7 @@ impl Drop for Fake {
 fn router(world: Shared) -> Router {
     let routes = Router::new()
         .route("/lease", post(lease))
+        .route("/await-cancel", post(await_cancel))
         .route("/{message}", post(message))
         .route("/log", put(log))
         .route("/artifacts/{*name}", put(artifact))
@@ -199,6 +204,22 @@ async fn lease(State(world): State<Shared>, body: Bytes) -> Response {
     }
 }
 
+async fn await_cancel(State(world): State<Shared>, body: Bytes) -> Response {
+    let message: Value = serde_json::from_slice(&body).unwrap();
+    let mut worlds = world.subscribe();
+    let wait = worlds.wait_for(|world| world.cancel.is_some());
+    let Ok(Ok(seconds)) =
+        timeout(Duration::from_secs(30), wait).await.map(|world| world.map(|world| world.cancel))
+    else {
+        return StatusCode::NO_CONTENT.into_response();
+    };
+    let requested = json!({
+        "type": "CancelRequested", "lease_id": message["lease_id"], "job_id": "job",
+        "reason": "REQUESTED", "deadline_seconds": seconds, "ts": "2026-01-04T08:00:00Z",
+    });
+    axum::Json(requested).into_response()
+}
+
 async fn message(
     State(world): State<Shared>,
     UrlPath(kind): UrlPath<String>,
@@ -206,10 +227,11 @@ async fn message(
 ) -> Response {
     let message: Value = serde_json::from_slice(&body).unwrap();
     let lease = message["lease_id"].clone();
-    let mut cancel = None;
+    let (mut cancel, mut grace_left) = (None, None);
     world.send_modify(|world| {
         world.messages.push((kind.clone(), message));
-        cancel = world.cancel;
+        cancel = world.cancel.filter(|_| !world.cancel_by_wait_alone);
+        grace_left = world.grace_left;
     });
     let answer = match kind.as_str() {
         "heartbeat" => json!({
@@ -218,6 +240,7 @@ async fn message(
             "new_lease_ttl_seconds": 30,
             "cancel_requested": cancel.is_some(),
             "cancel_deadline_seconds": cancel.unwrap_or(0),
+            "grace_left_seconds": grace_left,
         }),
         _ => json!({ "lease_id": lease, "accepted": true }),
     };
@@ -245,7 +268,13 @@ async fn log(
             answer = Some(refusal(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::LogFull));
         } else {
             world.log.extend_from_slice(body.get(length - offset..).unwrap_or_default());
-            answer = Some(axum::Json(json!({ "bytes": world.log.len() })).into_response());
+            let cancel = world.cancel.filter(|_| !world.cancel_by_wait_alone);
+            let kept = json!({
+                "bytes": world.log.len(),
+                "cancel_requested": cancel.is_some(),
+                "cancel_deadline_seconds": cancel.unwrap_or(0),
+            });
+            answer = Some(axum::Json(kept).into_response());
         }
     });
     answer.unwrap()

@@ -121,8 +121,8 @@ async fn a_stale_lease_is_dropped_at_once_whatever_says_so() {
         let stale = world.asked.iter().position(|path| path.contains(route)).unwrap();
         let after: Vec<_> = world.asked[stale + 1..].iter().collect();
         let next = after.iter().position(|path| *path == "/lease").unwrap();
-        // What was under way beside it may still come: a heartbeat, a piece of the log.
-        assert!(next <= 2, "{route}: {after:?}");
+        // What was under way may still come: a heartbeat, a piece of the log, a wait for a cancel.
+        assert!(next <= 3, "{route}: {after:?}");
         assert!(!after[..next].iter().any(|path| path.contains(route)), "{route}: {after:?}");
     }
 }
@@ -207,7 +207,7 @@ async fn a_step_that_is_asked_to_end_may_say_a_last_word() {
 #[tokio::test]
 async fn a_cancel_that_comes_with_the_completion_is_acked() {
     let bench = Bench::new();
-    let fault = Fault::Stale(StaleReason::CancelRequested);
+    let fault = Fault::Code(StatusCode::CONFLICT, ErrorCode::CancelRequested);
     bench.fake.change(|world| world.faults.push(("complete", fault)));
     let outcomes = bench.run([grant(1, json!({ "steps": ["true"] }))]).await;
     assert_eq!(outcomes, [Outcome::Canceled]);
@@ -253,10 +253,89 @@ async fn a_job_that_takes_too_long_is_stopped() {
     job["max_runtime_seconds"] = json!(1);
     assert_eq!(bench.run([job]).await, [Outcome::TimedOut]);
     let log = bench.log();
-    let expected = format!("\nbye\n[runner] Not done within 1 s, stopped during step: {step}\n");
-    assert!(log.ends_with(&expected), "{log}");
-    let world = bench.fake.world.borrow();
-    assert!(world.of("complete").is_empty() && world.of("cancel-ack").is_empty());
+    let summary = format!("Not done within 1 s, stopped during step: {step}");
+    assert!(log.ends_with(&format!("\nbye\n[runner] {summary}\n")), "{log}");
+    let complete = bench.message("complete");
+    let expected = json!({ "status": "FAILED", "timed_out": true, "exit_code": 0 });
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(&complete[field], value, "{complete}");
+    }
+    assert_eq!(complete["summary"], summary);
+    assert!(bench.fake.world.borrow().of("cancel-ack").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_is_ahead_ends_a_jobs_time() {
+    let bench = Bench::new();
+    let step = "trap 'echo bye; exit 3' TERM; echo ready; sleep 1000 & wait";
+    bench.fake.change(|world| world.queue.push_back(grant(1, json!({ "steps": [step] }))));
+    let running = bench.start(1);
+    ready(&bench).await;
+    bench.fake.change(|world| world.grace_left = Some(14));
+    running.end().await.unwrap();
+    assert_eq!(bench.outcomes(), [Outcome::TimedOut]);
+    assert_eq!(bench.message("complete")["exit_code"], 3);
+}
+
+#[tokio::test]
+async fn a_job_without_grace_is_stopped_at_once() {
+    let bench = Bench::new();
+    // As a server without any answers: its lease is revoked by then.
+    let fault = Fault::Stale(StaleReason::LeaseRevoked);
+    bench.fake.change(|world| world.faults.push(("complete", fault)));
+    let (mut job, marker) = endless(&bench, 1);
+    job["max_runtime_seconds"] = json!(1);
+    job.as_object_mut().unwrap().remove("grace_seconds");
+    assert_eq!(bench.run([job]).await, [Outcome::TimedOut]);
+    assert!(!is_anywhere(&marker));
+}
+
+#[tokio::test]
+async fn a_cancel_comes_by_the_wait_for_it() {
+    for wait_fails in [false, true] {
+        let bench = Bench::new();
+        let (mut job, marker) = endless(&bench, 1);
+        // No heartbeat after the first one tells it.
+        job["heartbeat_interval_seconds"] = json!(1_000);
+        job["lease_ttl_seconds"] = json!(2_000);
+        bench.fake.change(|world| {
+            world.cancel_by_wait_alone = true;
+            if wait_fails {
+                world.faults.push(("await-cancel", Fault::Unavailable));
+                world.faults.push(("await-cancel", Fault::Broken));
+            }
+            world.queue.push_back(job);
+        });
+        let running = bench.start(1);
+        ready(&bench).await;
+        bench.fake.change(|world| world.cancel = Some(2));
+        running.end().await.unwrap();
+        assert_eq!(bench.outcomes(), [Outcome::Canceled]);
+        assert!(!is_anywhere(&marker));
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_comes_with_the_answer_to_a_piece_of_the_log() {
+    let bench = Bench::new();
+    let step = "while echo line; do sleep 0.1; done";
+    let mut job = grant(1, json!({ "steps": [step] }));
+    job["heartbeat_interval_seconds"] = json!(1_000);
+    job["lease_ttl_seconds"] = json!(2_000);
+    bench.fake.change(|world| {
+        // As of a server that has no wait for it.
+        let fault = Fault::Code(StatusCode::NOT_FOUND, ErrorCode::NotFound);
+        world.lasting.insert("await-cancel", fault);
+        world.queue.push_back(job);
+    });
+    let running = bench.start(1);
+    bench.fake.until("the job's output", |world| world.log().contains("line\n")).await;
+    bench.fake.change(|world| world.cancel = Some(4));
+    running.end().await.unwrap();
+    assert_eq!(bench.outcomes(), [Outcome::Canceled]);
+    let asked = &bench.fake.world.borrow().asked;
+    let waits = asked.iter().filter(|path| path.ends_with("/await-cancel")).count();
+    assert_eq!(waits, 1, "what is not there is not asked for again");
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
-//! The runner against a server of its own, which misbehaves where a test says so.
+//! The runner against a server of its own, which misbehaves where a test says so; and, in `real`,
+//! against a lease server.
 
 mod fake;
 mod files;
 mod lease;
+mod real;
 mod steps;
 
 use super::*;
@@ -36,8 +38,8 @@ fn grant(number: u32, spec: Value) -> Value {
         "lease_ttl_seconds": 30,
         "heartbeat_interval_seconds": 1,
         "max_runtime_seconds": 600,
+        "grace_seconds": 15,
         "job_spec": job,
-        "cancel_token": "cancel_token",
     })
 }
 
