@@ -7,8 +7,14 @@ use super::{
     json,
     openapi::Operation,
 };
-use crate::lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status};
-use axum::{http::Method, response::Response};
+use crate::lease::{
+    messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status, Unhealthy},
+    service::Trouble,
+};
+use axum::{
+    http::{Method, StatusCode},
+    response::{IntoResponse as _, Response},
+};
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
@@ -58,7 +64,9 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/health",
             Access::Anybody,
             health,
-            Operation::new("Whether the server answers").one::<Health>(200),
+            Operation::new("Whether the server accepts changes")
+                .one::<Health>(200)
+                .one::<Health>(503),
         ),
     ]
 }
@@ -105,6 +113,12 @@ async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
     }))
 }
 
-async fn health(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    Ok(json(&Health { ok: true }))
+async fn health(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let reason = context.service.trouble().map(|trouble| match trouble {
+        Trouble::NoSpace => Unhealthy::NoSpace,
+        Trouble::WritesFail => Unhealthy::WritesFail,
+        Trouble::Stopped => Unhealthy::Stopped,
+    });
+    let status = reason.map_or(StatusCode::OK, |_| StatusCode::SERVICE_UNAVAILABLE);
+    Ok((status, json(&Health { ok: reason.is_none(), reason })).into_response())
 }
