@@ -44,6 +44,15 @@ pub(crate) fn first(name: &str, within: Duration) -> Option<String> {
     recent().find(|text| text.contains(name)).or_else(|| recent().next()).cloned()
 }
 
+/// How long before an end the panic was that it follows from.
+pub(crate) const LATELY: Duration = Duration::from_secs(5);
+
+/// What was said first of late: why a part may have ended that has just ended.
+pub(crate) fn recent() -> String {
+    first("", LATELY)
+        .map_or_else(|| "nothing says why".to_owned(), |said| format!("a panic: {said}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

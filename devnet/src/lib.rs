@@ -12,6 +12,7 @@
 //! | [`spelling`] | names that were probably meant |
 //! | [`nofollow`] | files and directories opened without following links |
 //! | [`last_words`] | what panicking tasks said last |
+//! | [`log`] | logs that end nothing when they cannot be written |
 //! | [`open_files`] | the limit of open files |
 //! | [`sse`] | the text of event streams, read |
 //! | [`openmetrics`] | metrics as Prometheus reads them: their text, rows of series |
@@ -50,6 +51,7 @@ pub mod home;
 pub mod http;
 mod last_words;
 pub mod lease;
+pub mod log;
 mod nofollow;
 mod open_files;
 mod openmetrics;

@@ -24,6 +24,7 @@ mod leases;
 mod liar;
 mod liars;
 mod migration;
+mod no_space;
 mod on_purpose;
 mod parameters;
 mod payers;

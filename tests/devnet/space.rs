@@ -15,7 +15,7 @@ const WITHIN: &str = "COWBOYCTL_TEST_MOUNT";
 /// Runs this test again in a mount namespace of its own, with a folder to mount at; there, yields
 /// the folder.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn in_a_namespace(test: &str) -> Option<PathBuf> {
+pub fn in_a_namespace(test: &str) -> Option<PathBuf> {
     if let Some(folder) = env::var_os(WITHIN) {
         return Some(folder.into());
     }
@@ -36,7 +36,7 @@ fn in_a_namespace(test: &str) -> Option<PathBuf> {
     None
 }
 
-fn mount(at: &Path, megabytes: u32) {
+pub fn mount(at: &Path, megabytes: u32) {
     fs::create_dir_all(at).unwrap();
     let options = format!("size={megabytes}m,mode=700");
     let mut command = Command::new("mount");
@@ -45,7 +45,7 @@ fn mount(at: &Path, megabytes: u32) {
 }
 
 /// Takes all the room there is but so many bytes.
-fn fill(folder: &Path, but: u64) -> PathBuf {
+pub fn fill(folder: &Path, but: u64) -> PathBuf {
     let path = folder.join("fill");
     let mut file = fs::File::create(&path).unwrap();
     let it = rustix::fs::statvfs(folder).unwrap();
@@ -63,7 +63,7 @@ fn fill(folder: &Path, but: u64) -> PathBuf {
     path
 }
 
-fn states(home: &Home) -> Vec<(String, String)> {
+pub fn states(home: &Home) -> Vec<(String, String)> {
     let status = home.json(&["devnet", "status"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list(&status["validators"]).iter().map(|v| (text(&v["status"]), text(&v["reason"]))).collect()

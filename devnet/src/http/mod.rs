@@ -38,7 +38,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{oneshot, watch},
-    task::{JoinHandle, JoinSet, yield_now},
+    task::{JoinError, JoinHandle, JoinSet, yield_now},
     time::{sleep, timeout},
 };
 use tower_service::Service as _;
@@ -85,15 +85,25 @@ impl Serving {
         let Self { close, mut task } = self;
         // An error: the task has ended.
         let _ = close.send(grace);
-        if timeout(grace + GRACE, &mut task).await.is_err() {
+        if !task.is_finished() && timeout(grace + GRACE, &mut task).await.is_err() {
             task.abort();
         }
+    }
+
+    /// Resolves when it has ended by itself, with the reason. Not to be called again then.
+    pub async fn ended(&mut self) -> String {
+        why_ended((&mut self.task).await)
     }
 
     /// Breaks every connection off at once.
     pub fn abort(self) {
         self.task.abort();
     }
+}
+
+/// Why a task has ended that goes on for as long as it is wanted.
+pub(crate) fn why_ended(ended: Result<(), JoinError>) -> String {
+    ended.map_or_else(|error| error.to_string(), |()| "it was stopped".to_owned())
 }
 
 /// Answers requests on `listener` in the background, on the runtime this is called on. `router`

@@ -45,6 +45,15 @@ async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_by_itself_says_so() {
+    let (_, _go, mut serving) = server(PATIENT, None).await;
+    serving.task.abort();
+    let why = timeout(LONG, serving.ended()).await.expect("it has ended");
+    assert!(why.contains("cancelled"), "{why}");
+    timeout(LONG, serving.stop(LONG)).await.expect("nothing is left to be waited for");
+}
+
+#[tokio::test]
 async fn the_longest_idle_connection_makes_room() {
     let (address, _go, _serving) = server(PATIENT, None).await;
     let mut silent = TcpStream::connect(address).await.unwrap();

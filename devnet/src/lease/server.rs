@@ -7,7 +7,7 @@ use super::{
     service::{self, Owner, Service, StartError},
 };
 use crate::{
-    http::{Limits, Serving, tls::Acceptor},
+    http::{Limits, Serving, tls::Acceptor, why_ended},
     open_files,
 };
 use cowboy_engine::lease::Config;
@@ -80,6 +80,16 @@ pub enum ServerError {
     KeepRuns,
 }
 
+/// A part of a server has ended by itself, and the others are no good without it.
+#[derive(Debug, thiserror::Error)]
+#[error("{part} ended by itself: {reason}")]
+pub struct PartEnded {
+    /// Which.
+    pub part: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
 /// Starts servers.
 #[derive(Debug)]
 pub struct Server;
@@ -145,8 +155,11 @@ fn connections() -> usize {
 async fn sweep(service: Service, files: Files) {
     let (mut after, mut left) = (String::new(), false);
     loop {
-        // An error: the service ends, or says itself what is wrong.
-        let runs = service.forgotten(after.clone(), SWEEP).await.unwrap_or_default();
+        // An error: the service ends, or says itself what is wrong, and they are asked for later.
+        let runs = service.forgotten(after.clone(), SWEEP).await.unwrap_or_else(|_| {
+            left = true;
+            Vec::new()
+        });
         let Some(last) = runs.last() else {
             after.clear();
             let pause = async {
@@ -195,6 +208,16 @@ impl Running {
     /// Where it answers, as `http://127.0.0.1:7070`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Resolves when a part of it has ended by itself, as by a panic. Not to be called again then.
+    pub async fn ended(&mut self) -> PartEnded {
+        let (part, reason) = tokio::select! {
+            reason = self.owner.ended() => ("the owner of the leases", reason),
+            reason = self.serving.ended() => ("the HTTP server", reason),
+            swept = &mut self.sweeper => ("the sweeper of files", why_ended(swept)),
+        };
+        PartEnded { part, reason }
     }
 
     /// Takes no more connections, answers whoever waits, and gives what is under way at most

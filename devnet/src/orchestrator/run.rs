@@ -114,6 +114,17 @@ pub enum OrchestratorError {
         /// How many it may have.
         limit: u64,
     },
+    /// The lease server has ended by itself.
+    #[error("the lease server: {0}")]
+    LeaseEnded(lease::PartEnded),
+    /// A part that the others are no good without has ended by itself.
+    #[error("{part} ended by itself: {reason}")]
+    Ended {
+        /// Which.
+        part: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// A node did not start, or ended by itself before the devnet was ready.
     #[error("{node}: {error}")]
     Node {
@@ -124,9 +135,9 @@ pub enum OrchestratorError {
     },
 }
 
-/// Runs a devnet in this process until `stop` resolves, somebody asks the API for it, or a node
-/// dies before the devnet is ready. `observe` is called from the devnet's own threads and must
-/// not block.
+/// Runs a devnet in this process until `stop` resolves, somebody asks the API for it, a node dies
+/// before the devnet is ready, or a part that there is only one of ends by itself. `observe` is
+/// called from the devnet's own threads and must not block.
 pub fn run(
     config: DevnetConfig,
     stop: BoxFuture<'static, ()>,
@@ -183,7 +194,7 @@ async fn live(
         OrchestratorError::Listen { what, address, error }
     })?;
 
-    let leases = lease_server(&plan, &home, &members, &token).await?;
+    let mut leases = lease_server(&plan, &home, &members, &token).await?;
     let own = Client::new(leases.url(), &token, &Tls::default()).map_err(|error| {
         let (node, error) = ("the lease server".to_owned(), error.to_string());
         OrchestratorError::Node { node, error }
@@ -253,8 +264,8 @@ async fn live(
             pool: Arc::new(Pool::new(own)),
         },
     )?;
-    let api = server::start(listener, backend.clone());
-    context.child("expiry").spawn({
+    let mut api = server::start(listener, backend.clone());
+    let expiry = context.child("expiry").spawn({
         let backend = backend.clone();
         move |_| expiry::watch(backend)
     });
@@ -264,10 +275,11 @@ async fn live(
     let readiness = readiness::wait(&backend, &plan);
     let mut stopping = pin!(supervised.stopping());
     let ready = ::tokio::select! {
-        () = readiness => true,
-        failure = supervised.failure() => return Err(failure),
+        biased;
         () = &mut stopping => false,
         () = &mut stop => false,
+        failure = supervised.failure() => return Err(failure),
+        () = readiness => true,
     };
     let lease_url = leases.url().to_owned();
     if !ready {
@@ -287,12 +299,22 @@ async fn live(
     observe(Notice::Ready(&ready));
 
     let watching = readiness::watch(backend.clone(), move |block| observe(Notice::Block(block)));
-    ::tokio::select! {
-        () = watching => {}
-        () = &mut stopping => {}
-        () = &mut stop => {}
+    let ended = |part| OrchestratorError::Ended { part, reason: last_words::recent() };
+    let failed = ::tokio::select! {
+        biased;
+        () = &mut stopping => None,
+        () = &mut stop => None,
+        () = watching => None,
+        () = supervised.ended() => Some(ended("what runs the nodes")),
+        _ = expiry => Some(ended("what heals faults")),
+        reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
+        part = leases.ended() => Some(OrchestratorError::LeaseEnded(part)),
+    };
+    if let Some(error) = &failed {
+        tracing::error!(%error, "the devnet cannot go on");
     }
-    end(agent, supervised, leases, api, lock).await
+    let stopped = end(agent, supervised, leases, api, lock).await;
+    failed.map_or(stopped, Err)
 }
 
 /// Names and addresses of the accounts: those of the plan, then those whose keys were made since.

@@ -276,12 +276,19 @@ impl Requests {
 }
 
 impl Supervised {
-    /// Resolves when a node ends by itself.
+    /// Resolves when a node ends by itself, or the task that owns them.
     pub(super) async fn failure(&mut self) -> OrchestratorError {
-        match self.failures.recv().await {
-            Some(failure) => failure,
-            None => std::future::pending().await,
-        }
+        let ended = || {
+            let (part, reason) = ("what runs the nodes", last_words::recent());
+            OrchestratorError::Ended { part, reason }
+        };
+        self.failures.recv().await.unwrap_or_else(ended)
+    }
+
+    /// Resolves when the task that owns the nodes has ended.
+    pub(super) async fn ended(&mut self) {
+        // It has the other end.
+        while self.failures.recv().await.is_some() {}
     }
 
     /// Resolves when somebody has asked for the end.

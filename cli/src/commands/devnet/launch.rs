@@ -13,6 +13,7 @@ use crate::{
 use cowboy_devnet::{
     api::types::BlockNotice,
     client::Client,
+    log::Log,
     orchestrator::{
         self, DevnetConfig, Notice, OrchestratorError, Ready,
         home::{DevnetHome, HomeError, Lock, part_before},
@@ -147,20 +148,22 @@ pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
 /// The log in a file, which begins again where it gets too long.
 pub fn log_to_file(path: PathBuf) -> Result<(), CliError> {
     let log = Rotating::open(path.clone()).map_err(|source| HomeError::Io { path, source })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter())
-        .with_ansi(false)
-        .with_writer(Mutex::new(log))
-        .try_init()
-        .map_err(|error| CliError::failed(format!("the log: {error}")))
+    log_to(log)
 }
 
 /// The log on stderr.
 pub fn log_to_stderr() -> Result<(), CliError> {
+    log_to(io::stderr())
+}
+
+fn log_to(to: impl io::Write + Send + 'static) -> Result<(), CliError> {
+    let log = Log::new(to);
     tracing_subscriber::fmt()
         .with_env_filter(filter())
         .with_ansi(false)
-        .with_writer(io::stderr)
+        .with_writer(move || log.clone())
+        // They go to stderr by `eprintln!`, which panics on a full disk.
+        .log_internal_errors(false)
         .try_init()
         .map_err(|error| CliError::failed(format!("the log: {error}")))
 }

@@ -19,8 +19,6 @@ pub struct Rotating {
     file: File,
     written: u64,
     limit: u64,
-    /// Writes that failed since one succeeded.
-    lost: u64,
 }
 
 impl Rotating {
@@ -32,11 +30,15 @@ impl Rotating {
     fn with_limit(path: PathBuf, limit: u64) -> io::Result<Self> {
         let file = append(&path)?;
         let written = file.metadata()?.len();
-        Ok(Self { path, file, written, limit, lost: 0 })
+        Ok(Self { path, file, written, limit })
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        fs::rename(&self.path, part_before(&self.path))?;
+        match fs::rename(&self.path, part_before(&self.path)) {
+            // Renamed the last time, when no new file could be made.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let fresh = append(&self.path)?;
         // In the background, what goes to the standard streams is in the log, too: panics do.
         let ours = identity(&self.file)?;
@@ -53,27 +55,15 @@ impl Rotating {
 }
 
 impl Write for Rotating {
-    /// Never fails: who logs cannot do anything about a full disk. What is lost is counted.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let after = self.written.saturating_add(bytes.len() as u64);
         if after > self.limit && self.written > 0 {
             // Where that fails, as on a full disk, the log goes on as it is.
             let _ = self.rotate();
         }
-        if self.lost > 0 {
-            let told =
-                format!("{} lines of this log are lost: it could not be written\n", self.lost);
-            if self.file.write_all(told.as_bytes()).is_err() {
-                self.lost += 1;
-                return Ok(bytes.len());
-            }
-            self.lost = 0;
-        }
-        match self.file.write_all(bytes) {
-            Ok(()) => self.written = self.written.saturating_add(bytes.len() as u64),
-            Err(_) => self.lost += 1,
-        }
-        Ok(bytes.len())
+        let written = self.file.write(bytes)?;
+        self.written = self.written.saturating_add(written as u64);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -143,11 +143,19 @@ impl Serve {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
         runtime.block_on(async {
-            let running = self.start(&lock, config, tls).await?;
+            let mut running = self.start(&lock, config, tls).await?;
             let record = lock.announce(&reachable(running.url()))?;
             cx.ui.document(&Serving::of(record, &folder))?;
-            // The sender lives as long as the process.
-            let _signal = stop.await;
+            tokio::select! {
+                // The sender lives as long as the process.
+                _signal = stop => {}
+                ended = running.ended() => {
+                    tracing::error!(%ended, "the lease server cannot go on");
+                    running.abort().await;
+                    return Err(CliError::failed(format!("the lease server: {ended}"))
+                        .hint("start it again: what it has answered is kept"));
+                }
+            }
             if !running.stop(GRACE).await {
                 cx.ui.note("some requests were broken off; what was answered is kept");
             }

@@ -1,5 +1,5 @@
-//! What Prometheus scrapes: the timer lane, presence and runners' connections of every devnet, and
-//! speculation where an agent runs.
+//! What Prometheus scrapes: the timer lane, presence, runners' connections and the log of every
+//! devnet, and speculation where an agent runs.
 
 use super::Route;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         server::Shared,
         view::View,
     },
-    openmetrics,
+    log, openmetrics,
 };
 use axum::{
     extract::State,
@@ -18,6 +18,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::sync::Arc;
 
 /// The one route.
@@ -41,9 +42,19 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse,
             parts.push(connection_metrics::part(&view)?);
         }
         parts.push(backend.lane.encode());
+        parts.push(of_log());
         parts.extend(backend.speculation().map(|agent| agent.metrics()));
         Ok(openmetrics::whole(&parts))
     });
     let text = read.await?;
     Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text))
+}
+
+/// What the process has lost of its log.
+fn of_log() -> String {
+    let mut registry = Registry::with_prefix("devnet");
+    let lost: Counter = Counter::default();
+    lost.inc_by(log::lost());
+    registry.register("log_lines_lost", "Lines of the log that could not be written", lost);
+    openmetrics::part(&registry)
 }

@@ -76,6 +76,7 @@ async fn a_devnet_without_an_agent_has_the_lanes_metrics() {
     assert_eq!(response.headers()["content-type"], CONTENT_TYPE);
     let text = response.text().await.unwrap();
     assert!(text.ends_with("\n# EOF\n"), "{text}");
+    assert!(samples(&text).contains_key("devnet_log_lines_lost_total"), "{text}");
     let scraped = scrape(&devnet).await;
     check(&scraped, &[("due", 0), ("queued", 0), ("fired_total", 0), ("burned_wei", 0)]);
     check(&scraped, &[("cycle_basefee_wei", rounded(devnet.state.basefee_cycle()))]);

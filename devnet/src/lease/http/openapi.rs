@@ -188,6 +188,7 @@ impl Operation {
         }
         refusals.sort_unstable();
         refusals.dedup();
+        refusals.retain(|refusal| answers.iter().all(|(status, _)| status != refusal));
         let mut operation = OperationBuilder::new()
             .summary(Some(summary))
             .tag(tag(path))

@@ -8,11 +8,14 @@ use super::{
     openapi::Operation,
 };
 use crate::{
-    lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status},
+    lease::{
+        messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status, Unhealthy},
+        service::Trouble,
+    },
     openmetrics,
 };
 use axum::{
-    http::{Method, header::CONTENT_TYPE},
+    http::{Method, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
 use std::sync::Arc;
@@ -71,7 +74,9 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/health",
             Access::Anybody,
             health,
-            Operation::new("Whether the server answers").one::<Health>(200),
+            Operation::new("Whether the server accepts changes")
+                .one::<Health>(200)
+                .one::<Health>(503),
         ),
     ]
 }
@@ -124,6 +129,12 @@ async fn metrics(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
     Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text).into_response())
 }
 
-async fn health(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    Ok(json(&Health { ok: true }))
+async fn health(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let reason = context.service.trouble().map(|trouble| match trouble {
+        Trouble::NoSpace => Unhealthy::NoSpace,
+        Trouble::WritesFail => Unhealthy::WritesFail,
+        Trouble::Stopped => Unhealthy::Stopped,
+    });
+    let status = reason.map_or(StatusCode::OK, |_| StatusCode::SERVICE_UNAVAILABLE);
+    Ok((status, json(&Health { ok: reason.is_none(), reason })).into_response())
 }

@@ -472,9 +472,24 @@ pub struct Config {
     pub max_attempts: u32,
 }
 
-/// The server answers.
+/// Whether the server accepts changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// True.
+    /// Whether it does.
     pub ok: bool,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Unhealthy>,
+}
+
+/// Why a server accepts no changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Unhealthy {
+    /// Its disk is full: it goes on once there is space.
+    NoSpace,
+    /// They cannot be written; its log says why.
+    WritesFail,
+    /// It ends.
+    Stopped,
 }

@@ -48,7 +48,8 @@
 //! | `GET /api/v1/status` | | [`Status`] |
 //! | `GET /metrics` | | OpenMetrics text |
 //!
-//! Of anybody: `GET /api/v1/health`, [`Health`], and `GET /openapi.json`.
+//! Of anybody: `GET /api/v1/health`, [`Health`], with 503 where `ok` is false, and
+//! `GET /openapi.json`.
 //!
 //! # Refusals
 //!
@@ -64,7 +65,8 @@
 //! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP`, `NAME_IN_USE` |
 //! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
-//! | 503 | [`ErrorBody`] | too much is waiting |
+//! | 500 | [`ErrorBody`] | a fault of the server, as a change that cannot be written |
+//! | 503 | [`ErrorBody`] | too much is waiting, or the server stops |
 
 mod job;
 mod runner;
@@ -72,7 +74,7 @@ mod runner;
 pub use job::{
     Attempt, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec, JobSummary,
     LogQuery, NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunIf, RunSummary, RunnerSummary,
-    Status, StoredArtifact, Token, TokenQuery, TokenRequest,
+    Status, StoredArtifact, Token, TokenQuery, TokenRequest, Unhealthy,
 };
 pub use runner::{
     AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, AwaitCancel, CacheSpec,

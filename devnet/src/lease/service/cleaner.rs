@@ -1,8 +1,12 @@
 //! Empties the log of changes soon after values of secrets have gone, beside the owner.
 
 use crate::lease::{clock::Clock, store::empty_log};
-use std::{path::PathBuf, time::Duration};
-use tokio::task::{JoinHandle, spawn_blocking};
+use std::{
+    path::PathBuf,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+use tokio::sync::oneshot;
 
 /// How long values that have gone may stay in the log: those that go together are cleaned together.
 const DELAY: Duration = Duration::from_secs(1);
@@ -15,8 +19,21 @@ pub(super) struct Cleaner {
     clock: Clock,
     /// When to begin.
     due: Option<u64>,
+    cleaning: Option<Cleaning>,
+}
+
+/// A log that is being emptied. Dropping it waits for that.
+struct Cleaning {
     /// Whether it is empty, once that is known.
-    cleaning: Option<JoinHandle<bool>>,
+    done: oneshot::Receiver<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Cleaning {
+    fn drop(&mut self) {
+        // An error: a panic, which has been told.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 impl Cleaner {
@@ -32,23 +49,36 @@ impl Cleaner {
     /// Goes on as far as the next wait, which may be given up at any time.
     pub async fn work(&mut self) {
         if let Some(cleaning) = &mut self.cleaning {
-            let empty = cleaning.await.unwrap_or(false);
+            let empty = (&mut cleaning.done).await.unwrap_or(false);
             self.cleaning = None;
             if !empty {
-                let again = self.clock.after(PAUSE);
-                self.due = Some(self.due.map_or(again, |due| due.max(again)));
+                self.later();
             }
             return;
         }
         let Some(due) = self.due else { return std::future::pending().await };
         self.clock.reaches(due).await;
         self.due = None;
-        let path = self.path.clone();
-        self.cleaning = Some(spawn_blocking(move || {
-            empty_log(&path).unwrap_or_else(|error| {
+        let (path, (tell, done)) = (self.path.clone(), oneshot::channel());
+        let thread = thread::Builder::new().name("lease-log".to_owned()).spawn(move || {
+            let empty = empty_log(&path).unwrap_or_else(|error| {
                 tracing::warn!(%error, "values of secrets that have gone may be in the log");
                 false
-            })
-        }));
+            });
+            // An error: the owner has ended.
+            let _ = tell.send(empty);
+        });
+        match thread {
+            Ok(thread) => self.cleaning = Some(Cleaning { done, thread: Some(thread) }),
+            Err(error) => {
+                tracing::warn!(%error, "no thread to clean the log: it is tried again");
+                self.later();
+            }
+        }
+    }
+
+    fn later(&mut self) {
+        let again = self.clock.after(PAUSE);
+        self.due = Some(self.due.map_or(again, |due| due.max(again)));
     }
 }

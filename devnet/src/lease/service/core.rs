@@ -1,9 +1,9 @@
 //! What the owner's thread has: the board, the file, who waits, and the turns that they take.
 
 use super::{
-    Active, Command, Counts, Reply, ServiceError, Shared, StartError,
+    Active, Command, Counts, Reply, ServiceError, Shared, StartError, Trouble,
     runners::{Known, Runners},
-    spec::{with_secrets, without_secrets},
+    spec::{refused, with_secrets, without_secrets},
     waiting::{Waiter, Waiters},
 };
 use crate::lease::{
@@ -21,7 +21,6 @@ use crate::lease::{
 use cowboy_engine::{
     lease::{
         self, Beat, Board, Done, Event, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId,
-        SubmitError,
     },
     primitives::{Hash, keccak256},
 };
@@ -40,7 +39,7 @@ const SAID_DOMAIN: &[u8] = b"cowboy/lease/said/v1";
 const MAX_TOKENS: usize = 100_000;
 /// Runs that are forgotten in one turn.
 const FORGET: usize = 8;
-/// How long after a failure the file is read again.
+/// How long after a failure the file is read again, or a write is tried.
 const RELOAD: Duration = Duration::from_secs(1);
 
 /// What comes of a message.
@@ -123,6 +122,10 @@ pub(super) struct Core {
     entered: Vec<Event>,
     /// A change could not be written: the board is ahead of the file.
     failed: bool,
+    /// Writes fail, or the file cannot be read: when it is tried again by itself.
+    retry: Option<u64>,
+    /// Something was written since the last commit.
+    wrote: bool,
     /// Jobs may be queued that nobody who waits was offered.
     offer_all: bool,
     /// Values of secrets have gone that the log of changes may still have.
@@ -146,6 +149,8 @@ impl Core {
             answers: Vec::new(),
             entered: Vec::new(),
             failed: false,
+            retry: None,
+            wrote: false,
             offer_all: false,
             secrets_went: false,
         })
@@ -157,8 +162,8 @@ impl Core {
 
     /// When a turn has something to do by itself.
     pub fn next_wake(&self) -> Option<u64> {
-        if self.failed {
-            return Some(self.clock().after(RELOAD));
+        if self.retry.is_some() {
+            return self.retry;
         }
         if self.runs.ended.len() > self.keep_runs || self.offer_all {
             return Some(0);
@@ -231,7 +236,7 @@ impl Core {
         let record = mem::take(&mut self.record);
         if !record.is_empty() && !self.failed {
             let written = self.store.write(&record);
-            self.kept(written);
+            self.wrote |= self.kept(written).is_some();
         }
         outcome
     }
@@ -288,17 +293,38 @@ impl Core {
     fn kept<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
         result
             .map_err(|error| {
-                tracing::error!(%error, "a change of leases could not be written");
-                self.failed = true;
+                // Told once, for as long as it goes on: the log may be on the same disk.
+                if self.retry.is_none() {
+                    tracing::error!(%error, "a change of leases could not be written");
+                }
+                self.fails(match error.is_no_space() {
+                    true => Trouble::NoSpace,
+                    false => Trouble::WritesFail,
+                });
             })
             .ok()
     }
 
+    fn fails(&mut self, trouble: Trouble) {
+        self.failed = true;
+        self.retry = Some(self.clock().after(RELOAD));
+        self.shared.set_trouble(Some(trouble));
+    }
+
     /// Waits for the disk and answers. The answer: jobs of leases that nobody heard of.
     fn finish(&mut self) -> Vec<String> {
+        if !self.failed && self.retry.is_some_and(|at| at <= self.clock().now()) {
+            let touched = self.store.touch();
+            self.wrote |= self.kept(touched).is_some();
+        }
         if !self.failed {
             let committed = self.store.commit();
             self.secrets_went |= self.kept(committed).unwrap_or_default();
+        }
+        let wrote = mem::take(&mut self.wrote);
+        if wrote && !self.failed && self.retry.take().is_some() {
+            self.shared.set_trouble(None);
+            tracing::info!("changes of leases are written again");
         }
         if self.failed {
             self.reload();
@@ -349,7 +375,7 @@ impl Core {
                 (self.failed, self.offer_all) = (false, true);
             }
             Err(error) => {
-                self.failed = true;
+                self.fails(Trouble::WritesFail);
                 match error {
                     LoadError::Store(error) => tracing::error!(%error, "leases are not read"),
                     LoadError::Restore(error) => tracing::error!(%error, "leases are not read"),
@@ -731,31 +757,6 @@ fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs), LoadError> 
         runs.add(number, RunId(run), open);
     }
     Ok((board, runs))
-}
-
-/// Why the board does not take a run, in the names of the request.
-fn refused(error: &SubmitError, run: &NewRun, ids: &BTreeMap<String, JobId>) -> ServiceError {
-    let at = |job: &JobId| run.jobs.iter().position(|spec| ids[&spec.name] == *job).unwrap_or(0);
-    let (field, problem) = match error {
-        SubmitError::Full => return ServiceError::Full,
-        SubmitError::Sets(job) => (
-            format!("jobs[{}].requires", at(job)),
-            "open jobs have 1,000 different sets of requirements already: ask for one of those, or \
-             wait until jobs have ended",
-        ),
-        SubmitError::Cycle(job) => {
-            (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
-        }
-        // Ids are new, and the rest was looked at before.
-        SubmitError::Taken(_)
-        | SubmitError::Jobs(_)
-        | SubmitError::UnknownNeed { .. }
-        | SubmitError::Rule { .. } => {
-            tracing::error!(%error, "a run that was found good is not taken");
-            return ServiceError::Failed;
-        }
-    };
-    ServiceError::Fault(Fault::contradiction(field, problem))
 }
 
 /// Times as JSON, where any is known.

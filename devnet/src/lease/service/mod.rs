@@ -42,9 +42,10 @@ use cowboy_engine::lease::{Beat, Config, ConfigError, Refusal, RestoreError, Run
 use std::{
     collections::BTreeMap,
     fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
@@ -91,6 +92,17 @@ pub enum ServiceError {
     Failed,
 }
 
+/// Why changes are not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The disk is full.
+    NoSpace,
+    /// They cannot be written for another reason, which the log says.
+    WritesFail,
+    /// The owner of the leases has ended.
+    Stopped,
+}
+
 /// Why the service cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -134,6 +146,14 @@ struct Shared {
     waiting: AtomicUsize,
     /// Told when runs are forgotten.
     forgotten: Notify,
+    /// Why the last change could not be written.
+    trouble: Mutex<Option<Trouble>>,
+}
+
+impl Shared {
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
 }
 
 impl fmt::Debug for Service {
@@ -177,7 +197,8 @@ enum End {
 #[derive(Debug)]
 pub(super) struct Owner {
     end: watch::Sender<End>,
-    ended: oneshot::Receiver<()>,
+    /// Why it has ended, once it has.
+    ended: watch::Receiver<Option<String>>,
 }
 
 impl Owner {
@@ -189,14 +210,21 @@ impl Owner {
     /// Answers what has come, and ends the thread. Whether it ended within `grace`.
     pub async fn stop(self, grace: Duration) -> bool {
         self.end.send_replace(End::Stopped);
-        timeout(grace, self.ended).await.is_ok()
+        timeout(grace, self.ended()).await.is_ok()
     }
 
     /// Ends the thread without an answer to anybody, and waits until it has.
     pub async fn killed(self) {
         self.end.send_replace(End::Killed);
-        // It ends after the transaction that it writes; an error is its end.
-        let _ = self.ended.await;
+        // It ends after the transaction that it writes.
+        self.ended().await;
+    }
+
+    /// Resolves once the thread has ended, with the reason.
+    pub async fn ended(&self) -> String {
+        let mut ended = self.ended.clone();
+        let why = ended.wait_for(Option::is_some).await;
+        why.ok().and_then(|why| why.clone()).unwrap_or_default()
     }
 }
 
@@ -220,6 +248,7 @@ pub(super) fn start(
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
+        trouble: Mutex::default(),
     });
     let now = shared.clock.now();
     for (runner, hash) in store.tokens()? {
@@ -232,14 +261,20 @@ pub(super) fn start(
     let cleaner = Cleaner::new(path, core.clock().clone());
     let (commands, waiting) = mpsc::channel(WAITING_MESSAGES);
     let (end, told) = watch::channel(End::Running);
-    let (done, ended) = oneshot::channel();
+    let (done, ended) = watch::channel(None);
     let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
     thread::Builder::new().name("leases".to_owned()).spawn(move || {
-        runtime.block_on(run(core, cleaner, waiting, told));
-        // Waits for what still cleans.
-        drop(runtime);
-        // Whoever waits for the end may open the file.
-        drop(done);
+        // Waits for what still cleans: whoever is told of the end may open the file.
+        let turns = || runtime.block_on(run(core, cleaner, waiting, told));
+        let why = match catch_unwind(AssertUnwindSafe(turns)) {
+            Ok(()) => "it was stopped".to_owned(),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                format!("a panic: {}", text.unwrap_or("without a text"))
+            }
+        };
+        done.send_replace(Some(why));
     })?;
     Ok((Service { commands, shared }, Owner { end, ended }))
 }
@@ -310,6 +345,14 @@ impl Service {
     /// Whose token this is.
     pub fn holder(&self, token: &[u8]) -> Option<RunnerId> {
         self.shared.tokens.holder(token, self.shared.clock.now())
+    }
+
+    /// Why changes are not accepted at present.
+    pub fn trouble(&self) -> Option<Trouble> {
+        if self.commands.is_closed() {
+            return Some(Trouble::Stopped);
+        }
+        *self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many runners wait for work.

@@ -1,6 +1,11 @@
-//! A job as anybody may see it, and as its runner gets it.
+//! A job as anybody may see it, and as its runner gets it; and why a run is not taken.
 
-use crate::lease::messages::{EnvValue, GrantedSpec, JobSpec};
+use super::ServiceError;
+use crate::lease::{
+    check::Fault,
+    messages::{EnvValue, GrantedSpec, JobSpec, NewRun},
+};
+use cowboy_engine::lease::{JobId, SubmitError};
 use std::{collections::BTreeMap, mem};
 
 /// What stands in the place of a secret's value.
@@ -42,4 +47,33 @@ pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>)
         artifacts: spec.artifacts,
         caches: spec.caches,
     }
+}
+
+/// Why the board does not take a run, in the names of the request.
+pub(super) fn refused(
+    error: &SubmitError,
+    run: &NewRun,
+    ids: &BTreeMap<String, JobId>,
+) -> ServiceError {
+    let at = |job: &JobId| run.jobs.iter().position(|spec| ids[&spec.name] == *job).unwrap_or(0);
+    let (field, problem) = match error {
+        SubmitError::Full => return ServiceError::Full,
+        SubmitError::Sets(job) => (
+            format!("jobs[{}].requires", at(job)),
+            "open jobs have 1,000 different sets of requirements already: ask for one of those, or \
+             wait until jobs have ended",
+        ),
+        SubmitError::Cycle(job) => {
+            (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
+        }
+        // Ids are new, and the rest was looked at before.
+        SubmitError::Taken(_)
+        | SubmitError::Jobs(_)
+        | SubmitError::UnknownNeed { .. }
+        | SubmitError::Rule { .. } => {
+            tracing::error!(%error, "a run that was found good is not taken");
+            return ServiceError::Failed;
+        }
+    };
+    ServiceError::Fault(Fault::contradiction(field, problem))
 }

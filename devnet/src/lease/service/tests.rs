@@ -22,8 +22,11 @@ fn asks(runner: &str, wait_seconds: u64) -> LeaseRequest {
 
 /// What the thread has, without the thread.
 fn core(folder: &TempDir) -> Core {
+    core_at(folder, Clock::manual(START).0).0
+}
+
+fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
     let store = Store::open(&folder.path().join("lease.db")).unwrap();
-    let (clock, _) = Clock::manual(START);
     let shared = Arc::new(Shared {
         config: Config::default(),
         clock,
@@ -34,8 +37,9 @@ fn core(folder: &TempDir) -> Core {
         next_wake: AtomicU64::new(u64::MAX),
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
+        trouble: Mutex::default(),
     });
-    Core::new(store, 10, shared).ok().expect("a new file")
+    (Core::new(store, 10, shared.clone()).ok().expect("a new file"), shared)
 }
 
 /// A message that leaves its outcome with whoever has the receiver.
@@ -166,6 +170,62 @@ fn with_one_message_all_of_its_turn_has_not_happened() {
         assert!(taken.try_recv().unwrap().unwrap().is_none());
         assert_eq!(revoked.try_recv().unwrap().unwrap(), JobState::Queued);
     }
+}
+
+#[test]
+fn while_writes_fail_one_is_tried_a_second_and_time_does_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, hands) = Clock::manual(START);
+    let (mut core, shared) = core_at(&folder, clock);
+    let turn = |core: &mut Core| core.turn(std::iter::empty());
+    let (submit, _submitted) = command(|core| core.submit(run(&["a"])));
+    let (takes, mut taken) = ask("takes", 0);
+    core.turn([submit, takes].into_iter());
+    assert!(taken.try_recv().unwrap().unwrap().is_some());
+    let refuse = "CREATE TRIGGER full BEFORE UPDATE ON job BEGIN SELECT RAISE(ABORT, 'full'); END";
+    let other = refusing(&folder, refuse);
+    // The lease is revoked, which cannot be written.
+    let late = START + 3_600_000;
+    hands.advance(Duration::from_secs(3_600));
+    assert!(core.next_wake().is_some_and(|at| at <= late));
+    let trouble = || *shared.trouble.lock().unwrap();
+    for second in 1..=3 {
+        turn(&mut core);
+        assert_eq!(core.next_wake(), Some(late + 1_000 * second), "not at once, though it is due");
+        assert_eq!(trouble(), Some(Trouble::WritesFail));
+        hands.advance(Duration::from_secs(1));
+    }
+    other.execute_batch("DROP TRIGGER full").unwrap();
+    turn(&mut core);
+    assert_eq!((trouble(), core.next_wake()), (None, None));
+
+    // Where nothing else is to be written, it is tried all the same.
+    let other = refusing(&folder, refuse);
+    let (cancel, mut canceled) = command({
+        let job: String = other.query_row("SELECT id FROM job", [], |row| row.get(0)).unwrap();
+        move |core| core.cancel(&job)
+    });
+    core.turn([cancel].into_iter());
+    assert!(matches!(canceled.try_recv().unwrap(), Err(ServiceError::Failed)));
+    turn(&mut core);
+    assert_eq!(trouble(), Some(Trouble::WritesFail), "a second has not passed");
+    hands.advance(Duration::from_secs(1));
+    turn(&mut core);
+    assert_eq!(trouble(), None);
+}
+
+#[tokio::test]
+async fn an_owner_that_panics_says_so_and_answers_nothing_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let (service, owner) = start(&path, Config::default(), 1, Clock::system()).unwrap();
+    assert_eq!(service.trouble(), None);
+    let asked = service.ask(|_| -> Outcome<()> { panic!("the {}th", 13) }).await;
+    assert!(matches!(asked, Err(ServiceError::Stopping)));
+    assert_eq!(owner.ended().await, "a panic: the 13th");
+    assert_eq!(service.trouble(), Some(Trouble::Stopped));
+    assert!(matches!(service.submit(run(&["j"])).await, Err(ServiceError::Stopping)));
+    assert!(owner.stop(Duration::from_secs(30)).await, "it has ended");
 }
 
 #[test]

@@ -29,7 +29,7 @@ use cowboy_engine::{
     },
 };
 use record::{AttemptRow, JobRow};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::{
     collections::BTreeMap,
     fs::OpenOptions,
@@ -143,6 +143,14 @@ pub enum StoreError {
         /// How.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// Whether the disk is full.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Self::Sqlite { error, .. }
+            if error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+    }
 }
 
 /// The file, as its one writer has it.
@@ -281,13 +289,18 @@ impl Store {
     pub fn write(&mut self, record: &Record) -> Result<(), StoreError> {
         let Self { connection, secrets_go, .. } = self;
         let mut write = || {
-            if connection.is_autocommit() {
-                connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            }
+            begin(connection)?;
             *secrets_go |= write(connection, record)?;
             Ok(())
         };
         write().map_err(|error| self.undone(error))
+    }
+
+    /// Writes what is there already, to see whether writes succeed.
+    pub fn touch(&mut self) -> Result<(), StoreError> {
+        let touched = begin(&self.connection)
+            .and_then(|()| self.connection.pragma_update(None, "user_version", FORMAT));
+        touched.map_err(|error| self.undone(error))
     }
 
     /// Makes durable what was written. Whether values of secrets have gone.
@@ -316,6 +329,14 @@ impl Store {
             tracing::error!(%error, "a change of leases could not be undone");
         }
         self.sqlite(error)
+    }
+}
+
+/// Begins a transaction, if there is none.
+fn begin(connection: &Connection) -> rusqlite::Result<()> {
+    match connection.is_autocommit() {
+        true => connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop),
+        false => Ok(()),
     }
 }
 

@@ -3,18 +3,13 @@
 
 use super::{super::space, Name, Nodes, Plain, last_words};
 use crate::{consensus::engine::EngineError, topology::Size};
-use std::{
-    fmt, fs, io,
-    time::{Duration, Instant},
-};
+use std::{fmt, fs, io, time::Instant};
 
 /// How much more than the reserve has to be free before validators go on, in percent of it.
 const SPACE_MORE: u64 = 10;
 /// What has to be free, in bytes, for a validator that ended on a full disk to start again, however
 /// small the reserve is.
 const LEAST_SPACE: u64 = 1_000_000;
-/// How long before a validator's end the panic was that ended it.
-const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What is removed of a validator that ends before it has taken part in consensus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +49,7 @@ impl Nodes {
         }
         // There may be space again by now: others were seen to first, and what a failed write
         // leaves is removed.
-        let lately = self.short_at.is_some_and(|at| at.elapsed() < LAST_WORDS);
+        let lately = self.short_at.is_some_and(|at| at.elapsed() < last_words::LATELY);
         let full = || {
             let error = error.to_string();
             (lately || is_of_full_disk(&error)).then(|| format!("a disk was full: {error}"))
@@ -167,9 +162,7 @@ impl Nodes {
                 }
                 for name in waiting {
                     tracing::info!(validator = %name, "there is space again");
-                    if let Err(error) = self.resume(&name).await {
-                        self.died(&name, error);
-                    }
+                    self.go_on(&name).await;
                 }
             }
         }
@@ -187,9 +180,7 @@ impl Nodes {
         }
         for name in &names {
             self.paused.remove(name);
-            if let Err(error) = self.resume(name).await {
-                self.died(name, error);
-            }
+            self.go_on(name).await;
         }
     }
 
@@ -204,6 +195,19 @@ impl Nodes {
         self.paused.insert(name.clone());
     }
 
+    /// Starts a validator that was paused. Where the disk is full again by then, it waits on.
+    async fn go_on(&mut self, name: &Name) {
+        let Err(error) = self.resume(name).await else { return };
+        if !is_of_full_disk(&error) {
+            return self.died(name, error);
+        }
+        tracing::error!(validator = %name, %error, "not started again, and waits for space");
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_paused(format!("a disk was full: {error}"));
+        }
+        self.starved.insert(name.clone());
+    }
+
     async fn resume(&mut self, name: &Name) -> Result<(), String> {
         let Some(member) = self.member(name.as_str()) else { return Ok(()) };
         Self::released(&member).await?;
@@ -212,7 +216,7 @@ impl Nodes {
 
     /// A validator has ended by itself, or cannot go on.
     pub(in crate::orchestrator) fn died(&mut self, name: &Name, error: String) {
-        let last_words = last_words::first(name.as_str(), LAST_WORDS);
+        let last_words = last_words::first(name.as_str(), last_words::LATELY);
         let reason = match last_words {
             Some(words) if !error.contains(&words) => format!("{error}; first: {words}"),
             _ => error,
