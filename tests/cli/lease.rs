@@ -1,11 +1,13 @@
 //! The commands of leases, against a server and runners in processes of their own.
 
+mod machine;
 mod protocol;
 mod tls;
 
 use crate::{
     shape,
     support::{Folder, Outcome, outcome},
+    terminal::on_terminal,
 };
 use serde_json::Value;
 use std::{
@@ -29,10 +31,15 @@ impl Process {
         self.0.wait().unwrap().code().unwrap_or(-1)
     }
 
+    /// Sends it a signal.
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// Ends it in peace.
     fn terminate(self) -> i32 {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
         self.ended()
     }
 }
@@ -282,6 +289,30 @@ fn what_runs_is_stopped_and_its_log_is_kept() {
     log.read_to_string(&mut read).unwrap();
     assert_eq!(follow.ended(), 0, "a log ends with its job");
     assert_eq!(served.folder.prints(&["lease", "logs", "latest/long"]), read);
+}
+
+#[test]
+fn a_terminal_is_shown_the_text_of_a_log_and_its_colours() {
+    let served = Served::new();
+    let step = r"printf '\033[31mred\033[0m \033]0;title\007\033[2Jtext\n'";
+    served.submit(&format!("  a:\n    steps:\n      - |\n        {step}\n"));
+    assert_eq!(served.runner(1).ended(), 0);
+    let logs = ["lease", "logs", "latest/a"];
+    let written = "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}\u{1b}[2Jtext\n";
+    // A program that reads it has all of it.
+    assert!(served.folder.prints(&logs).ends_with(written));
+    let shown = |more: &[&str], variable: (&str, &str)| {
+        let mut command = served.folder.command(&[&logs[..], more].concat());
+        command.env("TERM", "xterm").env(variable.0, variable.1);
+        let shown = on_terminal(&mut command, 80, false);
+        assert_eq!(shown.code, 0, "{}", shown.text);
+        let (_, text) = shown.text.split_once("'\n").unwrap();
+        text.to_owned()
+    };
+    assert_eq!(shown(&[], ("A", "B")), "\u{1b}[31mred\u{1b}[0m text\n");
+    assert_eq!(shown(&["--follow"], ("A", "B")), "\u{1b}[31mred\u{1b}[0m text\n");
+    assert_eq!(shown(&[], ("NO_COLOR", "1")), "red text\n");
+    assert_eq!(shown(&["--raw"], ("A", "B")), written);
 }
 
 #[test]

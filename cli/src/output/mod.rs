@@ -3,9 +3,11 @@
 //! A command builds a value and hands it to [`Ui`], the sole owner of both streams. [`Row`] is one
 //! of many alike, [`Document`] stands alone; each says what people see, and serde what programs
 //! see. What people see fits their terminal ([`within`]); what programs see may pass a [`Filter`].
+//! What jobs wrote is [`Foreign`].
 
 mod filter;
 mod fit;
+mod foreign;
 pub mod forest;
 mod jq;
 mod json;
@@ -18,6 +20,7 @@ mod ui;
 
 pub use filter::Filter;
 pub use fit::{cut, cut_lines, has_id, least_width, room, short, width, within};
+pub use foreign::Foreign;
 pub use table::{Row, fields, listed, or_dash, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,

@@ -7,8 +7,8 @@
 //! group is killed: what it left running in the background goes with it. On Linux so does what
 //! moved to another group or session, as daemons do: it is found by that variable in its
 //! environment. A process that left its group and dropped its environment as well is beyond reach
-//! once whoever started it has ended, and elsewhere every process that left its group is; its
-//! output is not waited for.
+//! once its parent has ended, unless orphans fall to this process ([`adopt_orphans`]). Elsewhere
+//! every process that left its group is beyond reach. Their output is not waited for.
 //!
 //! A process that is killed clears nothing away. Whoever runs jobs in a folder of their own
 //! ([`Directories::in_folder`]) does that at the next start.
@@ -20,6 +20,7 @@
 //! of all together, and takes hold right after the start. Elsewhere there is none.
 
 mod directory;
+mod orphans;
 pub mod private;
 mod stat;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod tests;
 mod tree;
 
 pub(crate) use directory::{Directories, Directory};
+pub(crate) use orphans::adopt as adopt_orphans;
 #[cfg(test)]
 pub(super) use stat::has_members;
 pub(crate) use tree::{END_TIMEOUT, Tree};

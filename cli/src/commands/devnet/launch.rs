@@ -34,7 +34,7 @@ use std::{
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::oneshot,
+    sync::{mpsc, oneshot},
 };
 use tracing_subscriber::EnvFilter;
 
@@ -182,6 +182,28 @@ pub fn interrupted() -> bool {
 
 /// Resolves upon Ctrl-C, SIGTERM or SIGHUP; one more of the first two ends the process at once.
 pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
+    let (sender, receiver) = oneshot::channel();
+    let mut sender = Some(sender);
+    watch_signals(1, move || {
+        // The devnet may have ended by itself.
+        let _ended = sender.take().map(|sender| sender.send(()));
+    })?;
+    Ok(receiver)
+}
+
+/// Yields upon Ctrl-C, SIGTERM or SIGHUP, and once more upon one of the first two; the third ends
+/// the process at once.
+pub fn on_signals() -> Result<mpsc::Receiver<()>, CliError> {
+    let (sender, receiver) = mpsc::channel(2);
+    watch_signals(2, move || {
+        // There is room for both, unless all has ended.
+        let _ended = sender.try_send(());
+    })?;
+    Ok(receiver)
+}
+
+/// Calls `tell` for each of the first signals, and ends the process upon one more.
+fn watch_signals(first: u32, mut tell: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     let io = |error: io::Error| CliError::failed(format!("signals: {error}"));
     let runtime = runtime()?;
     let (mut interrupt, mut terminate, mut hang_up) = {
@@ -189,16 +211,17 @@ pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
         let on = |kind| signal(kind).map_err(io);
         (on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?)
     };
-    let (sender, receiver) = oneshot::channel();
     let wait = move || {
         runtime.block_on(async move {
-            tokio::select! {
-                _ = interrupt.recv() => INTERRUPTED.store(true, Ordering::Relaxed),
-                _ = terminate.recv() => {}
-                _ = hang_up.recv() => {}
+            for number in 0..first {
+                tokio::select! {
+                    _ = interrupt.recv() => INTERRUPTED.store(true, Ordering::Relaxed),
+                    _ = terminate.recv() => {}
+                    // A terminal that closes may say so several times.
+                    _ = hang_up.recv(), if number == 0 => {}
+                }
+                tell();
             }
-            // The devnet may have ended by itself.
-            let _ended = sender.send(());
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
@@ -207,7 +230,7 @@ pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
         });
     };
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(io)?;
-    Ok(receiver)
+    Ok(())
 }
 
 fn failure(error: OrchestratorError) -> CliError {

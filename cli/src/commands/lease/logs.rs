@@ -1,11 +1,11 @@
-//! `lease logs`: what a job said, as it was said.
+//! `lease logs`: what a job said.
 
 use super::{complete, connect::Server, find, wait::Patience};
 use crate::{
     args,
     context::Context,
     error::{CliError, Exit},
-    output::raw,
+    output::Foreign,
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
@@ -39,6 +39,10 @@ pub struct Logs {
     #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
+    /// On a terminal, print the log as it is [default: its text and its colours]
+    #[arg(long, env = "COWBOYCTL_RAW", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    raw: bool,
     /// How long to go on at most
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
@@ -48,10 +52,25 @@ pub struct Logs {
 }
 
 /// What was printed so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug)]
 struct Printed {
     attempt: u32,
     bytes: u64,
+    to: Foreign,
+}
+
+impl Printed {
+    /// Nothing of this attempt.
+    fn of(attempt: u32, raw: bool) -> Self {
+        Self { attempt, bytes: 0, to: Foreign::new(raw) }
+    }
+
+    /// Prints what follows.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.to.print(bytes)?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
 }
 
 impl Logs {
@@ -59,7 +78,7 @@ impl Logs {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = self.server.client(cx)?;
         let id = find::job(&client, &self.job).await?;
-        let mut printed = Printed::default();
+        let mut printed = Printed::of(0, self.raw);
         let work = async {
             match self.follow {
                 true => self.follow(cx, &client, &id, &mut printed).await,
@@ -67,7 +86,7 @@ impl Logs {
             }
         };
         timeout(self.timeout, work).await.unwrap_or_else(|_| {
-            let (Printed { attempt, bytes }, limit) = (printed, Plain(self.timeout));
+            let (Printed { attempt, bytes, .. }, limit) = (&printed, Plain(self.timeout));
             Err(CliError::new(Exit::TimedOut, format!("the log of {id}: not within {limit}"))
                 .detail(format!("last seen: {bytes} bytes of attempt {attempt}"))
                 .hint("give it longer with --timeout"))
@@ -91,8 +110,7 @@ impl Logs {
         loop {
             let query = LogQuery { attempt: Some(attempt), offset: printed.bytes, wait_seconds: 0 };
             let part = client.log(id, &query).await?;
-            raw(&part.bytes)?;
-            printed.bytes += part.bytes.len() as u64;
+            printed.add(&part.bytes)?;
             if part.bytes.is_empty() || printed.bytes >= part.total {
                 return Ok(());
             }
@@ -126,8 +144,7 @@ impl Logs {
                     continue;
                 };
                 let LogPart { bytes, total, ended } = part;
-                raw(&bytes)?;
-                printed.bytes += bytes.len() as u64;
+                printed.add(&bytes)?;
                 if ended && printed.bytes >= total {
                     break;
                 }
@@ -139,7 +156,7 @@ impl Logs {
             if self.attempt.is_some() {
                 return Ok(());
             }
-            *printed = Printed { attempt: printed.attempt + 1, bytes: 0 };
+            *printed = Printed::of(printed.attempt + 1, self.raw);
             if begun(client, id, printed.attempt).await? {
                 cx.ui.note(&format!("attempt {}", printed.attempt));
             }

@@ -115,8 +115,8 @@ pub enum Lease {
     ///
     /// Steps run as the user who starts it, in a fresh directory each job, which is gone with all
     /// processes of the job afterwards. Without --token-file it has a token made for it, which is
-    /// good until it ends. A job that it is interrupted in goes back to the queue when its lease
-    /// runs out; a second Ctrl-C ends it at once.
+    /// good until it ends. The first signal has it finish the job at hand and take no further one;
+    /// the second stops the job, which goes back to the queue; a third ends the runner at once.
     Runner(Box<runner::Runner>),
 }
 

@@ -1,4 +1,4 @@
-//! `lease runner`: does jobs of a lease server on this machine, until it is told to stop.
+//! `lease runner`: does jobs of a lease server on this machine, until it is told to end.
 
 use super::connect::Server;
 use crate::{
@@ -16,7 +16,11 @@ use cowboy_devnet::lease::{
         folder::{FolderError, RunnerFolder, RunnerLock},
     },
 };
-use std::{path::PathBuf, sync::Mutex, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 /// `lease runner`.
 #[derive(Debug, Args)]
@@ -63,15 +67,28 @@ impl Runner {
             return Err(CliError::new(Exit::Usage, "--token-file: whose token is it?")
                 .hint("say which runner it was made for: --name ID"));
         }
+        // Before it knows a token or a lease.
+        runner::guard().map_err(|error| {
+            CliError::failed(format!("this process cannot be kept from its jobs: {error}"))
+        })?;
         launch::log_to_stderr()?;
-        let signal = launch::on_signal()?;
-        let (stopper, stop) = Stop::new();
-        to_end(async move {
+        let mut signals = launch::on_signals()?;
+        let ((stopper, stop), at_hand) = (Stop::new(), Mutex::new(None));
+        to_end(async {
             tokio::select! {
-                outcome = self.work(cx, stop) => outcome,
+                outcome = self.work(cx, stop, &at_hand) => outcome,
                 never = async {
                     // The sender lives as long as the process.
-                    let _signal = signal.await;
+                    let _first = signals.recv().await;
+                    stopper.drain();
+                    cx.ui.note(&match known(&at_hand) {
+                        None => "the runner ends".to_owned(),
+                        Some(job) => format!(
+                            "the runner ends after {}; the next signal stops the job",
+                            named(&job)
+                        ),
+                    });
+                    let _second = signals.recv().await;
                     stopper.stop();
                     std::future::pending().await
                 } => never,
@@ -79,7 +96,12 @@ impl Runner {
         })
     }
 
-    async fn work(self, cx: &Context, stop: Stop) -> Result<(), CliError> {
+    async fn work(
+        &self,
+        cx: &Context,
+        stop: Stop,
+        at_hand: &Mutex<Option<JobNotice>>,
+    ) -> Result<(), CliError> {
         let name = self.name.clone().unwrap_or_else(runner::random_name);
         let lock = self.lock(&name)?;
         let (access, stopped) = (self.access(cx, &name).await?, Mutex::new(None));
@@ -94,10 +116,15 @@ impl Runner {
         };
         let (ui, own) = (cx.ui, self.dir.is_none());
         let tell = |notice: Notice| {
-            if let Notice::Ended { job, outcome: Outcome::Stopped, .. } = &notice
-                && let Ok(mut stopped) = stopped.lock()
-            {
-                *stopped = Some(job.job.clone());
+            match &notice {
+                Notice::Granted(job) => set(at_hand, Some(job)),
+                Notice::Ended { job, outcome, .. } => {
+                    set(at_hand, None);
+                    if *outcome == Outcome::Stopped {
+                        set(&stopped, Some(job));
+                    }
+                }
+                _ => {}
             }
             told(ui, &notice);
         };
@@ -109,9 +136,13 @@ impl Runner {
             }
             Err(error) => Err(error),
         };
-        let mut own_token = false;
+        let stopped = known(&stopped);
+        let (mut own_token, mut queued) = (false, false);
         if let Access::Made { operator, token_id, .. } = access {
             own_token = true;
+            if let Some(job) = &stopped {
+                queued = give_back(&operator, job, &name).await;
+            }
             match operator.revoke_token(&name, Some(&token_id)).await {
                 // Another runner has the name by now.
                 Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
@@ -128,18 +159,33 @@ impl Runner {
             ui.note(&format!("the runner's folder is left behind: {error}"));
         }
         outcome.map_err(|error| failure(error, &name, own_token))?;
-        match stopped.into_inner().unwrap_or_default() {
-            Some(job) => {
-                let what = format!("interrupted; the runner has stopped, and job {job} with it");
-                Err(CliError::new(Exit::Interrupted, what)
-                    .hint("it goes back to the queue when its lease runs out"))
-            }
-            None if launch::interrupted() => {
-                Err(CliError::new(Exit::Interrupted, "interrupted; the runner has stopped"))
-            }
-            None => Ok(()),
-        }
+        let Some(JobNotice { job, .. }) = stopped else { return Ok(()) };
+        let what = format!("interrupted; the runner has stopped, and job {job} with it");
+        Err(CliError::new(Exit::Interrupted, what).hint(match queued {
+            true => "it is back in the queue".to_owned(),
+            false => format!(
+                "it goes back to the queue when its lease runs out, at once with: cowboyctl lease \
+                 revoke {job}"
+            ),
+        }))
     }
+}
+
+fn set(place: &Mutex<Option<JobNotice>>, job: Option<&JobNotice>) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = job.cloned();
+}
+
+fn known(place: &Mutex<Option<JobNotice>>) -> Option<JobNotice> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Takes the lease of a job back that this runner has stopped, and says whether that is done. It
+/// may have run out by now, and another runner may have the job.
+async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
+    let Ok(job) = operator.job(&stopped.job).await else { return false };
+    let summary = job.summary;
+    let own = summary.runner.as_deref() == Some(name) && summary.attempt == stopped.attempt;
+    own && operator.revoke(&stopped.job).await.is_ok()
 }
 
 impl Runner {
@@ -158,8 +204,10 @@ impl Runner {
     fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
         let Some(dir) = &self.dir else {
             let home = context::home()?;
+            // Its own is not swept: what is left there is told when the runner starts.
+            let lock = RunnerFolder::of(home.path(), name).lock()?;
             RunnerFolder::sweep(home.path())?;
-            return Ok(RunnerFolder::of(home.path(), name).lock()?);
+            return Ok(lock);
         };
         let absolute = std::path::absolute(dir).map_err(|error| {
             CliError::new(Exit::Usage, format!("--dir {}: {error}", dir.display()))

@@ -3,6 +3,9 @@
 //! Only a real directory named `cowboy-job-…` is ever removed. Everything below one is reached from
 //! an open directory, by a name that no link is followed for: a job may put a link to anywhere in
 //! the place of anything it may write to, its own directory included.
+//!
+//! A directory that cannot be removed stays: a container left files of another user in it, or a job
+//! mounted something there. The log names it once, and the next job has a directory of its own.
 
 use super::{private::Private, tree};
 use crate::nofollow;
@@ -19,8 +22,8 @@ use std::{
         ffi::OsStrExt as _,
         fs::{DirBuilderExt as _, PermissionsExt as _},
     },
-    path::Path,
-    sync::Arc,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 use tempfile::TempDir;
 
@@ -29,6 +32,9 @@ const PREFIX: &str = "cowboy-job-";
 
 /// How many names of directories are held at a time while a tree is removed.
 const BATCH: usize = 1024;
+
+/// How many directories that stay are remembered, so that the log names each once.
+const MAX_TOLD: usize = 1024;
 
 /// Where the directories of jobs are made: among the system's temporary files, unless they have a
 /// folder of their own.
@@ -41,7 +47,7 @@ pub(crate) struct Directories {
 impl Directories {
     /// In `folder`, a real directory that no other runner uses. Directories of jobs that are there
     /// were left by a runner that was killed: their processes are killed too, and they are removed.
-    /// Anything else is left, with a line in the log.
+    /// Anything else is left, with a line in the log, and so is one that cannot be removed.
     pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
         refuse_other_than_directory(folder)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -102,9 +108,7 @@ impl Drop for Directory {
         let name = CString::new(name.as_bytes()).expect("it was made with this name");
         match nofollow::directory(CWD, parent) {
             Ok(parent) => remove(&parent, &name, &path),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "job directory left behind");
-            }
+            Err(error) => tell_of(&path, error),
         }
     }
 }
@@ -124,8 +128,26 @@ fn refuse_other_than_directory(path: &Path) -> io::Result<()> {
 /// Removes a job's directory; `path` is where it is, for the log.
 fn remove(parent: &OwnedFd, name: &CStr, path: &Path) {
     if let Err(error) = remove_tree(parent, name) {
-        tracing::warn!(path = %path.display(), %error, "job directory left behind");
+        tell_of(path, error);
     }
+}
+
+/// Names a directory that stays, the first time.
+fn tell_of(path: &Path, error: Errno) {
+    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.iter().any(|other| other == path) {
+        return;
+    }
+    if told.len() < MAX_TOLD {
+        told.push(path.to_owned());
+    }
+    tracing::warn!(
+        path = %path.display(), %error,
+        "a job's directory cannot be removed and is left behind: unmount what is mounted in it, and \
+         remove it by hand, as root if its files are another user's"
+    );
 }
 
 /// Removes what has this name, with all that is in it.

@@ -15,12 +15,12 @@ pub(super) struct Known {
 }
 
 /// A process as it is in `/proc`.
-struct Stat {
-    known: Known,
-    parent: i32,
+pub(super) struct Stat {
+    pub(super) known: Known,
+    pub(super) parent: i32,
     group: i32,
-    /// It has ended, and nobody has reaped it.
-    dead: bool,
+    /// It has ended, and its parent has not reaped it.
+    pub(super) dead: bool,
 }
 
 impl Stat {
@@ -38,7 +38,7 @@ impl Stat {
     }
 
     /// Of every process that there is; `None`: the system does not tell.
-    fn all() -> Option<impl Iterator<Item = Self>> {
+    pub(super) fn all() -> Option<impl Iterator<Item = Self>> {
         Some(numbers()?.filter_map(Self::read))
     }
 }
@@ -54,6 +54,11 @@ pub(super) fn numbers() -> Option<impl Iterator<Item = Pid>> {
 }
 
 impl Known {
+    /// Its number.
+    pub(super) fn process(self) -> Pid {
+        self.process
+    }
+
     /// Sends the process a signal, if it is still this one.
     pub(super) fn signal(self, signal: Signal) {
         if self.runs() {
@@ -70,7 +75,7 @@ impl Known {
 
 /// The processes that `process` started, and those that they did, as long as whoever started them
 /// has not ended.
-pub(super) fn descendants(process: Pid) -> Vec<Known> {
+pub(super) fn descendants(process: Pid) -> Vec<Stat> {
     let mut left: Vec<_> = Stat::all().into_iter().flatten().collect();
     let (mut ancestors, mut found) = (BTreeSet::from([process.as_raw_pid()]), Vec::new());
     loop {
@@ -80,7 +85,7 @@ pub(super) fn descendants(process: Pid) -> Vec<Known> {
             return found;
         }
         ancestors.extend(more.iter().map(|stat| stat.known.process.as_raw_pid()));
-        found.extend(more.into_iter().map(|stat| stat.known));
+        found.extend(more);
         left = others;
     }
 }

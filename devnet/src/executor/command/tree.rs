@@ -2,10 +2,12 @@
 //!
 //! The process leads a group of its own; the directory that it works for marks it and its
 //! descendants, by [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the
-//! group and dropped the mark is found as long as the processes between have not ended.
+//! group and dropped the mark is found as long as the processes between have not ended; where
+//! orphans fall to this process ([`orphans`]), whatever has ended.
 
 use super::{
     DIRECTORY_VARIABLE,
+    orphans::{self, Leader},
     stat::{self, Known, descendants, has_members},
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -17,7 +19,7 @@ use std::{
     pin::pin,
     process::ExitStatus,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     process::{Child, Command},
@@ -32,7 +34,13 @@ const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 /// longer write where the directory is being removed.
 const GONE_TIMEOUT: Duration = Duration::from_millis(128);
 
-/// How long [`Tree::end`] takes at most.
+/// The same, in a process that orphans fall to: what descends from it has no other way to go.
+const ORPHANS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long passes at least between two looks for orphans to reap.
+const REAP_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long [`Tree::end`] takes at most, in a process that orphans do not fall to.
 pub(crate) const END_TIMEOUT: Duration =
     Duration::from_millis((REAP_TIMEOUT.as_millis() + GONE_TIMEOUT.as_millis()) as u64);
 
@@ -51,27 +59,36 @@ pub(crate) struct Tree {
 impl Tree {
     /// Starts `command` as the leader of a process group of its own, marked with `directory`.
     pub(crate) fn start(command: &mut Command, directory: &Path) -> io::Result<Self> {
-        let child = command.env(DIRECTORY_VARIABLE, directory).process_group(0).spawn()?;
-        let leader = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw)
-            .expect("a process that was not waited for has a number");
+        command.env(DIRECTORY_VARIABLE, directory).process_group(0);
+        let (child, leader) = Leader::start(|| {
+            let child = command.spawn()?;
+            let leader = child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw)
+                .expect("a process that was not waited for has a number");
+            Ok((child, leader))
+        })?;
         let directory = directory.into();
         Ok(Self { group: Group { leader, alive: true, directory, strays: Vec::new() }, child })
     }
 
     /// The process that leads the group, whose number is the group's.
     pub(crate) fn leader(&self) -> Pid {
-        self.group.leader
+        self.group.leader.process()
     }
 
     /// Waits until the leader has exited; it stays a zombie, so that its number is not given to
     /// another. `exits` watches for children's ends since before the start, or that of a quick one
     /// could be missed.
     pub(crate) async fn exited(&self, exits: &mut unix::Signal) -> io::Result<()> {
+        let mut reaped = Instant::now();
         while !has_exited(self.leader())? {
             exits.recv().await;
+            if orphans::are_adopted() && reaped.elapsed() >= REAP_PAUSE {
+                tokio::task::spawn_blocking(orphans::reap).await?;
+                reaped = Instant::now();
+            }
         }
         Ok(())
     }
@@ -89,12 +106,13 @@ impl Tree {
         let strays = self.group.strays.clone();
         let look = move |signal: Option<Signal>| {
             let marked = signal_marked(|mark| mark == &*directory, signal);
+            let orphans = orphans::signal(leader, signal);
             if let Some(signal) = signal {
                 for stray in &*strays {
                     stray.signal(signal);
                 }
             }
-            marked > 0 || has_members(leader) || strays.iter().any(|stray| stray.runs())
+            marked + orphans > 0 || has_members(leader) || strays.iter().any(|stray| stray.runs())
         };
         let ends = async {
             let (mut signal, mut pause) = (Some(Signal::TERM), LOOK);
@@ -117,19 +135,18 @@ impl Tree {
     }
 
     /// Notes who descends from the leader, as long as that can be told: with its end they are
-    /// nobody's.
+    /// nobody's, or this process's.
     async fn find_strays(&mut self) -> io::Result<()> {
         let leader = self.leader();
         if !has_exited(leader)? {
-            self.group
-                .strays
-                .extend(tokio::task::spawn_blocking(move || descendants(leader)).await?);
+            let strays = tokio::task::spawn_blocking(move || descendants(leader)).await?;
+            self.group.strays.extend(strays.into_iter().map(|stat| stat.known));
         }
         Ok(())
     }
 
     /// Kills what still runs, and calls `then`, where it may block, once that is gone. Takes
-    /// [`END_TIMEOUT`] at most, and what `then` does.
+    /// [`END_TIMEOUT`] at most, or [`ORPHANS_TIMEOUT`] more, and what `then` does.
     pub(crate) async fn end(
         mut self,
         then: impl FnOnce() + Send + 'static,
@@ -159,7 +176,7 @@ fn has_exited(process: Pid) -> io::Result<bool> {
 
 /// The process group of a command.
 struct Group {
-    leader: Pid,
+    leader: Leader,
     /// The leader was not reaped yet: the number is the group's.
     alive: bool,
     /// What the environment of its processes names.
@@ -173,45 +190,58 @@ impl Group {
     fn signal(&self, signal: Signal) {
         if self.alive {
             // An error: all are gone, or none may be sent any.
-            let _ = rustix::process::kill_process_group(self.leader, signal);
+            let _ = rustix::process::kill_process_group(self.leader.process(), signal);
         }
     }
 
     /// Kills what left the group, and waits, for a moment at most, until no process of either runs
-    /// any more. Most are no children of this process: all that can be done is to look.
+    /// any more.
     fn clear(&self) {
         self.strays.iter().for_each(|stray| stray.signal(Signal::KILL));
-        until_gone(|| {
+        let (leader, adopted) = (self.leader.process(), orphans::are_adopted());
+        let limit = if adopted { ORPHANS_TIMEOUT } else { GONE_TIMEOUT };
+        let gone = until_gone(limit, || {
             let marked = signal_marked(|mark| mark == &*self.directory, Some(Signal::KILL));
-            marked == 0
-                && !has_members(self.leader)
+            let orphans = orphans::signal(leader, Some(Signal::KILL));
+            marked + orphans == 0
+                && !has_members(leader)
                 && !self.strays.iter().any(|stray| stray.runs())
         });
+        if adopted && !gone {
+            let directory = self.directory.display();
+            tracing::warn!(%directory, "processes of a job do not end though they were killed");
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         if self.alive {
-            self.strays.extend(descendants(self.leader));
+            let strays = descendants(self.leader.process());
+            self.strays.extend(strays.into_iter().map(|stat| stat.known));
             self.signal(Signal::KILL);
             self.clear();
         }
     }
 }
 
-/// Looks again and again, for [`GONE_TIMEOUT`] at most, until killed processes are gone.
-fn until_gone(gone: impl Fn() -> bool) {
-    let mut pause = Duration::from_millis(1);
-    while pause < GONE_TIMEOUT && !gone() {
+/// Looks again and again, for so long at most, until killed processes are gone, and says whether
+/// they are.
+fn until_gone(limit: Duration, gone: impl Fn() -> bool) -> bool {
+    let (begun, mut pause) = (Instant::now(), Duration::from_millis(1));
+    while !gone() {
+        if begun.elapsed() + pause > limit {
+            return false;
+        }
         std::thread::sleep(pause);
-        pause *= 2;
+        pause = (pause * 2).min(LATER_LOOK);
     }
+    true
 }
 
 /// Kills the processes of jobs in these directories, which nobody of this process started.
 pub(super) fn kill_left(are: impl Fn(&Path) -> bool) {
-    until_gone(|| signal_marked(&are, Some(Signal::KILL)) == 0);
+    until_gone(GONE_TIMEOUT, || signal_marked(&are, Some(Signal::KILL)) == 0);
 }
 
 /// Sends the processes of jobs in these directories a signal, and says how many there are. Those of

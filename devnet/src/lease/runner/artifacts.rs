@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What of a job's files the server has.
 #[derive(Debug, Default)]
 pub(super) struct Artifacts {
-    /// Where each file is, by its name.
-    uris: BTreeMap<String, String>,
+    /// Each file's path, by the name that it is kept under: that has no secrets.
+    paths: BTreeMap<String, String>,
     /// As the end of the job names them.
     kept: Vec<Artifact>,
     /// How long that is, in bytes of JSON.
@@ -61,26 +61,33 @@ impl Artifacts {
         }
         let (mut left_out, mut unnamed) = (0, 0);
         for file in search.files {
-            if self.uris.contains_key(&file.name) {
-                continue;
+            let name = output.mask(&file.name);
+            match self.paths.get(&name) {
+                None => {}
+                Some(path) if *path == file.name => continue,
+                Some(_) => {
+                    let text = format!("artifact {name} is not kept: another has this name");
+                    output.note(&text).await;
+                    continue;
+                }
             }
             let kinds = file.patterns.iter().map(|pattern| specs[*pattern].kind.clone());
             if self.kept.len() + file.patterns.len() > MAX_FILES {
                 left_out += 1;
                 continue;
             }
-            let put = |upload| api.put_artifact(hold.lease(), &file.name, upload);
+            let put = |upload| api.put_artifact(hold.lease(), &name, upload);
             match send(&folder.join(&file.name), hold, put).await {
                 Ok(uri) => {
                     let named = kinds.map(|kind| Artifact { kind, uri: uri.clone() });
                     if !self.name(named.collect()) {
                         unnamed += 1;
                     }
-                    self.uris.insert(file.name, uri);
+                    self.paths.insert(name, file.name);
                 }
                 Err(SendError::Lost) => return,
                 Err(SendError::Failed(reason)) => {
-                    output.note(&format!("artifact {} is not kept: {reason}", file.name)).await;
+                    output.note(&format!("artifact {name} is not kept: {reason}")).await;
                 }
             }
         }

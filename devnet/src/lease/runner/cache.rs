@@ -37,6 +37,9 @@ const ATTEMPTS: u32 = 3;
 /// Pieces that wait to be unpacked.
 const PIECES: usize = 16;
 
+/// Why a cache is neither restored nor saved whose key has a secret in it.
+const TELLS: &str = "its key holds a secret of the job";
+
 /// Where a job's folders are, and its steps start.
 pub(super) struct Folders<'a> {
     /// The job's directory.
@@ -79,6 +82,8 @@ impl<'a> Caches<'a> {
     ) {
         for (spec, paths) in self.each(folders.workdir) {
             let restored = match paths {
+                // The server keeps keys as they are.
+                _ if output.tells(&spec.key) => Err(CacheError::Failed(TELLS.to_owned())),
                 Ok(paths) => restore(spec, paths, folders.job, api, hold).await,
                 Err(reason) => Err(CacheError::Failed(reason)),
             };
@@ -106,7 +111,7 @@ impl<'a> Caches<'a> {
     ) {
         for (spec, paths) in self.each(folders.workdir) {
             let Ok(paths) = paths else { continue };
-            if self.hits.contains(spec.key.as_str()) {
+            if self.hits.contains(spec.key.as_str()) || output.tells(&spec.key) {
                 continue;
             }
             let text = match save(spec, paths, folders.job, api, hold).await {

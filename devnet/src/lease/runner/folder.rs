@@ -6,8 +6,8 @@
 //!   jobs/                             the directories of its jobs; emptied when it starts
 //! ```
 //!
-//! The kernel drops the lock with its holder: what lies in a folder whose lock nobody holds was
-//! left by a runner that was killed.
+//! The kernel drops the lock with its holder: what lies in a folder whose lock is free was left by
+//! a runner that was killed. What cannot be removed stays, and stops no other runner.
 
 use crate::{
     executor::command::Directories,
@@ -120,8 +120,13 @@ impl RunnerFolder {
         for entry in entries {
             let folder = Self(entry.map_err(HomeError::io(&runners))?.path());
             // Whoever holds a lock runs; whatever else is wrong is that runner's to say.
-            if let Ok(lock) = folder.lock() {
-                lock.remove()?;
+            if let Ok(lock) = folder.lock()
+                && let Err(error) = lock.remove()
+            {
+                tracing::warn!(
+                    %error,
+                    "what a killed runner left cannot be removed: remove its folder by hand"
+                );
             }
         }
         Ok(())
@@ -141,11 +146,15 @@ impl RunnerLock {
         &self.folder
     }
 
-    /// Clears away what is in the folder, with processes that work there, and the folder itself.
+    /// Clears away what is in the folder, with processes that work there, and the folder itself. If
+    /// something in it cannot be removed, which the log tells, it stays.
     pub fn remove(self) -> Result<(), HomeError> {
         let jobs = self.folder.jobs_path();
         Directories::in_folder(&jobs).map_err(HomeError::io(&jobs))?;
-        fs::remove_dir(&jobs).map_err(HomeError::io(&jobs))?;
+        match fs::remove_dir(&jobs) {
+            Err(error) if error.kind() == DirectoryNotEmpty => return Ok(()),
+            other => other.map_err(HomeError::io(&jobs))?,
+        }
         // With its file the lock goes: what is there from then on is another runner's, which has
         // waited for it.
         home::remove_file(&self.folder.lock_path())?;

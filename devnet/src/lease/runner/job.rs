@@ -316,11 +316,12 @@ impl Job<'_> {
         match needs::bring(workdir, self.api, self.hold).await {
             Ok(0) | Err(NeedError::Halted) => None,
             Ok(count) => {
-                let text = format!("{count} artifacts of its needs are there");
+                let text = format!("artifacts of the jobs that it needs: {count}");
                 in_time(self.hold, self.output.note(&text)).await;
                 None
             }
             Err(NeedError::Failed(summary)) => {
+                let summary = self.output.mask(&summary);
                 in_time(self.hold, self.output.note(&summary)).await;
                 Some(Worked::Failed { exit_code: None, summary })
             }

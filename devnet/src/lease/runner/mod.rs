@@ -11,14 +11,16 @@
 //! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
 //!   last output and the artifacts that are there `CancelAck` is sent.
 //! * When the job's time is over: the same within the server's grace, with a `Complete` that says so.
-//! * Upon the runner's own end: the same, but nothing is said about the job. It goes back to the
-//!   queue when its lease runs out.
+//! * When the runner drains, it finishes the job at hand and takes no further one.
+//! * When it stops, the job is stopped as upon a cancel, but nothing is said about it. It goes back
+//!   to the queue when its lease runs out.
 //!
 //! What a job reads and writes never has the lease's id; secrets of its environment are masked in
 //! whatever is sent.
 //!
 //! | file | subject |
 //! |---|---|
+//! | [`guard()`] | the runner's process, kept from its jobs |
 //! | [`folder`] | the runner's folder, and what killed runners left behind |
 //! | [`job`] | one job, from its ack to its end |
 //! | [`workspace`] | its directory, and the threads at work there |
@@ -38,6 +40,7 @@ mod artifacts;
 mod cache;
 pub mod folder;
 mod glob;
+mod guard;
 mod hold;
 mod job;
 mod log;
@@ -49,6 +52,7 @@ mod step;
 mod tests;
 mod workspace;
 
+pub use guard::guard;
 pub use hold::Loss;
 pub use job::Outcome;
 
@@ -77,36 +81,61 @@ const MAX_NAME: usize = 128;
 /// two runners have one name, each ends the other's wait.
 const SOON: Duration = Duration::from_secs(1);
 
+/// How soon a runner is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    /// Not at all.
+    Never,
+    /// Once the job at hand has ended.
+    Drained,
+    /// At once, whatever it does.
+    Now,
+}
+
 /// Says that a runner is to end.
 #[derive(Debug)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct Stopper(watch::Sender<Wish>);
 
 impl Stopper {
-    /// It is to end.
+    /// It finishes the job at hand, takes no further one, and ends.
+    pub fn drain(&self) {
+        self.raise(Wish::Drained);
+    }
+
+    /// It stops the job at hand, and ends.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.raise(Wish::Now);
+    }
+
+    fn raise(&self, to: Wish) {
+        self.0.send_modify(|wish| *wish = to.max(*wish));
     }
 }
 
 /// Whether a runner is to end. Without its [`Stopper`] it never is.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct Stop(watch::Receiver<Wish>);
 
 impl Stop {
     /// One that is not to end yet, and what says so.
     pub fn new() -> (Stopper, Self) {
-        let (sender, receiver) = watch::channel(false);
+        let (sender, receiver) = watch::channel(Wish::Never);
         (Stopper(sender), Self(receiver))
     }
 
-    /// Whether it is to end.
-    pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
+    /// Waits until the runner is to take no further job.
+    async fn drained(&self) {
+        self.reached(Wish::Drained).await;
     }
 
+    /// Waits until the runner is to stop what it does.
     async fn requested(&self) {
-        let mut requested = self.0.clone();
-        if requested.wait_for(|requested| *requested).await.is_err() {
+        self.reached(Wish::Now).await;
+    }
+
+    async fn reached(&self, wish: Wish) {
+        let mut wishes = self.0.clone();
+        if wishes.wait_for(|now| *now >= wish).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -234,7 +263,7 @@ impl Runner {
         Ok(Self { name, capabilities, max_jobs, api, directories, _lock: lock })
     }
 
-    /// Does jobs, one at a time, until there were enough or `stop`.
+    /// Does jobs, one at a time, until there were enough or it is to end.
     pub async fn run(self, stop: Stop, tell: impl Fn(Notice)) -> Result<(), RunnerError> {
         let mut done = 0;
         while self.max_jobs.is_none_or(|most| done < most) {
@@ -272,7 +301,7 @@ impl Runner {
             let asked = Instant::now();
             let answer = tokio::select! {
                 biased;
-                () = stop.requested() => return Ok(None),
+                () = stop.drained() => return Ok(None),
                 answer = self.api.lease(&request) => answer,
             };
             match answer {
@@ -301,7 +330,7 @@ impl Runner {
                 }
             }
             tokio::select! {
-                () = stop.requested() => return Ok(None),
+                () = stop.drained() => return Ok(None),
                 () = sleep(pauses.next()) => {}
             }
         }

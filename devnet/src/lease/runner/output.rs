@@ -102,6 +102,11 @@ impl<'a> Output<'a> {
         self.secrets.mask(text)
     }
 
+    /// Whether a text has a secret in it.
+    pub(super) fn tells(&self, text: &str) -> bool {
+        self.secrets.are_in(text)
+    }
+
     /// The first line of a step, fit to be shown.
     pub(super) fn first_line(&self, step: &str) -> String {
         let masked = self.mask(step);

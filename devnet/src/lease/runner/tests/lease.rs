@@ -357,6 +357,46 @@ async fn a_runner_that_ends_leaves_its_job_to_others() {
 }
 
 #[tokio::test]
+async fn a_runner_that_drains_finishes_its_job_and_takes_no_other() {
+    let bench = Bench::new();
+    let go = bench.home.path().join("go");
+    let step = format!("echo ready; until [ -e {} ]; do sleep 0.02; done", go.display());
+    bench.fake.change(|world| {
+        let steps = json!([step, "echo last"]);
+        world.queue.extend([1, 2].map(|number| grant(number, json!({ "steps": steps }))));
+    });
+    let running = bench.start(2);
+    ready(&bench).await;
+    running.stopper.drain();
+    // Heartbeats go on.
+    let beats = bench.fake.world.borrow().of("heartbeat").len();
+    bench.fake.until("heartbeats", |world| world.of("heartbeat").len() > beats + 1).await;
+    std::fs::write(go, "").unwrap();
+    running.end().await.unwrap();
+    assert_eq!(bench.outcomes(), [Outcome::Succeeded]);
+    assert!(bench.log().ends_with("$ echo last\nlast\n"), "{}", bench.log());
+    assert_eq!(bench.message("complete")["status"], "SUCCEEDED");
+    assert_eq!(bench.fake.world.borrow().of("lease").len(), 1);
+}
+
+#[tokio::test]
+async fn a_runner_that_drains_can_still_be_stopped() {
+    let bench = Bench::new();
+    let (job, marker) = endless(&bench, 1);
+    bench.fake.change(|world| world.queue.push_back(job));
+    let running = bench.start(2);
+    ready(&bench).await;
+    running.stopper.drain();
+    running.stopper.stop();
+    // What was asked for stays.
+    running.stopper.drain();
+    running.end().await.unwrap();
+    assert_eq!(bench.outcomes(), [Outcome::Stopped]);
+    assert!(!is_anywhere(&marker));
+    assert!(bench.fake.world.borrow().of("complete").is_empty());
+}
+
+#[tokio::test]
 async fn a_log_that_the_server_has_lost_the_end_of_is_sent_again() {
     let bench = Bench::new();
     let go = bench.home.path().join("go");

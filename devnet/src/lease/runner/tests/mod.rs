@@ -166,11 +166,11 @@ async fn a_runner_without_a_good_token_ends() {
 }
 
 #[tokio::test]
-async fn a_runner_that_is_stopped_while_it_waits_ends_at_once() {
+async fn a_runner_that_drains_while_it_waits_ends_at_once() {
     let bench = Bench::new();
     let running = bench.start(1);
     bench.fake.until("a request for work", |world| !world.of("lease").is_empty()).await;
-    running.stopper.stop();
+    running.stopper.drain();
     running.end().await.unwrap();
     let request = bench.message("lease");
     let expected = json!({

@@ -163,7 +163,7 @@ async fn artifacts_of_the_jobs_that_it_needs_are_in_a_jobs_working_directory() {
     assert_eq!(states, [JobState::Failed, succeeded, succeeded, succeeded]);
     assert_eq!(run.state, JobState::Succeeded, "the failure is allowed");
     let (_, log) = site.end(&run.jobs[2].job).await;
-    assert!(log.contains("1 artifacts of its needs are there"), "{log}");
+    assert!(log.contains("artifacts of the jobs that it needs: 1\n"), "{log}");
     assert!(log.contains("\nbuilt\nout\n"), "{log}");
 }
 

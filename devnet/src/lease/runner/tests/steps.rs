@@ -1,6 +1,7 @@
 //! Steps: their environment, their output, their ends, and what they leave running.
 
 use super::*;
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
 #[tokio::test]
 async fn a_job_is_acked_run_and_completed() {
@@ -196,6 +197,82 @@ async fn secrets_are_in_nothing_that_is_sent() {
         assert!(log.lines().any(|have| have == line), "{line}: {log}");
     }
     assert!(world.log.windows(6).any(|bytes| bytes == b"x\xff***\n"));
+}
+
+/// What programs make of `$S`, each where it is there.
+const WRITES: &str = r#"
+    hex() { od -An -v -tx1 | tr -d ' \n'; echo; }
+    for before in '' 'u' 'user:'; do
+        printf '%s%s' "$before" "$S" | base64
+        printf '%s%s\n' "$before" "$S" | base64 | tr '+/' '-_' | tr -d '='
+        printf '%s%s!' "$before" "$S" | base64 | tr -d '\n' | fold -w 10; echo
+    done
+    printf %s "$S" | hex; printf %s "$S" | hex | tr a-f A-F
+    printf %s "$S" | od -An -v -tx1
+    if command -v xxd > /dev/null; then printf %s "$S" | xxd -p; fi
+    if command -v jq > /dev/null; then jq -rn --arg s "$S" '$s | @json, @uri, @base64'; fi
+    if command -v python3 > /dev/null; then python3 -c '
+import base64, json, os, urllib.parse
+s = os.environ["S"]
+print(json.dumps(s), json.dumps({"a": [s]}, ensure_ascii=False))
+print(urllib.parse.quote(s), urllib.parse.quote_plus(s))
+print(base64.urlsafe_b64encode(s.encode()).decode(), s.encode().hex())
+'; fi
+    echo end
+"#;
+
+#[tokio::test]
+async fn a_secret_is_masked_whatever_program_writes_it() {
+    let secret = "S3cr\"t/+ ü&=\\?>";
+    let bench = Bench::new();
+    let spec = json!({ "steps": [WRITES], "env": { "S": secret }, "secret_env": ["S"] });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    let log = bench.log();
+    let (_, written) = log.split_once('\n').unwrap();
+    assert!(written.ends_with("\nend\n") && written.matches("***").count() >= 12, "{log}");
+    // In one alphabet, one case, and one row.
+    let flat = |text: &str| -> String {
+        let text: String = text.split_whitespace().collect();
+        text.replace('-', "+").replace('_', "/").to_ascii_lowercase()
+    };
+    let json = serde_json::to_string(secret).unwrap();
+    let mut forms = vec![json.trim_matches('"').to_owned(), hex::encode(secret)];
+    forms.extend(["S3cr%22t", "S3cr\\u0022t"].map(str::to_owned));
+    // The first digits and the last one may have bits of what is around the secret.
+    forms.extend(["", "\0", "\0\0"].map(|before| {
+        let digits = STANDARD_NO_PAD.encode(format!("{before}{secret}"));
+        digits[(before.len() * 8).div_ceil(6)..digits.len() - 1].to_owned()
+    }));
+    for form in forms {
+        assert!(!flat(written).contains(&flat(&form)), "{form}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_in_no_name_that_the_server_keeps() {
+    let bench = Bench::new();
+    let spec = json!({
+        "steps": ["mkdir -p a-$S; echo one > a-$S/$S.xml; echo two > a-$S/aHVudGVyMg.xml"],
+        "env": { "S": "hunter2" },
+        "secret_env": ["S"],
+        "artifacts": [{ "type": "x", "path_glob": "**/*.xml" }],
+        "caches": [{ "type": "y", "key": "key-68756e74657232", "paths": ["a"] }],
+    });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    let world = bench.fake.world.borrow();
+    let names: Vec<_> = world.artifacts.keys().collect();
+    assert_eq!(names, ["a-***/***.xml"]);
+    assert!(world.caches.is_empty());
+    let said = format!("{:?}{:?}{}", world.messages, world.asked, world.log());
+    for secret in ["hunter2", "aHVudGVyMg", "68756e74657232"] {
+        assert!(!said.contains(secret), "{secret}: {said}");
+    }
+    for line in [
+        "cache key-***: not restored: its key holds a secret of the job",
+        "artifact a-***/***.xml is not kept: another has this name",
+    ] {
+        assert!(world.log().contains(&format!("[runner] {line}\n")), "{line}: {}", world.log());
+    }
 }
 
 #[tokio::test]

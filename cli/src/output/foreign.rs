@@ -1,0 +1,251 @@
+//! What jobs wrote, on its way to a terminal: text and its colours.
+//!
+//! A terminal takes some characters for commands: to move the cursor, to change its title, to
+//! write to the clipboard, to answer as if somebody typed. Of all these a log keeps those that set
+//! colours (`ESC [ … m`), unless the terminal is to show none.
+//!
+//! | what comes | what is shown |
+//! |---|---|
+//! | a line feed, a tab, a printable character | itself |
+//! | carriage returns | the end of a line, one with the line feed that follows them |
+//! | any other control character, bytes that are not UTF-8 | `�` |
+//! | any other sequence, to its end or that of its line | nothing |
+
+use super::ui::raw;
+use crate::error::CliError;
+use anstream::{AutoStream, ColorChoice};
+use std::{
+    io::{self, IsTerminal as _},
+    mem,
+};
+
+/// The most characters between `ESC [` and `m`.
+const MAX_PARAMETERS: usize = 64;
+
+const ESCAPE: char = '\u{1b}';
+/// Back to the terminal's own colours.
+const RESET: &str = "\u{1b}[0m";
+
+/// Prints to stdout what jobs wrote, in pieces: cleaned where a terminal shows it.
+#[derive(Debug)]
+pub struct Foreign(Option<Cleaner>);
+
+impl Foreign {
+    /// `all`: as it is, whatever shows it.
+    pub fn new(all: bool) -> Self {
+        let stdout = io::stdout();
+        let colours = || AutoStream::choice(&stdout) != ColorChoice::Never;
+        Self((!all && stdout.is_terminal()).then(|| Cleaner::new(colours())))
+    }
+
+    /// Prints a piece.
+    pub fn print(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        match &mut self.0 {
+            None => raw(bytes),
+            Some(cleaner) => raw(cleaner.clean(bytes).as_bytes()),
+        }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        if let Some(cleaner) = &mut self.0 {
+            // An error: nothing reads it any more.
+            let _ = raw(cleaner.end().as_bytes());
+        }
+    }
+}
+
+/// What has come of a sequence.
+#[derive(Debug)]
+enum State {
+    /// Nothing.
+    Text,
+    /// Carriage returns.
+    Return,
+    /// `ESC`.
+    Escape,
+    /// `ESC` and signs that a letter follows.
+    Short,
+    /// `ESC [` and these.
+    Control(String),
+    /// A string that the terminal takes for a command, and maybe an `ESC` that begins its end.
+    Command { escape: bool },
+}
+
+/// Text without what a terminal takes for commands, but for colours.
+#[derive(Debug)]
+struct Cleaner {
+    colours: bool,
+    state: State,
+    /// The beginning of a character.
+    partial: Vec<u8>,
+    /// A colour is set.
+    coloured: bool,
+}
+
+impl Cleaner {
+    const fn new(colours: bool) -> Self {
+        Self { colours, state: State::Text, partial: Vec::new(), coloured: false }
+    }
+
+    /// What is to be shown of the next piece.
+    fn clean(&mut self, bytes: &[u8]) -> String {
+        let mut pending = mem::take(&mut self.partial);
+        pending.extend_from_slice(bytes);
+        let mut shown = String::with_capacity(pending.len());
+        let mut left = pending.len();
+        for chunk in pending.utf8_chunks() {
+            chunk.valid().chars().for_each(|char| self.step(char, &mut shown));
+            left -= chunk.valid().len() + chunk.invalid().len();
+            let cut = |bytes| str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none());
+            if left == 0 && cut(chunk.invalid()) {
+                self.partial = chunk.invalid().to_owned();
+            } else if !chunk.invalid().is_empty() {
+                self.step(char::REPLACEMENT_CHARACTER, &mut shown);
+            }
+        }
+        shown
+    }
+
+    /// What is to be shown when nothing follows.
+    fn end(&mut self) -> String {
+        let mut shown = String::new();
+        if !mem::take(&mut self.partial).is_empty() {
+            self.step(char::REPLACEMENT_CHARACTER, &mut shown);
+        }
+        if matches!(self.state, State::Return) {
+            shown.push('\n');
+        }
+        if self.coloured {
+            shown.push_str(RESET);
+        }
+        *self = Self::new(self.colours);
+        shown
+    }
+
+    fn step(&mut self, char: char, shown: &mut String) {
+        self.state = match (mem::replace(&mut self.state, State::Text), char) {
+            (State::Return, '\r') => State::Return,
+            (State::Return, '\n') => {
+                shown.push('\n');
+                State::Text
+            }
+            (State::Return, _) => {
+                shown.push('\n');
+                return self.step(char, shown);
+            }
+            // The end of a line ends whatever is open.
+            (_, '\n') => {
+                shown.push('\n');
+                State::Text
+            }
+            (State::Command { escape: true }, '\\') => State::Text,
+            (State::Command { escape: true }, _) => {
+                self.state = State::Escape;
+                return self.step(char, shown);
+            }
+            (State::Command { .. }, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => State::Text,
+            (State::Command { .. }, _) => State::Command { escape: char == ESCAPE },
+            (_, ESCAPE) => State::Escape,
+            (State::Text, '\r') => State::Return,
+            (State::Text, '\t') => {
+                shown.push('\t');
+                State::Text
+            }
+            (State::Text, _) => {
+                shown.push(if char.is_control() { char::REPLACEMENT_CHARACTER } else { char });
+                State::Text
+            }
+            (State::Escape, '[') => State::Control(String::new()),
+            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command { escape: false },
+            (State::Escape | State::Short, ' '..='/') => State::Short,
+            (State::Escape | State::Short, _) => State::Text,
+            (State::Control(mut parameters), ' '..='?') => {
+                // One more than is shown, and nothing is.
+                if parameters.len() <= MAX_PARAMETERS {
+                    parameters.push(char);
+                }
+                State::Control(parameters)
+            }
+            (State::Control(parameters), 'm') => {
+                self.colour(&parameters, shown);
+                State::Text
+            }
+            (State::Control(_), _) => State::Text,
+        };
+    }
+
+    fn colour(&mut self, parameters: &str, shown: &mut String) {
+        let known = |char: char| char.is_ascii_digit() || matches!(char, ';' | ':');
+        if self.colours && parameters.len() <= MAX_PARAMETERS && parameters.chars().all(known) {
+            shown.push(ESCAPE);
+            shown.push('[');
+            shown.push_str(parameters);
+            shown.push('m');
+            self.coloured = !matches!(parameters, "" | "0");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown of a text, in whatever pieces it comes.
+    #[track_caller]
+    fn check(text: &[u8], expected: &str) {
+        let shown = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+            let mut cleaner = Cleaner::new(true);
+            let mut shown: String = pieces.map(|piece| cleaner.clean(piece)).collect();
+            shown += &cleaner.end();
+            shown
+        };
+        for size in 1..=text.len() {
+            let said = shown(&mut text.chunks(size));
+            assert_eq!(said, expected, "in pieces of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn text_and_colours_are_shown() {
+        check("plain\ttext, größer 🤠\n".as_bytes(), "plain\ttext, größer 🤠\n");
+        check(b"\x1b[1;31mred\x1b[0m\n", "\x1b[1;31mred\x1b[0m\n");
+        check(b"\x1b[38:2::1:2:3mx\x1b[m", "\x1b[38:2::1:2:3mx\x1b[m");
+        // The terminal has its own colours back at the end.
+        check(b"\x1b[32mgreen", "\x1b[32mgreen\x1b[0m");
+    }
+
+    #[test]
+    fn lines_end_however_they_are_written() {
+        check(b"one\r\ntwo\r\r\nthree\rfour\r", "one\ntwo\nthree\nfour\n");
+        check(b"10 %\r\x1b[K20 %\r\n", "10 %\n20 %\n");
+    }
+
+    #[test]
+    fn commands_to_the_terminal_are_not_shown() {
+        check(b"a\x1b[2Jb\x1b[10;10Hc\x1b[?1049hd\x1b[6ne", "abcde");
+        check(b"a\x1b]0;title\x07b\x1b]52;c;eA==\x1b\\c\x1bP+q\x1b\\d\x1b_x\x1b\\e", "abcde");
+        check(b"a\x1bcb\x1b(0c\x1b#8d\x1b7e", "abcde");
+        check(b"a\x1b[>4;2mb\x1b[0 mc\x1b[?1md", "abcd");
+        check(b"a\x07b\x08c\x7fd\x00e\x1a", "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+        // The second half of the control characters, in UTF-8 and by themselves.
+        check("a\u{9b}2Jb\u{85}".as_bytes(), "a\u{fffd}2Jb\u{fffd}");
+        check(b"a\x9b2Jb\xffc\xe2\x82", "a\u{fffd}2Jb\u{fffd}c\u{fffd}");
+        check(format!("\x1b[{}1mx", "0;".repeat(40)).as_bytes(), "x");
+    }
+
+    #[test]
+    fn a_command_that_is_cut_off_hides_no_more_than_its_line() {
+        check(b"a\x1b]0;title\nb\x1b[1\nc\x1b\nd\x1bP", "a\nb\nc\nd");
+        check(b"\x1b]0;title\x1b[1mx", "\x1b[1mx\x1b[0m");
+        check(b"\x1b[1\x1b[2mx\x1b[0m", "\x1b[2mx\x1b[0m");
+    }
+
+    #[test]
+    fn where_no_colours_are_shown_there_are_none() {
+        let mut cleaner = Cleaner::new(false);
+        assert_eq!(cleaner.clean(b"\x1b[31mred\x1b[0m\n"), "red\n");
+        assert_eq!(cleaner.end(), "");
+    }
+}

@@ -1,0 +1,391 @@
+//! The ways to read a stream in which a secret may be written.
+//!
+//! | reading | a byte of a secret is |
+//! |---|---|
+//! | plain | itself |
+//! | [`Escapes::percent`] | itself, `%` and two digits, or `+` for a space: URLs, forms |
+//! | [`Escapes::json`] | itself, or as strings of JSON escape it |
+//! | [`Digits`] of [`BASE64`] | four thirds of a digit, of either alphabet |
+//! | [`Digits`] of [`HEX`] | two digits, of either case |
+//!
+//! A text that is written in digits may hold a secret anywhere: so digits are read from each place
+//! on that a byte may begin at, base64 in four ways and hexadecimal ones in two. Programs break
+//! long rows of digits into lines or groups: a little white space between digits is skipped.
+
+use super::secrets::{Cursor, Run, Secrets};
+use std::ops::Range;
+
+/// Bytes of the shortest secret that is looked for in rows of digits: of a shorter one, any number
+/// or word might be a part.
+const MIN_CODED: usize = 4;
+/// The most white space between two digits of a row: a line's end, and an indentation.
+const MAX_GAP: usize = 8;
+/// Bytes of the shortest beginning of a secret that is held back over the end of a line. Any line
+/// may end with a digit or two that a secret begins with, and has to go out all the same: such
+/// digits stay, and what follows them in the next line is masked.
+const MIN_HELD: usize = 2;
+/// The longest escape: two units of UTF-16 in JSON.
+const MAX_ESCAPE: usize = 12;
+
+/// How many bytes of the stream a byte of a secret takes at most, in any reading.
+#[cfg(test)]
+pub(super) const MAX_BYTE: usize = {
+    // An escape for one byte, or two digits with a gap behind each.
+    let digits = 2 * (1 + MAX_GAP);
+    if digits > MAX_ESCAPE { digits } else { MAX_ESCAPE }
+};
+
+/// From where to where secrets are.
+pub(super) type Found = Vec<(usize, usize)>;
+
+/// Every reading of a stream.
+#[derive(Debug)]
+pub(super) struct Readings {
+    plain: Cursor,
+    percent: Escapes,
+    json: Escapes,
+    base64: Digits<6, 4>,
+    hex: Digits<4, 2>,
+}
+
+impl Readings {
+    pub(super) fn new() -> Self {
+        Self {
+            plain: Cursor::default(),
+            percent: Escapes::percent(),
+            json: Escapes::json(),
+            base64: Digits::new(&BASE64),
+            hex: Digits::new(&HEX),
+        }
+    }
+
+    /// Takes the bytes from this place on, and adds from where to where secrets are that they
+    /// complete.
+    pub(super) fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+        let fresh = self.plain.is_fresh();
+        for (at, byte) in (from..).zip(bytes) {
+            if let Some(run) = self.plain.step(secrets, *byte, at) {
+                found.push((run.start, at + 1));
+            }
+        }
+        for escapes in [&mut self.percent, &mut self.json] {
+            match fresh && escapes.are_not_in(bytes) {
+                // All is itself, and was read.
+                true => escapes.cursor.clone_from(&self.plain),
+                false => escapes.read(secrets, from, bytes, found),
+            }
+        }
+        self.base64.read(secrets, from, bytes, found);
+        self.hex.read(secrets, from, bytes, found);
+    }
+
+    /// Where the first secret may begin that is not complete.
+    pub(super) fn open(&self, secrets: &Secrets) -> Option<usize> {
+        let plain = self.plain.open(secrets).map(|run| run.start);
+        let others = [
+            self.percent.open(secrets),
+            self.json.open(secrets),
+            self.base64.open(secrets),
+            self.hex.open(secrets),
+        ];
+        others.into_iter().chain([plain]).flatten().min()
+    }
+
+    /// The stream has ended: tells what is complete without more.
+    pub(super) fn end(&mut self, secrets: &Secrets, found: &mut Found) {
+        self.percent.end(secrets, found);
+        self.json.end(secrets, found);
+        *self = Self::new();
+    }
+}
+
+/// What the beginning of a stream is, by the rules of its escapes.
+enum Read {
+    /// Of an escape, maybe.
+    More,
+    /// These bytes, the first so many.
+    Bytes([u8; 4], usize),
+    /// Of no escape: its first byte is itself.
+    Itself,
+}
+
+impl Read {
+    const fn byte(byte: u8) -> Self {
+        Self::Bytes([byte, 0, 0, 0], 1)
+    }
+
+    fn char(char: char) -> Self {
+        let mut bytes = [0; 4];
+        let length = char.encode_utf8(&mut bytes).len();
+        Self::Bytes(bytes, length)
+    }
+}
+
+/// A reading in which some bytes are escaped.
+#[derive(Debug)]
+struct Escapes {
+    /// What escapes begin with, one or the other.
+    signs: [u8; 2],
+    read: fn(&[u8]) -> Read,
+    cursor: Cursor,
+    /// An escape that is not complete, and where it begins.
+    escape: Vec<u8>,
+    from: usize,
+}
+
+impl Escapes {
+    fn percent() -> Self {
+        Self::new(*b"%+", percent)
+    }
+
+    fn json() -> Self {
+        Self::new(*b"\\\\", json)
+    }
+
+    fn new(signs: [u8; 2], read: fn(&[u8]) -> Read) -> Self {
+        let escape = Vec::with_capacity(MAX_ESCAPE);
+        Self { signs, read, cursor: Cursor::default(), escape, from: 0 }
+    }
+
+    /// Whether none of these bytes is escaped, or follows what a secret may begin with.
+    fn are_not_in(&self, bytes: &[u8]) -> bool {
+        self.cursor.is_fresh()
+            && self.escape.is_empty()
+            && !self.signs.iter().any(|sign| bytes.contains(sign))
+    }
+
+    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+        for (at, byte) in (from..).zip(bytes) {
+            self.step(secrets, *byte, at, found);
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut Found) {
+        if self.escape.is_empty() {
+            if byte != self.signs[0] && byte != self.signs[1] {
+                return self.take(secrets, byte, at..at + 1, found);
+            }
+            self.from = at;
+        }
+        self.escape(secrets, byte, at, found);
+    }
+
+    fn escape(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut Found) {
+        self.escape.push(byte);
+        match (self.read)(&self.escape) {
+            Read::More => {}
+            Read::Bytes(bytes, length) => {
+                self.escape.clear();
+                for byte in &bytes[..length] {
+                    self.take(secrets, *byte, self.from..at + 1, found);
+                }
+            }
+            Read::Itself => self.give_up(secrets, found),
+        }
+    }
+
+    /// What looked like an escape is none: its first byte is itself, and the others are read again.
+    fn give_up(&mut self, secrets: &Secrets, found: &mut Found) {
+        let (bytes, from) = (std::mem::take(&mut self.escape), self.from);
+        self.take(secrets, bytes[0], from..from + 1, found);
+        for (at, byte) in (from + 1..).zip(&bytes[1..]) {
+            self.step(secrets, *byte, at, found);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, secrets: &Secrets, byte: u8, place: Range<usize>, found: &mut Found) {
+        if let Some(run) = self.cursor.step(secrets, byte, place.start) {
+            found.push((run.start, place.end));
+        }
+    }
+
+    fn open(&self, secrets: &Secrets) -> Option<usize> {
+        let begun = self.cursor.open(secrets).map(|run| run.start);
+        let escape = (!self.escape.is_empty()).then_some(self.from);
+        begun.into_iter().chain(escape).min()
+    }
+
+    fn end(&mut self, secrets: &Secrets, found: &mut Found) {
+        while !self.escape.is_empty() {
+            self.give_up(secrets, found);
+        }
+    }
+}
+
+fn percent(bytes: &[u8]) -> Read {
+    match *bytes {
+        [b'+'] => Read::byte(b' '),
+        [b'%'] => Read::More,
+        [b'%', digit] if digit.is_ascii_hexdigit() => Read::More,
+        [b'%', high, low] => match (hex(high), hex(low)) {
+            (Some(high), Some(low)) => Read::byte(high << 4 | low),
+            _ => Read::Itself,
+        },
+        _ => Read::Itself,
+    }
+}
+
+fn json(bytes: &[u8]) -> Read {
+    let (unit, rest) = match bytes {
+        [b'\\'] => return Read::More,
+        [b'\\', b'u', rest @ ..] => match unit(rest) {
+            Err(read) => return read,
+            Ok(unit) => unit,
+        },
+        [b'\\', sign] => return short(*sign),
+        _ => return Read::Itself,
+    };
+    if let Some(char) = char::from_u32(u32::from(unit)) {
+        return Read::char(char);
+    }
+    let second = match rest {
+        [] | [b'\\'] => return Read::More,
+        [b'\\', b'u', rest @ ..] => match self::unit(rest) {
+            Err(read) => return read,
+            Ok((second, _)) => second,
+        },
+        _ => return Read::Itself,
+    };
+    match char::decode_utf16([unit, second]).next() {
+        Some(Ok(char)) => Read::char(char),
+        _ => Read::Itself,
+    }
+}
+
+/// What a backslash and one letter or sign mean.
+fn short(sign: u8) -> Read {
+    Read::byte(match sign {
+        b'"' | b'\\' | b'/' => sign,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => return Read::Itself,
+    })
+}
+
+/// The unit of UTF-16 that four digits stand for, and what follows them.
+fn unit(bytes: &[u8]) -> Result<(u16, &[u8]), Read> {
+    let (digits, rest) = bytes.split_at(bytes.len().min(4));
+    let mut unit = 0;
+    for digit in digits {
+        unit = unit << 4 | u16::from(hex(*digit).ok_or(Read::Itself)?);
+    }
+    if digits.len() == 4 { Ok((unit, rest)) } else { Err(Read::More) }
+}
+
+/// A reading of digits of so many bits, of which a group is whole bytes, and fewer are not.
+#[derive(Debug)]
+struct Digits<const BITS: usize, const GROUP: usize> {
+    /// What each digit is worth; [`NO_DIGIT`]: it is none.
+    values: &'static [u8; 256],
+    /// By which digit of a row the first byte begins with.
+    cursors: [Cursor; GROUP],
+    /// How many digits the row has so far.
+    count: usize,
+    /// The last one, and where it is.
+    last: (u8, usize),
+    /// White space since then.
+    gap: usize,
+    /// A line's end is in it.
+    cut: bool,
+}
+
+impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
+    fn new(values: &'static [u8; 256]) -> Self {
+        let cursors = std::array::from_fn(|_| Cursor::default());
+        Self { values, cursors, count: 0, last: (0, 0), gap: 0, cut: false }
+    }
+
+    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+        for (at, byte) in (from..).zip(bytes) {
+            match self.values[usize::from(*byte)] {
+                NO_DIGIT => self.part(*byte),
+                value => self.step(secrets, value, at, found),
+            }
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, secrets: &Secrets, value: u8, at: usize, found: &mut Found) {
+        if self.count > 0 {
+            let (last, start) = self.last;
+            let both = usize::from(last) << BITS | usize::from(value);
+            for (first, cursor) in self.cursors.iter_mut().enumerate() {
+                // Of a byte that ends within this digit, the last one has the beginning.
+                let place = (self.count + GROUP - first) % GROUP;
+                if place > 0 {
+                    let beyond = (place + 1) * BITS % 8;
+                    let byte = (both >> beyond & 0xff) as u8;
+                    match cursor.step(secrets, byte, start) {
+                        Some(run) if run.length >= MIN_CODED => found.push((run.start, at + 1)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.count += 1;
+        self.last = (value, at);
+        (self.gap, self.cut) = (0, false);
+    }
+
+    /// What is no digit ends a row, unless it is a little white space.
+    fn part(&mut self, byte: u8) {
+        if self.count == 0 {
+            return;
+        }
+        self.gap += 1;
+        self.cut |= matches!(byte, b'\n' | b'\r');
+        if !byte.is_ascii_whitespace() || self.gap > MAX_GAP {
+            self.cursors.iter_mut().for_each(Cursor::reset);
+            (self.count, self.gap, self.cut) = (0, 0, false);
+        }
+    }
+
+    fn open(&self, secrets: &Secrets) -> Option<usize> {
+        let held = |run: &Run| !self.cut || run.length >= MIN_HELD;
+        let begun = self.cursors.iter().filter_map(|cursor| cursor.open(secrets)).filter(held);
+        let last = (self.count > 0 && !self.cut).then_some(self.last.1);
+        begun.map(|run| run.start).chain(last).min()
+    }
+}
+
+/// What a byte is worth that is no digit.
+const NO_DIGIT: u8 = u8::MAX;
+
+/// What digits are worth that come in this order.
+const fn values(digits: &[u8]) -> [u8; 256] {
+    let (mut values, mut value) = ([NO_DIGIT; 256], 0);
+    while value < digits.len() {
+        values[digits[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+}
+
+/// Of base64, in both alphabets.
+static BASE64: [u8; 256] = {
+    let mut values = values(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+    values[b'-' as usize] = values[b'+' as usize];
+    values[b'_' as usize] = values[b'/' as usize];
+    values
+};
+
+/// Hexadecimal ones, in both cases.
+static HEX: [u8; 256] = {
+    let (mut values, small) = (values(b"0123456789ABCDEF"), values(b"0123456789abcdef"));
+    let mut letter = b'a';
+    while letter <= b'f' {
+        values[letter as usize] = small[letter as usize];
+        letter += 1;
+    }
+    values
+};
+
+/// The value of a hexadecimal digit.
+fn hex(digit: u8) -> Option<u8> {
+    Some(HEX[usize::from(digit)]).filter(|value| *value != NO_DIGIT)
+}
