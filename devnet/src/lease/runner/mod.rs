@@ -10,7 +10,8 @@
 //!   directory is removed, and nothing more is sent for the lease.
 //! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
 //!   last output and the artifacts that are there `CancelAck` is sent.
-//! * When the job's time is over: the same within the server's grace, with a `Complete` that says so.
+//! * When the job's time is over: the same within the server's grace, with a `Complete` that says
+//!   so.
 //! * Upon the runner's own end: the same, but nothing is said about the job. It goes back to the
 //!   queue when its lease runs out.
 //!
