@@ -23,9 +23,9 @@
 //!   timed out, whatever the completion says; without one when the grace or the lease ends.
 //! * Upon a request to cancel: a job that nobody works on ends at once; otherwise its runner is
 //!   told, and has until the deadline to say that it stopped.
-//! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end of
-//!   its own time the job is then queued again, at the back, while it has attempts left. Past the
-//!   cancel deadline the job is canceled.
+//! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end
+//!   of its own time the job is then queued again, at the back, while it has attempts left. Past
+//!   the cancel deadline the job is canceled.
 //! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped, as
 //!   its condition says ([`RunIf`]).
 //! * A job that is tried again after a pause joins the queue at the end of the pause.

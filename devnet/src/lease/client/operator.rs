@@ -121,8 +121,8 @@ impl Client {
         self.json(self.get(&["tokens"])).await
     }
 
-    /// Makes a runner's token; what it had before is good no more. While a runner of this name is at
-    /// work that is refused, unless it is to `replace` the other.
+    /// Makes a runner's token; what it had before is good no more. While a runner of this name is
+    /// at work that is refused, unless it is to `replace` the other.
     pub async fn issue_token(&self, runner: &str, replace: bool) -> Result<NewToken, ClientError> {
         let request = TokenRequest { runner_id: runner.to_owned(), replace };
         self.json(self.post(&["tokens"]).json(&request)).await

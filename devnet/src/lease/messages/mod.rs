@@ -62,7 +62,8 @@
 //! | 409 | [`StaleLease`] | the lease is dead |
 //! | 409 | [`ErrorBody`] with `field` | a run whose jobs contradict one another |
 //! | 409 | [`ErrorBody`] | `NOT_ACKED`, `CANCEL_REQUESTED`: the lease lives |
-//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP`, `NAME_IN_USE` |
+//! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
+//! | 409 | [`ErrorBody`] | `NAME_IN_USE`: a runner of this name is at work |
 //! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
 //! | 500 | [`ErrorBody`] | a fault of the server, as a change that cannot be written |

@@ -10,7 +10,8 @@
 //!   directory is removed, and nothing more is sent for the lease.
 //! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
 //!   last output and the artifacts that are there `CancelAck` is sent.
-//! * When the job's time is over: the same within the server's grace, with a `Complete` that says so.
+//! * When the job's time is over: the same within the server's grace, with a `Complete` that says
+//!   so.
 //! * When the runner drains, it finishes the job at hand and takes no further one.
 //! * When it stops, the job is stopped as upon a cancel, but nothing is said about it. It goes back
 //!   to the queue when its lease runs out.

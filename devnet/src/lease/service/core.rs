@@ -257,8 +257,8 @@ impl Core {
         if self.waiters.len() == 0 {
             return;
         }
-        // Who can do one job of a set of requirements can do each: so many sets are offered, however
-        // many jobs were queued. By the position of their first job.
+        // Who can do one job of a set of requirements can do each: sets are offered, by the
+        // position of their first job, however many jobs were queued.
         let mut offers: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         if all {
             let heads = self.board.heads();
@@ -673,8 +673,8 @@ impl Core {
         Ok(NewToken { runner_id: runner.0, token_id: token_id(&hash), token })
     }
 
-    /// How long a runner has been silent, where it counts as one that is at work: for a lease's time
-    /// after its last request.
+    /// How long a runner has been silent, where it counts as one that is at work: for a lease's
+    /// time after its last request.
     fn silence(&self, runner: &RunnerId) -> Option<u64> {
         if self.waiters.has(runner) {
             return Some(0);
