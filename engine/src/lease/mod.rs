@@ -26,8 +26,8 @@
 //! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end
 //!   of its own time the job is then queued again, at the back, while it has attempts left. Past
 //!   the cancel deadline the job is canceled.
-//! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped, as
-//!   its condition says ([`RunIf`]).
+//! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped,
+//!   as its condition says ([`RunIf`]).
 //! * A job that is tried again after a pause joins the queue at the end of the pause.
 //!
 //! Messages are looked at in this order: is the lease known, is it this runner's, is it about this

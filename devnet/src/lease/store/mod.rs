@@ -65,8 +65,8 @@ CREATE INDEX job_state ON job (state, seq);
 CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
 -- spec: JSON, as the job was handed in, without the values of secrets.
 CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
--- number: from 1. progress, artifacts, timings: JSON, by the runner's word, as are the columns after
--- them: texts of times, and how many bytes of the log it had sent.
+-- number: from 1. progress, artifacts, timings: JSON, by the runner's word, as are the columns
+-- after them: texts of times, and how many bytes of the log it had sent.
 CREATE TABLE attempt (
   job TEXT NOT NULL, number INTEGER NOT NULL, runner TEXT NOT NULL, lease_state TEXT NOT NULL,
   granted_at INTEGER NOT NULL, acked_at INTEGER, heartbeat_at INTEGER, ended_at INTEGER,
