@@ -145,7 +145,7 @@ fn a_lease_server_on_a_full_disk_goes_on_once_there_is_space() {
     let (home, log) = (Home::new(), disk.join("server.log"));
     let server = Server::start(&home, disk.join("server"), append(&log));
     server.submit().unwrap();
-    let token = server.runtime.block_on(server.client().issue_token("r")).unwrap().token;
+    let token = server.runtime.block_on(server.client().issue_token("r", false)).unwrap().token;
     let granted = server.send("lease", &token, &json!({"runner_id": "r"}));
     let (lease, job) = (&granted["lease_id"], &granted["job_id"]);
     let ack = json!({"runner_id": "r", "lease_id": lease, "job_id": job});

@@ -8,8 +8,8 @@
 //!   as they are answered;
 //! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
 //! * `grants`: from the request that hands a job in until the runner that waits has its lease;
-//! * `queue`: requests for work, as fast as they are answered, and heartbeats of live leases, while
-//!   98,000 jobs are queued that none of those who ask can do.
+//! * `queue`: requests for work, as often as 10,000 idle runners ask, and heartbeats of live leases,
+//!   while 98,000 jobs are queued that none of those who ask can do.
 //!
 //! Server and clients share a process. The folder for files is `$TMPDIR`.
 
@@ -55,6 +55,8 @@ const LIVE: usize = 200;
 /// Heartbeats that are measured meanwhile, and the pause between two.
 const BEATS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often each connection asks: together as often as 10,000 runners that wait 30 s each.
+const ASKS: Duration = Duration::from_millis(30_000 * CONNECTIONS as u64 / 10_000);
 const BARE: usize = 1_000;
 
 fn main() -> io::Result<()> {
@@ -286,8 +288,9 @@ async fn queue() -> (Vec<Duration>, Vec<Duration>) {
     let asking = runners.into_iter().map(|(token, runner)| {
         let (lab, over) = (lab.clone(), over.clone());
         tokio::spawn(async move {
-            let mut times = Vec::new();
+            let (mut times, mut tick) = (Vec::new(), interval(ASKS));
             while !over.load(Ordering::Relaxed) {
+                tick.tick().await;
                 let begun = Instant::now();
                 assert!(lab.lease(&runner, &token).await.is_none(), "it cannot do any");
                 times.push(begun.elapsed());

@@ -74,6 +74,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant, SystemTime},
 };
 use tokio::{
@@ -142,6 +143,8 @@ struct Inner {
     writing: Mutex<()>,
     /// Nothing is begun any more.
     closed: AtomicBool,
+    /// A panic has left the books as they should not be.
+    broken: watch::Sender<bool>,
     /// Something may be due earlier than before.
     sooner: Notify,
     /// Something is to be stored.
@@ -149,6 +152,19 @@ struct Inner {
     /// The number of the next event of the journal.
     told: watch::Sender<u64>,
     runtime: Handle,
+}
+
+/// Closes the agent upon a panic while its books change. Made after the books are locked, it does
+/// so before they are seen by anything else.
+struct Guard<'a>(&'a Inner);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.closed.store(true, Ordering::Relaxed);
+            self.0.broken.send_replace(true);
+        }
+    }
 }
 
 /// What is under the one lock.
@@ -201,6 +217,7 @@ impl Agent {
             doing: Mutex::default(),
             writing: Mutex::default(),
             closed: AtomicBool::new(false),
+            broken: watch::Sender::new(false),
             sooner: Notify::new(),
             changed: Notify::new(),
             told,
@@ -236,6 +253,7 @@ impl Agent {
         let height = block.block.header.height;
         let (gap, news) = {
             let mut books = self.0.books.lock();
+            let _guard = Guard(&self.0);
             if self.is_closed() || books.seen.is_some_and(|seen| seen >= height) {
                 return;
             }
@@ -269,7 +287,14 @@ impl Agent {
         });
     }
 
-    /// Stops all work and stores what there is. Nothing is begun after that.
+    /// Resolves when a panic has left the agent's books as they should not be. What was stored
+    /// before is good.
+    pub async fn failed(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.broken.subscribe().wait_for(|broken| *broken).await;
+    }
+
+    /// Stops all work and stores what there is, if it is good. Nothing is begun after that.
     pub async fn stop(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
         for (_, handle) in std::mem::take(&mut *self.0.doing.lock()).into_values().flatten() {
@@ -296,7 +321,12 @@ impl Agent {
     /// Stores what has changed. What cannot be stored now is tried again with the next change.
     fn write(&self) -> Result<(), StoreError> {
         let _alone = self.0.writing.lock();
-        let Some(change) = Change::of(&mut self.0.books.lock().core) else { return Ok(()) };
+        let change = {
+            let mut books = self.0.books.lock();
+            let _guard = Guard(&self.0);
+            if *self.0.broken.borrow() { None } else { Change::of(&mut books.core) }
+        };
+        let Some(change) = change else { return Ok(()) };
         let written = self.0.store.write(&change);
         if written.is_err() {
             change.undone(&mut self.0.books.lock().core);
@@ -309,6 +339,7 @@ impl Agent {
         let begun = Instant::now();
         let (out, actions, undoes) = {
             let mut books = self.0.books.lock();
+            let _guard = Guard(&self.0);
             let Books { core, post, .. } = &mut *books;
             core.spans.stirs();
             core.look(self.0.crew.is_running(), now());

@@ -1,5 +1,6 @@
 //! The core over a world that is made up: runners, provers and a chain that do what a seed says.
 
+mod broken;
 mod timed;
 
 use super::{

@@ -307,6 +307,7 @@ async fn live(
         () = watching => None,
         () = supervised.ended() => Some(ended("what runs the nodes")),
         _ = expiry => Some(ended("what heals faults")),
+        () = agent_failed(agent.as_ref()) => Some(ended("the speculation agent")),
         reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
         part = leases.ended() => Some(OrchestratorError::LeaseEnded(part)),
     };
@@ -315,6 +316,14 @@ async fn live(
     }
     let stopped = end(agent, supervised, leases, api, lock).await;
     failed.map_or(stopped, Err)
+}
+
+/// Resolves when the agent's books are no good any more.
+async fn agent_failed(agent: Option<&Agent>) {
+    match agent {
+        Some(agent) => agent.failed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Names and addresses of the accounts: those of the plan, then those whose keys were made since.

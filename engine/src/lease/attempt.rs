@@ -685,10 +685,13 @@ impl Encode for Phase {
     fn encode(&self, w: &mut Writer) {
         match self {
             Self::Waiting { needs, others } => {
-                w.list(3);
+                let well = *others == Went::Well;
+                w.list(if well { 2 } else { 3 });
                 w.u64(0);
                 needs.iter().cloned().collect::<Vec<_>>().encode(w);
-                w.u64(*others as u64);
+                if !well {
+                    w.u64(*others as u64);
+                }
             }
             Self::Pausing { until } => {
                 w.list(2);
@@ -720,7 +723,6 @@ impl Decode for Phase {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(4)?;
         match (r.u64()?, len) {
-            // Written before jobs had conditions: all that had ended had succeeded.
             (0, 2) => Vec::decode(r).map(|needs| Self::Waiting {
                 needs: needs.into_iter().collect(),
                 others: Went::Well,
@@ -728,7 +730,6 @@ impl Decode for Phase {
             (0, 3) => {
                 let needs = Vec::decode(r)?.into_iter().collect();
                 let others = match r.u64()? {
-                    0 => Went::Well,
                     1 => Went::Unfinished,
                     2 => Went::Badly,
                     _ => return Err(DecodeError::Invalid("unknown end of a needed job")),

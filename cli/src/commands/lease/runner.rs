@@ -132,7 +132,7 @@ impl Runner {
             Ok(runner) => {
                 let at = self.server.server.as_deref().unwrap_or("the lease server");
                 ui.note(&format!("runner {name} asks {at} for jobs"));
-                runner.run(stop, tell).await
+                Box::pin(runner.run(stop, tell)).await
             }
             Err(error) => Err(error),
         };
