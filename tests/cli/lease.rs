@@ -241,9 +241,10 @@ fn a_run_is_tried_again_with_what_its_jobs_left_and_secrets_from_here() {
     assert_eq!(served.states(&run), states);
     let missing = served.folder.fails(2, &["lease", "retry", &run, "--failed"]);
     assert!(missing.contains("jobs that have ended: KEY"), "{missing}");
-    let again = served.json(&["lease", "retry", &run, "--failed", "--env", "KEY=second"]);
-    let again = again["run_id"].as_str().unwrap().to_owned();
-    assert_eq!(served.runner(2).ended(), 0);
+    let runner = served.runner(2);
+    let args = ["lease", "retry", &run, "--failed", "--env", "KEY=second", "--wait"];
+    let again = served.json(&args)["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(runner.ended(), 0);
     let states = pairs(&[("unit", "SUCCEEDED"), ("then", "SUCCEEDED")]);
     assert_eq!(served.states(&again), states);
     let log = served.folder.prints(&["lease", "logs", &format!("{again}/unit")]);

@@ -1,8 +1,8 @@
 //! What jobs wrote, on its way to a terminal: text and its colours.
 //!
 //! A terminal takes some characters for commands: to move the cursor, to change its title, to
-//! write to the clipboard, to answer as if somebody typed. Of all these a log keeps those that set
-//! colours (`ESC [ … m`), unless the terminal is to show none.
+//! write to the clipboard, to answer as if the user typed. A log keeps those that set colours
+//! (`ESC [ … m`), unless the terminal is to show no colours, and no others.
 //!
 //! | what comes | what is shown |
 //! |---|---|
@@ -56,7 +56,7 @@ impl Drop for Foreign {
     }
 }
 
-/// What has come of a sequence.
+/// The part of a sequence that has come.
 #[derive(Debug)]
 enum State {
     /// Nothing.

@@ -8,8 +8,8 @@
 //!   as they are answered;
 //! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
 //! * `grants`: from the request that hands a job in until the runner that waits has its lease;
-//! * `queue`: requests for work, as often as 10,000 idle runners ask, and heartbeats of live leases,
-//!   while 98,000 jobs are queued that none of those who ask can do.
+//! * `queue`: requests for work, as often as 10,000 idle runners ask, and heartbeats of live
+//!   leases, while 98,000 jobs are queued that none of those who ask can do.
 //!
 //! Server and clients share a process. The folder for files is `$TMPDIR`.
 

@@ -48,7 +48,7 @@ fn mount(at: &Path) {
     assert!(works(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(at)), "{at:?}");
 }
 
-/// A runner that does so many jobs, to its end.
+/// Starts a runner that ends after `jobs` jobs, and waits for its end.
 fn worked(served: &Served, jobs: &str) -> Outcome {
     let args = ["lease", "runner", "--name", "worker", "--max-jobs", jobs];
     let outcome = outcome(&mut served.folder.command(&args));

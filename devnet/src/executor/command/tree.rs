@@ -134,8 +134,8 @@ impl Tree {
         self.end(|| ()).await
     }
 
-    /// Notes who descends from the leader, as long as that can be told: with its end they are
-    /// nobody's, or this process's.
+    /// Notes who descends from the leader while it lives: when it ends, its children get another
+    /// parent.
     async fn find_strays(&mut self) -> io::Result<()> {
         let leader = self.leader();
         if !has_exited(leader)? {

@@ -271,7 +271,8 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
 const TO_2: &str = "
     ALTER TABLE attempt DROP COLUMN runner_accepted_at;
     ALTER TABLE attempt DROP COLUMN runner_heartbeat_at;
-    ALTER TABLE attempt DROP COLUMN log_cursor;";
+    ALTER TABLE attempt DROP COLUMN log_cursor;
+    ALTER TABLE job DROP COLUMN allow_failure;";
 
 #[tokio::test]
 async fn a_file_of_the_second_format_is_taken_over_with_its_leases() {

@@ -17,7 +17,7 @@ pub(super) use secrets::Secrets;
 use readings::{Found, Readings};
 use std::sync::Arc;
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub(super) const MASK: &[u8] = b"***";
 
 impl Secrets {

@@ -101,11 +101,11 @@ impl Readings {
 
 /// What the beginning of a stream is, by the rules of its escapes.
 enum Read {
-    /// Of an escape, maybe.
+    /// Maybe a part of an escape.
     More,
-    /// These bytes, the first so many.
+    /// An escape of these bytes: the array, and its length in use.
     Bytes([u8; 4], usize),
-    /// Of no escape: its first byte is itself.
+    /// No escape: its first byte is itself.
     Itself,
 }
 
@@ -185,7 +185,7 @@ impl Escapes {
         }
     }
 
-    /// What looked like an escape is none: its first byte is itself, and the others are read again.
+    /// What looked like an escape is not one: its first byte is itself, the others are read again.
     fn give_up(&mut self, secrets: &Secrets, found: &mut Found) {
         let (bytes, from) = (std::mem::take(&mut self.escape), self.from);
         self.take(secrets, bytes[0], from..from + 1, found);
@@ -267,7 +267,7 @@ fn short(sign: u8) -> Read {
     })
 }
 
-/// The unit of UTF-16 that four digits stand for, and what follows them.
+/// The unit of UTF-16 that four digits encode, and what follows them.
 fn unit(bytes: &[u8]) -> Result<(u16, &[u8]), Read> {
     let (digits, rest) = bytes.split_at(bytes.len().min(4));
     let mut unit = 0;
@@ -277,12 +277,12 @@ fn unit(bytes: &[u8]) -> Result<(u16, &[u8]), Read> {
     if digits.len() == 4 { Ok((unit, rest)) } else { Err(Read::More) }
 }
 
-/// A reading of digits of so many bits, of which a group is whole bytes, and fewer are not.
+/// A reading of digits of `BITS` bits each; `GROUP` of them are a whole number of bytes.
 #[derive(Debug)]
 struct Digits<const BITS: usize, const GROUP: usize> {
-    /// What each digit is worth; [`NO_DIGIT`]: it is none.
+    /// The value of each byte as a digit, or [`NO_DIGIT`].
     values: &'static [u8; 256],
-    /// By which digit of a row the first byte begins with.
+    /// One for each digit of a group that the first byte of a text may begin with.
     cursors: [Cursor; GROUP],
     /// How many digits the row has so far.
     count: usize,
@@ -315,7 +315,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
             let (last, start) = self.last;
             let both = usize::from(last) << BITS | usize::from(value);
             for (first, cursor) in self.cursors.iter_mut().enumerate() {
-                // Of a byte that ends within this digit, the last one has the beginning.
+                // The byte that ends within this digit begins within the last one.
                 let place = (self.count + GROUP - first) % GROUP;
                 if place > 0 {
                     let beyond = (place + 1) * BITS % 8;
@@ -353,10 +353,10 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
     }
 }
 
-/// What a byte is worth that is no digit.
+/// The value of a byte that is not a digit.
 const NO_DIGIT: u8 = u8::MAX;
 
-/// What digits are worth that come in this order.
+/// The values of digits, given in their order from 0.
 const fn values(digits: &[u8]) -> [u8; 256] {
     let (mut values, mut value) = ([NO_DIGIT; 256], 0);
     while value < digits.len() {
@@ -366,7 +366,7 @@ const fn values(digits: &[u8]) -> [u8; 256] {
     values
 }
 
-/// Of base64, in both alphabets.
+/// The digits of base64, in both alphabets.
 static BASE64: [u8; 256] = {
     let mut values = values(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
     values[b'-' as usize] = values[b'+' as usize];
@@ -374,7 +374,7 @@ static BASE64: [u8; 256] = {
     values
 };
 
-/// Hexadecimal ones, in both cases.
+/// Hexadecimal digits, in both cases.
 static HEX: [u8; 256] = {
     let (mut values, small) = (values(b"0123456789ABCDEF"), values(b"0123456789abcdef"));
     let mut letter = b'a';

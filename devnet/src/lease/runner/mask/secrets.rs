@@ -29,7 +29,7 @@ struct Node {
     depth: usize,
     /// The length of the longest beginning that it ends with and that goes on, maybe itself.
     open: usize,
-    /// The length of the longest secret that it ends with; 0: it ends with no secret.
+    /// The length of the longest secret that it ends with, or 0.
     found: usize,
 }
 

@@ -72,7 +72,7 @@ fn secrets_that_overlap_have_one_mask() {
     check(&["abc", "bcd"], "abcd abcbcd", "*** ******");
     check(&["aa"], "aaaaa", "***");
     check(&["grö"], "gröber größer", "***ber ***ßer");
-    // What stands in a secret's place is not looked at again.
+    // A mask is not looked at again.
     check(&["k*", "**"], "k****", "***");
 }
 
@@ -150,12 +150,12 @@ fn a_line_goes_out_though_a_secret_may_begin_at_its_end() {
     assert_eq!(out, b"extra\nextra\n6\nthe 68\n");
 }
 
-/// The digits of `text` that have bits of what is from `from` on, so many bytes.
+/// The digits, of `bits` bits each, that have a bit of the `length` bytes from `from` on.
 fn digits(bits: usize, from: usize, length: usize) -> std::ops::Range<usize> {
     from * 8 / bits..((from + length) * 8).div_ceil(bits)
 }
 
-/// A text in rows of so many characters.
+/// A text in rows of this length.
 fn rows(text: &str, columns: usize) -> String {
     let rows = text.as_bytes().chunks(columns).map(|row| std::str::from_utf8(row).unwrap());
     rows.collect::<Vec<_>>().join("\n")
