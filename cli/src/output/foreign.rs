@@ -1,8 +1,8 @@
 //! What jobs wrote, on its way to a terminal: text and its colours.
 //!
 //! A terminal takes some characters for commands: to move the cursor, to change its title, to
-//! write to the clipboard, to answer as if the user typed. A log keeps those that set colours
-//! (`ESC [ … m`), unless the terminal is to show no colours, and no others.
+//! write to the clipboard, to answer as if the user typed. Of these, only those that set colours
+//! (`ESC [ … m`) pass, and only where the terminal is to show colours.
 //!
 //! | what comes | what is shown |
 //! |---|---|
@@ -160,7 +160,6 @@ impl Cleaner {
             (State::Escape, '[') => State::Control(String::new()),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command { escape: false },
             (State::Escape | State::Short, ' '..='/') => State::Short,
-            (State::Escape | State::Short, _) => State::Text,
             (State::Control(mut parameters), ' '..='?') => {
                 // One more than is shown, and nothing is.
                 if parameters.len() <= MAX_PARAMETERS {
@@ -172,7 +171,7 @@ impl Cleaner {
                 self.colour(&parameters, shown);
                 State::Text
             }
-            (State::Control(_), _) => State::Text,
+            (State::Escape | State::Short | State::Control(_), _) => State::Text,
         };
     }
 

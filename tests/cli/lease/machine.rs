@@ -45,7 +45,7 @@ fn in_a_namespace(test: &str) -> bool {
 
 fn mount(at: &Path) {
     fs::create_dir_all(at).unwrap();
-    assert!(works(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(at)), "{at:?}");
+    assert!(works(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(at)), "{}", at.display());
 }
 
 /// Starts a runner that ends after `jobs` jobs, and waits for its end.
@@ -71,8 +71,7 @@ fn steps(scripts: &[&str]) -> String {
 /// What a job said that succeeds: without the steps themselves.
 fn said(served: &Served, job: &str) -> String {
     let log = served.folder.prints(&["lease", "logs", job]);
-    let lines = log.lines().filter(|line| !line.starts_with("$ "));
-    lines.map(|line| format!("{line}\n")).collect()
+    log.split_inclusive('\n').filter(|line| !line.starts_with("$ ")).collect()
 }
 
 #[cfg(target_os = "linux")]

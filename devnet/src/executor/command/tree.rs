@@ -225,15 +225,16 @@ impl Drop for Group {
     }
 }
 
-/// Looks again and again, for so long at most, until killed processes are gone, and says whether
-/// they are.
+/// Looks again and again, with pauses of `limit` in all, until killed processes are gone, and says
+/// whether they are. A busy machine may take long for a look, and gets as many as an idle one.
 fn until_gone(limit: Duration, gone: impl Fn() -> bool) -> bool {
-    let (begun, mut pause) = (Instant::now(), Duration::from_millis(1));
+    let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(1));
     while !gone() {
-        if begun.elapsed() + pause > limit {
+        if waited + pause > limit {
             return false;
         }
         std::thread::sleep(pause);
+        waited += pause;
         pause = (pause * 2).min(LATER_LOOK);
     }
     true

@@ -22,7 +22,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use std::{collections::BTreeSet, fmt, marker::PhantomData};
+use std::{collections::BTreeSet, fmt, marker::PhantomData, slice};
 
 /// The beginning of what is replaced in texts of a job.
 const OPEN: &str = "${{";
@@ -62,7 +62,7 @@ impl Matrix {
             }
             let with = |before: &Vec<AxisValue>| {
                 let before = before.clone();
-                values.iter().map(move |value| [&before[..], &[value.clone()]].concat())
+                values.iter().map(move |value| [&before[..], slice::from_ref(value)].concat())
             };
             combinations = combinations.iter().flat_map(with).collect();
         }

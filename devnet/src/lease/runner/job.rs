@@ -117,7 +117,7 @@ pub(super) async fn run(
 ) -> Outcome {
     let hold = Hold::new(granted, runner, at);
     let workspace = Workspace::new(directory);
-    let outcome = work(granted, runner, api, &hold, &workspace, stop).await;
+    let outcome = Box::pin(work(granted, runner, api, &hold, &workspace, stop)).await;
     workspace.close().await;
     outcome
 }

@@ -343,7 +343,7 @@ impl Core {
         let entered = mem::take(&mut self.entered);
         self.shared.audit.entered(&entered, &self.board);
         let jobs: BTreeSet<&str> = entered.iter().map(|event| &*event.job.0).collect();
-        self.shared.followers.tell(jobs.into_iter());
+        self.shared.followers.tell(jobs);
         let mut unheard = Vec::new();
         for answer in self.answers.drain(..) {
             match answer {

@@ -233,9 +233,9 @@ proptest! {
         let json = serde_json::to_string(&secret).unwrap();
         for form in [
             utf8_percent_encode(&secret, NON_ALPHANUMERIC).to_string(),
-            secret.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+            secret.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat(),
             json[1..json.len() - 1].to_owned(),
-            secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+            secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat(),
         ] {
             // Between what no secret here has.
             let masked = in_pieces(secrets, format!("\0{form}\0").as_bytes(), &cuts);
