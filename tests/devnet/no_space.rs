@@ -265,6 +265,7 @@ fn everything_of_a_devnet_goes_on_once_its_full_disk_has_space() {
     let mut command = home.command(&["lease", "runner", "--name", "pool"]);
     command.stdout(Stdio::null()).stderr(append(&home.path("runner.log")));
     let _runner = Process(command.spawn().unwrap());
+    wait_until("the runner asks for work", || home.json(&["lease", "runners"])[0]["waits"] == true);
 
     let filled = fill(&disk, 0);
     let all = |wanted: &str| states(&home).iter().all(|(state, _)| state == wanted);
