@@ -132,7 +132,7 @@ impl Terminal {
                 && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
         });
         self.is_as_before();
-        // What the program wrote last may be on its way: all of it is read once the terminal closes.
+        // What the program wrote last may be on its way: it is all read once the terminal closes.
         drop(self.slave.take());
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
