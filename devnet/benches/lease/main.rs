@@ -9,7 +9,7 @@
 //! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
 //! * `grants`: from the request that hands a job in until the runner that waits has its lease;
 //! * `queue`: requests for work, as often as 10,000 idle runners ask, and heartbeats of live
-//!   leases, while 98,000 jobs are queued that none of those who ask can do.
+//!   leases, while 98,000 jobs are queued that no runner that asks can do.
 //!
 //! Server and clients share a process. The folder for files is `$TMPDIR`.
 
@@ -49,7 +49,7 @@ const FAST: usize = 10_000;
 const JOBS: usize = 1_000;
 const RUNNERS: [usize; 3] = [1, 16, 64];
 const GRANTS: usize = 300;
-/// Jobs that nobody can do, and the leases that live meanwhile.
+/// Queued jobs that no runner can do, and the leases that are live meanwhile.
 const STUCK: usize = 98_000;
 const LIVE: usize = 200;
 /// Heartbeats that are measured meanwhile, and the pause between two.

@@ -135,7 +135,7 @@ pub enum OrchestratorError {
     },
 }
 
-/// Runs a devnet in this process until `stop` resolves, somebody asks the API for it, a node dies
+/// Runs a devnet in this process until `stop` resolves, the API is asked for its end, a node dies
 /// before the devnet is ready, or a part that there is only one of ends by itself. `observe` is
 /// called from the devnet's own threads and must not block.
 pub fn run(

@@ -59,7 +59,7 @@ impl Retry {
         let id = &run.run_id;
         if run.jobs.iter().any(|job| !job.state.is_terminal()) {
             return Err(CliError::new(Exit::Conflict, format!("run {id} has not ended"))
-                .hint(format!("see where it stands: cowboyctl lease show {id}")));
+                .hint(format!("see its progress: cowboyctl lease show {id}")));
         }
         let mut jobs = Vec::new();
         for job in &run.jobs {

@@ -61,8 +61,8 @@ pub async fn submitted(
         cx.ui.document(&run)?;
         let id = &run.run_id;
         cx.ui.note(&format!(
-            "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
-             logs {id}/NAME --follow"
+            "see its progress: cowboyctl lease show {id}; follow a job: cowboyctl lease logs \
+             {id}/NAME --follow"
         ));
         return Ok(());
     }
@@ -112,7 +112,7 @@ fn succeeded(run: &Run) -> Result<(), CliError> {
         Canceled => true,
         _ => !job.allow_failure,
     });
-    // One that somebody canceled tells less than one that failed.
+    // A canceled job tells less than one that failed.
     let Some(first) = others.min_by_key(|job| job.state == Canceled) else { return Ok(()) };
     let (id, name) = (&run.run_id, &first.name);
     let ended = run.jobs.iter().filter(|job| job.state == Succeeded).count();

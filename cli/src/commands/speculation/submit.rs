@@ -54,7 +54,7 @@ impl Submit {
         if !self.wait {
             cx.ui.document(&accepted)?;
             cx.ui.note(&format!(
-                "see where it stands: cowboyctl speculation graph {number}; what takes how long: \
+                "see its progress: cowboyctl speculation graph {number}; what takes how long: \
                  cowboyctl speculation timeline {number}"
             ));
             return Ok(());

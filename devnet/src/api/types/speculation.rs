@@ -354,7 +354,7 @@ pub struct SpeculationEvent {
     /// When.
     pub at: TimeText,
     /// What, as `proof:ready`: the component, and what it did. `stream:missed`
-    /// stands for events before the next one that are not kept any more, and has their number.
+    /// replaces earlier events that are no longer kept, and has their number.
     pub kind: String,
     /// The number of the pipeline that it is about; absent where it is about none, or that is
     /// forgotten.

@@ -1,4 +1,5 @@
-//! What a runner may have several of at a time, as uploads: so many, whatever others have.
+//! A limit for each runner: on its uploads at a time, or its waits. One runner leaves the others
+//! theirs.
 
 use cowboy_engine::lease::RunnerId;
 use std::{
@@ -6,14 +7,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// How much of it each runner has that a runner may have so much of. Clones share it.
+/// The places that each runner holds, and how many it may hold. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Shares {
     most: usize,
     taken: Arc<Mutex<BTreeMap<RunnerId, usize>>>,
 }
 
-/// One of them, as long as this is there.
+/// A runner's place, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     all: Shares,
@@ -21,12 +22,12 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// Nothing is taken, of which each runner may have `most`.
+    /// No runner holds a place; each may hold `most`.
     pub fn new(most: usize) -> Self {
         Self { most, taken: Arc::default() }
     }
 
-    /// Takes another one; `None` where the runner has as many as it may.
+    /// Takes a place; `None`: the runner holds as many as it may.
     pub(super) fn take(&self, runner: &RunnerId) -> Option<Share> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = taken.entry(runner.clone()).or_default();

@@ -48,7 +48,7 @@
 //! | `GET /api/v1/status` | | [`Status`] |
 //! | `GET /metrics` | | OpenMetrics text |
 //!
-//! Of anybody: `GET /api/v1/health`, [`Health`], with 503 where `ok` is false, and
+//! Without a token: `GET /api/v1/health`, [`Health`], with 503 where `ok` is false, and
 //! `GET /openapi.json`.
 //!
 //! # Refusals
@@ -184,6 +184,12 @@ macro_rules! same_names {
             }
         }
 
+        impl From<$name> for $engine {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => Self::$variant),* }
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(match self { $(Self::$variant => <$engine>::$variant.name()),* })
@@ -220,17 +226,8 @@ same_names!(
 
 impl JobState {
     /// Whether nothing follows.
-    pub const fn is_terminal(self) -> bool {
-        match self {
-            Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
-                true
-            }
-            Self::Queued
-            | Self::Leased
-            | Self::Starting
-            | Self::Running
-            | Self::CancelRequested => false,
-        }
+    pub fn is_terminal(self) -> bool {
+        cowboy_engine::lease::JobState::from(self).is_terminal()
     }
 }
 

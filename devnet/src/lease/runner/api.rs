@@ -15,6 +15,7 @@ use reqwest::{
     header::{CONTENT_LENGTH, HeaderValue},
 };
 use rustix::fs::OFlags;
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs::{File, OpenOptions},
     io,
@@ -111,17 +112,27 @@ impl Api {
         &self,
         request: &LeaseRequest,
     ) -> Result<Option<LeaseGranted>, ClientError> {
-        let wait = Duration::from_secs(request.wait_seconds);
-        let asked = self.post("lease").json(request).timeout(REQUEST_TIMEOUT + wait);
-        let response = self.client.send(asked).await?;
+        self.waited("lease", request, request.wait_seconds, "a granted lease").await
+    }
+
+    /// Sends a message that the server may keep waiting for so many seconds; `None`: it answers
+    /// that there is nothing.
+    async fn waited<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        message: &impl Serialize,
+        seconds: u64,
+        what: &str,
+    ) -> Result<Option<T>, ClientError> {
+        let limit = REQUEST_TIMEOUT + Duration::from_secs(seconds);
+        let response = self.client.send(self.post(path).json(message).timeout(limit)).await?;
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(None);
         }
-        let what = "a granted lease";
         let body = whole(what, response).await?;
         serde_json::from_slice(&body).map(Some).map_err(|error| ClientError::Malformed {
             what: what.to_owned(),
-            // Where it is, not what: the text holds secrets.
+            // The place alone: the text holds secrets, as the lease's id.
             reason: format!("at line {}, column {}", error.line(), error.column()),
         })
     }
@@ -145,19 +156,7 @@ impl Api {
         &self,
         message: &AwaitCancel,
     ) -> Result<Option<CancelRequested>, ClientError> {
-        let wait = Duration::from_secs(message.wait_seconds);
-        let asked = self.post("await-cancel").json(message).timeout(REQUEST_TIMEOUT + wait);
-        let response = self.client.send(asked).await?;
-        if response.status() == StatusCode::NO_CONTENT {
-            return Ok(None);
-        }
-        let what = "a request to cancel";
-        let body = whole(what, response).await?;
-        serde_json::from_slice(&body).map(Some).map_err(|error| ClientError::Malformed {
-            what: what.to_owned(),
-            // Where it is, not what: the text holds the lease's id.
-            reason: format!("at line {}, column {}", error.line(), error.column()),
-        })
+        self.waited("await-cancel", message, message.wait_seconds, "a request to cancel").await
     }
 
     /// Says how the job ended.

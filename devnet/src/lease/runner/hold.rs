@@ -164,7 +164,7 @@ impl Hold {
         });
     }
 
-    /// The job has to stop, as somebody wants it canceled: it has so many seconds from now on.
+    /// The job has to stop: a cancel was requested. It has this many seconds from now on.
     pub(super) fn cancel(&self, seconds: u64) {
         self.halt(Halt::Canceled { by: Instant::now() + Duration::from_secs(seconds) });
     }

@@ -78,7 +78,7 @@ pub enum ServiceError {
     /// It is not what it should be.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// A runner of this name has shown its token so many seconds ago.
+    /// A runner of this name made its last request this many seconds ago.
     #[error("a runner of this name was heard of {0} s ago")]
     NameInUse(u64),
     /// Too much is waiting.
@@ -264,7 +264,7 @@ pub(super) fn start(
     let (done, ended) = watch::channel(None);
     let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
     thread::Builder::new().name("leases".to_owned()).spawn(move || {
-        // Waits for what still cleans: whoever is told of the end may open the file.
+        // Waits for what still cleans: the file may be opened once the end is told.
         let turns = || runtime.block_on(run(core, cleaner, waiting, told));
         let why = match catch_unwind(AssertUnwindSafe(turns)) {
             Ok(()) => "it was stopped".to_owned(),

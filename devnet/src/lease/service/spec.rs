@@ -1,4 +1,4 @@
-//! A job as anybody may see it, and as its runner gets it; and why a run is not taken.
+//! A job without its secrets, and as its runner gets it; and why a run is not taken.
 
 use super::ServiceError;
 use crate::lease::{
@@ -8,10 +8,10 @@ use crate::lease::{
 use cowboy_engine::lease::{JobId, SubmitError};
 use std::{collections::BTreeMap, mem};
 
-/// What stands in the place of a secret's value.
+/// What replaces a secret's value.
 const MASK: &str = "***";
 
-/// A job as anybody may see it, and the values of its secrets.
+/// A job without its secrets, and their values.
 pub(super) fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, String>) {
     let mut secrets = BTreeMap::new();
     for (name, value) in &mut spec.env {
