@@ -180,7 +180,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
             retry: Some(Retry { on: None, max_attempts: Some(100), backoff_seconds: None }),
             ..JobSpec::default()
         };
-        let run = NewRun { name: None, jobs: (0..some).map(job).collect() };
+        let run = NewRun { jobs: (0..some).map(job).collect(), ..NewRun::default() };
         assert_eq!(runtime.block_on(client.submit(&run)).unwrap().jobs.len(), some);
     }
 
@@ -318,7 +318,7 @@ fn neither_idle_connections_nor_slow_ones_stop_heartbeats() {
     let token = runtime.block_on(client.issue_token("r", false)).unwrap().token;
     let steps = vec!["true".to_owned()];
     let job = JobSpec { name: "job".to_owned(), steps, ..JobSpec::default() };
-    runtime.block_on(client.submit(&NewRun { name: None, jobs: vec![job] })).unwrap();
+    runtime.block_on(client.submit(&NewRun { jobs: vec![job], ..NewRun::default() })).unwrap();
     let send = |path: &str, body: Value| {
         let answer = crowd.post(path, &token, &body);
         answer.unwrap_or_else(|error| panic!("{path}: {error}"))

@@ -73,7 +73,7 @@ impl Server {
     fn submit(&self) -> Result<(), ClientError> {
         let (name, steps) = ("job".to_owned(), vec!["true".to_owned()]);
         let job = JobSpec { name, steps, ..JobSpec::default() };
-        let run = NewRun { name: None, jobs: vec![job] };
+        let run = NewRun { jobs: vec![job], ..NewRun::default() };
         self.runtime.block_on(self.client().submit(&run)).map(drop)
     }
 

@@ -4,9 +4,11 @@
 
 use super::messages::{
     AckLease, Artifact, ArtifactSpec, AwaitCancel, CacheSpec, CancelAck, Complete, CompleteStatus,
-    EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT,
-    MAX_WAIT_SECONDS, NewRun, Progress, Timings,
+    Concurrency, EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES,
+    MAX_OUTPUT_BYTES, MAX_OUTPUTS, MAX_REFERENCES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, Progress,
+    Timings,
 };
+use super::template::{self, Part};
 use cowboy_engine::lease::{
     config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     grant::MAX_RUN_JOBS,
@@ -218,7 +220,28 @@ pub fn complete(message: &Complete) -> Checked {
     ensure(failed || !message.timed_out, "timed_out", "expected with the status FAILED alone")?;
     client_time("started_at", message.started_at.as_ref())?;
     client_time("finished_at", message.finished_at.as_ref())?;
+    let Complete { outputs, .. } = message;
+    ensure(outputs.len() <= MAX_OUTPUTS, "outputs", "expected at most 64")?;
+    ensure(outputs.keys().all(|name| is_output(name)), "outputs", OUTPUT)?;
+    let bytes: usize = outputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    ensure(bytes <= MAX_OUTPUT_BYTES, "outputs", "expected names and values of 16,384 bytes")?;
+    let nul = outputs.values().any(|value| value.contains('\0'));
+    ensure(!nul, "outputs", "expected values without NUL")?;
     outcome(&message.artifacts, message.summary.as_ref())
+}
+
+const OUTPUT: &str = "expected 1 to 128 of A-Z, a-z, 0-9 and `_`, not beginning with a digit";
+
+/// Whether a text can name an output.
+pub fn is_output(name: &str) -> bool {
+    is_variable(name) && name.len() <= MAX_NAME
+}
+
+/// Whether a text can name a variable.
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// What a runner says at the end.
@@ -238,6 +261,7 @@ const KIND: &str = "expected 1 to 64 characters";
 pub fn new_run(run: &NewRun) -> Checked {
     let named = run.name.as_ref().is_none_or(|name| text(name, 1, MAX_NAME));
     ensure(named, "name", "expected 1 to 128 characters, none of them NUL")?;
+    concurrency("concurrency", run.concurrency.as_ref())?;
     let count = (1..=MAX_RUN_JOBS).contains(&run.jobs.len());
     ensure(count, "jobs", "expected 1 to 1,000 jobs")?;
     let mut names = BTreeSet::new();
@@ -255,7 +279,43 @@ pub fn new_run(run: &NewRun) -> Checked {
             return Err(Fault::contradiction(field, "the run has no job of this name"));
         }
     }
+    let jobs: BTreeMap<_, _> = run.jobs.iter().map(|job| (job.name.as_str(), job)).collect();
+    for (at, job) in run.jobs.iter().enumerate() {
+        let needs: BTreeSet<_> = job.needs.iter().map(String::as_str).collect();
+        for (name, value) in &job.env {
+            let EnvValue::FromNeeds { from_needs } = value else { continue };
+            let parts = template::parts(from_needs).unwrap_or_default();
+            if let Some(problem) = parts.iter().find_map(|part| unmet(part, &jobs, &needs, job)) {
+                return Err(Fault::contradiction(format!("jobs[{at}].env.{name}"), problem));
+            }
+        }
+    }
     Ok(())
+}
+
+/// Why a job cannot have a value of another one.
+fn unmet(
+    part: &Part<'_>,
+    jobs: &BTreeMap<&str, &JobSpec>,
+    needs: &BTreeSet<&str>,
+    job: &JobSpec,
+) -> Option<&'static str> {
+    let of = part.job()?;
+    if !needs.contains(of) {
+        // A job of another run may be called that.
+        return job.artifacts_of.is_empty().then_some("the job does not need one of this name");
+    }
+    match part {
+        Part::Output { name, .. } if !jobs[of].outputs.iter().any(|known| known == name) => {
+            Some("the job that it needs has no such output")
+        }
+        _ => None,
+    }
+}
+
+fn concurrency(at: &str, concurrency: Option<&Concurrency>) -> Checked {
+    let fits = concurrency.is_none_or(|own| text(&own.group, 1, MAX_NAME));
+    ensure(fits, format!("{at}.group"), "expected 1 to 128 characters, none of them NUL")
 }
 
 fn job_spec(at: &str, job: &JobSpec) -> Checked {
@@ -274,6 +334,8 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
         artifacts_of,
         run_if: _,
         allow_failure: _,
+        concurrency: group,
+        outputs,
     } = job;
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     let named = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits);
@@ -300,6 +362,11 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
     for (n, job) in artifacts_of.iter().enumerate() {
         named_id(&format!("{at}.artifacts_of[{n}]"), job)?;
     }
+    concurrency(&format!("{at}.concurrency"), group.as_ref())?;
+    ensure(outputs.len() <= MAX_OUTPUTS, format!("{at}.outputs"), "expected at most 64")?;
+    if let Some(n) = outputs.iter().position(|name| !is_output(name)) {
+        return fault(format!("{at}.outputs[{n}]"), OUTPUT);
+    }
     tags(&format!("{at}.requires"), requires)?;
     let few = "expected at most 32";
     ensure(artifacts.len() <= MAX_SPECS, format!("{at}.artifacts"), few)?;
@@ -325,14 +392,23 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";
 
 fn environment(at: &str, env: &BTreeMap<String, EnvValue>) -> Checked {
+    let mut references = 0;
     for (name, value) in env {
-        let mut bytes = name.bytes();
-        let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-        let fits = begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        ensure(fits, at, "expected names of A-Z, a-z, 0-9 and `_`, not beginning with a digit")?;
+        let problem = "expected names of A-Z, a-z, 0-9 and `_`, not beginning with a digit";
+        ensure(is_variable(name), at, problem)?;
+        if let EnvValue::FromNeeds { from_needs } = value {
+            let problem = "expected ${{ needs.JOB.outputs.NAME }} or ${{ needs.JOB.result }}";
+            let parts = template::parts(from_needs);
+            ensure(parts.is_ok(), format!("{at}.{name}"), problem)?;
+            let parts = parts.unwrap_or_default();
+            references += parts.iter().filter(|part| part.job().is_some()).count();
+            let problem = "expected 64 references to needed jobs in all of it";
+            ensure(references <= MAX_REFERENCES, format!("{at}.{name}"), problem)?;
+        }
         let (value, least, problem) = match value {
             EnvValue::Plain(value) => (value, 0, "expected no NUL"),
             EnvValue::Secret { secret } => (secret, 1, "expected a value, without NUL"),
+            EnvValue::FromNeeds { from_needs } => (from_needs, 1, "expected a text, without NUL"),
         };
         ensure(text(value, least, usize::MAX - 1), format!("{at}.{name}"), problem)?;
     }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`messages`] | every request and response |
 //! | [`schema`] | what their schemas say of texts |
+//! | [`template`] | values that have results of needed jobs in them |
 //! | [`check`] | what requests must be beyond their shape |
 //! | [`clock`] | the time that leases are measured by |
 //! | [`tokens`] | ids and tokens, and how they are known again |
@@ -34,6 +35,7 @@ pub mod schema;
 pub mod server;
 mod service;
 mod store;
+pub mod template;
 pub mod tokens;
 
 use jiff::Timestamp;

@@ -69,7 +69,11 @@ impl Pool {
             max_runtime_seconds: Some(seconds.max(1)),
             ..JobSpec::default()
         };
-        let run = NewRun { name: Some("job of the chain".to_owned()), jobs: vec![job] };
+        let run = NewRun {
+            name: Some("job of the chain".to_owned()),
+            jobs: vec![job],
+            ..NewRun::default()
+        };
         let (given, id) = self.submit(run).await?;
         let job = self.end(&id, progress).await?;
         given.done();

@@ -3,7 +3,7 @@
 //!
 //! The types here stand for texts in the document alone.
 
-use super::messages::EnvValue;
+use super::messages::{EnvValue, MAX_OUTPUT_BYTES, MAX_OUTPUTS};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -56,7 +56,27 @@ texts!(
     CachePath: "^(?!/)(?!~//)(?!(.*/)?\\.\\.(/|$))[^\\x00]*$", 1..=512;
     /// A job's name in its run.
     JobName: "^[A-Za-z0-9._-]+$", 1..=128;
+    /// The name of an output.
+    OutputName: "^[A-Za-z_][A-Za-z0-9_]*$", 1..=128;
 );
+
+/// Outputs of a job by name.
+#[derive(Debug)]
+pub struct Outputs;
+
+impl PartialSchema for Outputs {
+    fn schema() -> RefOr<Schema> {
+        let value = RefOr::<Schema>::from(text(NO_NUL, 0, Some(MAX_OUTPUT_BYTES)));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(text("^[A-Za-z_][A-Za-z0-9_]*$", 1, Some(128))))
+            .max_properties(Some(MAX_OUTPUTS))
+            .additional_properties(Some(AdditionalProperties::RefOr(value)))
+            .into()
+    }
+}
+
+impl ToSchema for Outputs {}
 
 /// An RFC 3339 time.
 #[derive(Debug)]
@@ -101,7 +121,15 @@ impl PartialSchema for EnvValue {
             .description(Some("Nobody may: it is masked in logs and in no listing"))
             .property("secret", text(NO_NUL, 1, None))
             .required("secret");
-        OneOfBuilder::new().item(plain).item(secret).into()
+        let from_needs = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some(
+                "A text with results of needed jobs in it: ${{ needs.JOB.outputs.NAME }}, \
+                 ${{ needs.JOB.result }}",
+            ))
+            .property("from_needs", text(NO_NUL, 1, None))
+            .required("from_needs");
+        OneOfBuilder::new().item(plain).item(secret).item(from_needs).into()
     }
 }
 

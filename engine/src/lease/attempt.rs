@@ -5,7 +5,8 @@
 //! takes the phase apart.
 
 use super::{
-    Config, JobId, JobState, LeaseKey, LeaseState, Refusal, RunId, RunIf, RunnerId, Stale, Why,
+    Concurrency, Config, JobId, JobState, LeaseKey, LeaseState, Member, Refusal, RunId, RunIf,
+    RunnerId, Stale, Why,
     config::{MAX_BACKOFF_SECONDS, ms},
 };
 use crate::{
@@ -53,6 +54,8 @@ pub struct Rules {
     pub run_if: Option<RunIf>,
     /// Where it is true, jobs that need this one run although it fails or times out.
     pub allow_failure: Option<bool>,
+    /// The group of which one job at a time is worked on; absent: none.
+    pub concurrency: Option<Concurrency>,
 }
 record!(Rules {
     requires,
@@ -62,6 +65,7 @@ record!(Rules {
     backoff_seconds,
     run_if,
     allow_failure,
+    concurrency,
 });
 
 /// A job as it is handed in.
@@ -135,7 +139,7 @@ enum Stage {
     /// It has sent a heartbeat, and must stop by then.
     Running { until: u64 },
     /// It must say by then that it stopped.
-    Canceling { deadline: u64 },
+    Canceling { deadline: u64, why: Why },
 }
 
 /// A lease that can be used.
@@ -194,13 +198,25 @@ pub struct Job {
     past: Vec<Past>,
     /// How often it has become terminal: once at most.
     finalized: u32,
+    /// Its ticket in the group of its own; absent before it joins.
+    turn: Option<u64>,
+    /// The group of its run, and the run's ticket.
+    run_turn: Option<RunTurn>,
 }
 
+/// A run's ticket in its concurrency group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunTurn {
+    pub group: String,
+    pub ticket: u64,
+}
+record!(RunTurn { group, ticket });
+
 impl Job {
-    pub(super) fn new(run: RunId, job: NewJob) -> Self {
+    pub(super) fn new(run: RunId, job: NewJob, run_turn: Option<RunTurn>) -> Self {
         let NewJob { id, rules, needs } = job;
         let phase = Phase::Waiting { needs, others: Went::Well };
-        Self { id, run, rules, phase, past: Vec::new(), finalized: 0 }
+        Self { id, run, rules, phase, past: Vec::new(), finalized: 0, turn: None, run_turn }
     }
 
     /// Its id.
@@ -270,6 +286,35 @@ impl Job {
         needs.into_iter().flatten()
     }
 
+    /// Whether it waits for nothing but its turn in a concurrency group.
+    pub fn waits_for_turn(&self) -> bool {
+        matches!(&self.phase, Phase::Waiting { needs, .. } if needs.is_empty())
+    }
+
+    /// The groups that it has joined, with its tickets: its run's first.
+    pub(super) fn turns(&self) -> impl Iterator<Item = (&str, u64, Member)> {
+        let run = self.run_turn.as_ref().map(|RunTurn { group, ticket }| {
+            (group.as_str(), *ticket, Member::Run(self.run.clone()))
+        });
+        let own = self
+            .rules
+            .concurrency
+            .as_ref()
+            .zip(self.turn)
+            .map(|(own, ticket)| (own.group.as_str(), ticket, Member::Job(self.id.clone())));
+        run.into_iter().chain(own)
+    }
+
+    /// Whether it has a ticket in the group of its own.
+    pub(super) const fn has_joined(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// It has joined the group of its own.
+    pub(super) const fn join(&mut self, ticket: u64) {
+        self.turn = Some(ticket);
+    }
+
     /// When the lease that can be used runs out.
     pub const fn expires_at(&self) -> Option<u64> {
         match &self.phase {
@@ -295,10 +340,12 @@ impl Job {
         of.next().map(|(number, (attempt, state, _))| (number, attempt, state))
     }
 
-    /// By when its runner has to have stopped it, where it is to be canceled.
-    pub const fn cancel_deadline(&self) -> Option<u64> {
+    /// By when its runner has to have stopped it, and why, where it is to be canceled.
+    pub const fn canceling(&self) -> Option<(u64, Why)> {
         match &self.phase {
-            Phase::Held(Holding { stage: Stage::Canceling { deadline }, .. }) => Some(*deadline),
+            Phase::Held(Holding { stage: Stage::Canceling { deadline, why }, .. }) => {
+                Some((*deadline, *why))
+            }
             _ => None,
         }
     }
@@ -350,6 +397,13 @@ impl Job {
 
     fn skip(&mut self, why: Why, now: u64) -> Then {
         self.finalize(JobState::Skipped, why, now)
+    }
+
+    /// Ends its pause before another attempt: it keeps its turns, and so joins the queue.
+    pub(super) fn resume(&mut self) {
+        if let Phase::Pausing { .. } = self.phase {
+            self.phase = Phase::Waiting { needs: BTreeSet::new(), others: Went::Well };
+        }
     }
 
     /// Puts it into the queue, unless it has ended.
@@ -418,7 +472,7 @@ impl Job {
                     (beat.ttl, beat.grace) = (beat.ttl.min(left), Some(left));
                 }
             }
-            Stage::Canceling { deadline } => beat.cancel = Some(deadline.saturating_sub(now)),
+            Stage::Canceling { deadline, .. } => beat.cancel = Some(deadline.saturating_sub(now)),
         }
         held.expires = now.saturating_add(beat.ttl);
         held.attempt.heartbeat_at = Some(now);
@@ -460,9 +514,8 @@ impl Job {
         now: u64,
     ) -> Result<Option<Then>, Refusal> {
         match self.held(lease).map(|held| held.stage) {
-            Ok(Stage::Canceling { .. }) => {
-                let state = LeaseState::Canceled;
-                let (end, why) = (JobState::Canceled, Why::Requested);
+            Ok(Stage::Canceling { why, .. }) => {
+                let (state, end) = (LeaseState::Canceled, JobState::Canceled);
                 Ok(Some(self.leave(state, Some(said), end, why, false, now)))
             }
             Ok(_) => Err(Refusal::NoCancelRequested),
@@ -485,9 +538,9 @@ impl Job {
         }
     }
 
-    /// Somebody wants it stopped.
-    pub(super) fn cancel(&mut self, config: &Config, now: u64) -> Result<Then, Refusal> {
-        let (state, why) = (JobState::Canceled, Why::Requested);
+    /// Stops it for this reason.
+    pub(super) fn cancel(&mut self, config: &Config, why: Why, now: u64) -> Result<Then, Refusal> {
+        let state = JobState::Canceled;
         match &mut self.phase {
             Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
                 Ok(self.finalize(state, why, now))
@@ -501,7 +554,7 @@ impl Job {
                     if held.stage.is_overtime(now) {
                         deadline = deadline.min(held.stage.end(config));
                     }
-                    held.stage = Stage::Canceling { deadline };
+                    held.stage = Stage::Canceling { deadline, why };
                     Ok(Then::Stays)
                 }
                 Stage::Canceling { .. } => Ok(Then::Stays),
@@ -542,8 +595,8 @@ impl Job {
     fn lose(&mut self, state: LeaseState, now: u64) -> Then {
         let on = self.rules.retry_on;
         let (end, why, again) = match &self.phase {
-            Phase::Held(held) if held.stage.is_canceling() => {
-                (JobState::Canceled, Why::Requested, false)
+            Phase::Held(Holding { stage: Stage::Canceling { why, .. }, .. }) => {
+                (JobState::Canceled, *why, false)
             }
             Phase::Held(held) if held.stage.is_overtime(now) => timed_out(on),
             _ => (JobState::Failed, Why::LeaseLost, on.lease_lost),
@@ -613,7 +666,7 @@ impl Stage {
             Self::Granted { ack_by: until }
             | Self::Starting { until }
             | Self::Running { until }
-            | Self::Canceling { deadline: until } => until,
+            | Self::Canceling { deadline: until, .. } => until,
         }
     }
 
@@ -634,10 +687,6 @@ impl Stage {
             _ => false,
         }
     }
-
-    const fn is_canceling(self) -> bool {
-        matches!(self, Self::Canceling { .. })
-    }
 }
 
 /// What a lease in this state is no good for.
@@ -652,7 +701,7 @@ const fn ended(state: LeaseState) -> Stale {
 }
 
 record!(Holding { attempt, expires, stage });
-record!(Job { id, run, rules, phase, past, finalized });
+record!(Job { id, run, rules, phase, past, finalized, turn, run_turn });
 
 impl Encode for Stage {
     fn encode(&self, w: &mut Writer) {
@@ -660,6 +709,7 @@ impl Encode for Stage {
             Self::Granted { .. } => 0,
             Self::Starting { .. } => 1,
             Self::Running { .. } => 2,
+            Self::Canceling { why: Why::Superseded, .. } => 4,
             Self::Canceling { .. } => 3,
         };
         w.list(2);
@@ -675,7 +725,8 @@ impl Decode for Stage {
             0_u64 => Ok(Self::Granted { ack_by: until }),
             1 => Ok(Self::Starting { until }),
             2 => Ok(Self::Running { until }),
-            3 => Ok(Self::Canceling { deadline: until }),
+            3 => Ok(Self::Canceling { deadline: until, why: Why::Requested }),
+            4 => Ok(Self::Canceling { deadline: until, why: Why::Superseded }),
             _ => Err(DecodeError::Invalid("unknown stage of a lease")),
         }
     }

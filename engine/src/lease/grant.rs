@@ -1,15 +1,16 @@
 //! All jobs: the queue, who is granted what, and what time does to leases.
 
 use super::{
-    Attempt, Beat, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey, LeaseState, NewJob,
-    Refusal, RunId, RunnerId, Stale,
-    attempt::Then,
+    Attempt, Beat, Concurrency, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey,
+    LeaseState, Member, NewJob, Refusal, RunId, RunnerId, Stale, Why,
+    attempt::{RunTurn, Then},
     config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     queue::{MAX_SETS, Queue},
+    turns::Turns,
 };
 use crate::primitives::Hash;
 use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
     mem,
 };
 
@@ -39,6 +40,8 @@ pub struct Board {
     needed_by: BTreeMap<JobId, BTreeSet<JobId>>,
     /// Jobs to be granted.
     queue: Queue,
+    /// Who may be worked on of those that share a concurrency group.
+    turns: Turns,
     /// The job of each lease, usable or not.
     leases: BTreeMap<LeaseKey, JobId>,
     /// When something happens to a job by itself.
@@ -94,6 +97,17 @@ pub struct Granted {
     pub max_runtime_seconds: u64,
 }
 
+/// What follows from a change.
+#[derive(Debug)]
+enum Step {
+    /// This job has ended.
+    Ended(JobId),
+    /// It has its turn in a concurrency group.
+    Turn(Member),
+    /// A later member of its concurrency group takes this job's place.
+    Supersede(JobId),
+}
+
 /// Why a run is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
@@ -140,7 +154,7 @@ pub enum RestoreError {
     /// Leases could not be granted.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Two of one id, one position or one lease.
+    /// Two of one id, one position, one ticket or one lease.
     #[error("job `{0}` stands in the way of another")]
     Twice(JobId),
 }
@@ -157,6 +171,7 @@ impl Board {
             states: BTreeMap::new(),
             needed_by: BTreeMap::new(),
             queue: Queue::default(),
+            turns: Turns::default(),
             leases: BTreeMap::new(),
             wakes: BTreeSet::new(),
             changes: Changes::default(),
@@ -181,7 +196,9 @@ impl Board {
                     return Err(twice());
                 }
             }
-            board.enter(&job);
+            if !board.enter(&job) {
+                return Err(twice());
+            }
             if board.jobs.insert(id.clone(), job).is_some() {
                 return Err(twice());
             }
@@ -227,6 +244,14 @@ impl Board {
         self.queue.head(requires)
     }
 
+    /// The concurrency group that a job waits for its turn in, and the member that has the turn.
+    pub fn before(&self, job: &str) -> Option<(&str, &Member)> {
+        let job = self.jobs.get(job).filter(|job| job.waits_for_turn())?;
+        job.turns().find_map(|(group, ticket, member)| {
+            Some((group, self.turns.before(group, ticket, &member).next()?))
+        })
+    }
+
     /// How many jobs are in each state; states that no job is in may be missing.
     pub const fn states(&self) -> &BTreeMap<JobState, usize> {
         &self.states
@@ -264,10 +289,11 @@ impl Board {
         }
     }
 
-    /// Takes a run: all of its jobs or none.
+    /// Takes a run, which may share a concurrency group with others: all of its jobs or none.
     pub fn submit(
         &mut self,
         run: RunId,
+        concurrency: Option<Concurrency>,
         mut jobs: Vec<NewJob>,
         now: u64,
     ) -> Result<(), SubmitError> {
@@ -277,21 +303,31 @@ impl Board {
             job.rules.requires.dedup();
         }
         self.check(&run, &jobs)?;
+        let mut steps = VecDeque::new();
+        let turn = concurrency.map(|Concurrency { group, cancel }| {
+            let member = Member::Run(run.clone());
+            let ticket = self.turns.join(&group, member.clone());
+            if cancel {
+                self.supersede(&group, ticket, &member, &mut steps);
+            }
+            RunTurn { group, ticket }
+        });
         for job in jobs {
             let (id, needs) = (job.id.clone(), job.needs.clone());
             for need in &needs {
                 self.needed_by.entry(need.clone()).or_default().insert(id.clone());
             }
-            let job = Job::new(run.clone(), job);
+            let job = Job::new(run.clone(), job, turn.clone());
             self.queue.open(&job.rules().requires);
             *self.states.entry(job.state()).or_default() += 1;
             self.runs.entry(run.clone()).or_default().insert(id.clone());
             self.jobs.insert(id.clone(), job);
             if needs.is_empty() {
-                self.enqueue(&id);
+                self.admit(&id, &mut steps);
             }
             self.note(&id, self.now);
         }
+        self.settle(steps, self.now);
         Ok(())
     }
 
@@ -457,13 +493,13 @@ impl Board {
         }
     }
 
-    /// Somebody wants the job stopped. The answer: the state it is in then.
+    /// Stops a job on request. The answer: the state it is in then.
     pub fn cancel(&mut self, job: &str, now: u64) -> Result<JobState, Refusal> {
         self.advance(now);
         let config = self.config;
         let id = self.known(job)?;
         self.change(&id, self.now, |job, now| {
-            let then = job.cancel(&config, now)?;
+            let then = job.cancel(&config, Why::Requested, now)?;
             Ok((job.state(), then))
         })
     }
@@ -541,20 +577,42 @@ impl Board {
         now: u64,
         change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
     ) -> Result<T, Refusal> {
-        let (answer, then) = self.apply(id, now, change)?;
-        // Jobs may need one another in long rows: what ends is put down here, not gone into.
-        let mut ended = vec![(id.clone(), then)];
-        while let Some((id, then)) = ended.pop() {
-            let Then::Ends = then else { continue };
-            let went = self.jobs[&id].went();
-            for other in self.needed_by.remove(&id).into_iter().flatten() {
-                let told =
-                    self.apply(&other, now, |job, now| Ok(((), job.need_ended(&id, went, now))));
-                let ((), then) = told.expect("a job that needs another is there, and told");
-                ended.push((other, then));
+        let mut steps = VecDeque::new();
+        let answer = self.apply(id, now, &mut steps, change)?;
+        self.settle(steps, now);
+        Ok(answer)
+    }
+
+    /// Does what follows from changes, and what follows from that. Jobs may follow one another in
+    /// long rows, so this is a list and no recursion.
+    fn settle(&mut self, mut steps: VecDeque<Step>, now: u64) {
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Ended(id) => {
+                    let went = self.jobs[&id].went();
+                    for other in self.needed_by.remove(&id).into_iter().flatten() {
+                        let told = self.apply(&other, now, &mut steps, |job, now| {
+                            Ok(((), job.need_ended(&id, went, now)))
+                        });
+                        told.expect("a job that needs another is there, and told");
+                    }
+                    steps.extend(self.leave_groups(&id).into_iter().map(Step::Turn));
+                }
+                Step::Turn(Member::Job(id)) => self.admit(&id, &mut steps),
+                Step::Turn(Member::Run(run)) => {
+                    for id in self.runs.get(&run).cloned().unwrap_or_default() {
+                        self.admit(&id, &mut steps);
+                    }
+                }
+                Step::Supersede(id) => {
+                    let config = self.config;
+                    // An error: it has ended since.
+                    let _ = self.apply(&id, now, &mut steps, |job, now| {
+                        Ok(((), job.cancel(&config, Why::Superseded, now)?))
+                    });
+                }
             }
         }
-        Ok(answer)
     }
 
     /// Changes one job and what is derived from it.
@@ -562,8 +620,9 @@ impl Board {
         &mut self,
         id: &JobId,
         now: u64,
+        steps: &mut VecDeque<Step>,
         change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
-    ) -> Result<(T, Then), Refusal> {
+    ) -> Result<T, Refusal> {
         let job = self.jobs.get_mut(id).ok_or(Refusal::NotFound)?;
         let (state, attempt) = (job.state(), job.attempt());
         let (position, wake) = (job.position(), job.wake(&self.config));
@@ -576,8 +635,14 @@ impl Board {
         }
         match then {
             Then::Stays => {}
-            Then::Requeue => self.enqueue(id),
-            Then::Ends => self.queue.close(&job.rules().requires),
+            Then::Requeue => {
+                job.resume();
+                self.admit(id, steps);
+            }
+            Then::Ends => {
+                self.queue.close(&job.rules().requires);
+                steps.push_back(Step::Ended(id.clone()));
+            }
         }
         let job = &self.jobs[id];
         let entered = job.state();
@@ -592,7 +657,7 @@ impl Board {
         } else {
             self.note(id, now);
         }
-        Ok((answer, then))
+        Ok(answer)
     }
 
     /// One job fewer is in this state.
@@ -602,15 +667,71 @@ impl Board {
         }
     }
 
-    fn enqueue(&mut self, id: &JobId) {
-        if let Some(job) = self.jobs.get_mut(id).filter(|job| !job.state().is_terminal()) {
+    /// Queues a job that waits for no other job, unless another member of one of its concurrency
+    /// groups has its turn.
+    fn admit(&mut self, id: &JobId, steps: &mut VecDeque<Step>) {
+        let Some(job) = self.jobs.get_mut(id).filter(|job| job.waits_for_turn()) else { return };
+        let turns = &self.turns;
+        let waits = |(group, ticket, member): (&str, u64, Member)| {
+            turns.before(group, ticket, &member).next().is_some()
+        };
+        if job.turns().any(waits) {
+            return;
+        }
+        let own = job.rules().concurrency.clone();
+        if let Some(Concurrency { group, cancel }) = own.filter(|_| !job.has_joined()) {
+            let member = Member::Job(id.clone());
+            let ticket = self.turns.join(&group, member.clone());
+            job.join(ticket);
+            self.changes.jobs.insert(id.clone());
+            if cancel {
+                self.supersede(&group, ticket, &member, steps);
+            }
+            if self.turns.before(&group, ticket, &member).next().is_some() {
+                return;
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(id) {
             let position = self.queue.push(&job.rules().requires, id.clone());
             job.queue(position);
+            self.changes.jobs.insert(id.clone());
         }
     }
 
-    /// Puts a job that comes from elsewhere into what is derived from jobs.
-    fn enter(&mut self, job: &Job) {
+    /// Has the members stopped that joined the group before, the last of them first: what waits for
+    /// its turn does not get it then.
+    fn supersede(&self, group: &str, ticket: u64, member: &Member, steps: &mut VecDeque<Step>) {
+        for before in self.turns.before(group, ticket, member).rev() {
+            match before {
+                Member::Job(id) => steps.push_back(Step::Supersede(id.clone())),
+                Member::Run(run) => {
+                    let jobs = self.runs.get(run).into_iter().flatten();
+                    steps.extend(jobs.cloned().map(Step::Supersede));
+                }
+            }
+        }
+    }
+
+    /// A job has ended: it leaves its group, and so does its run with its last job. Who has a turn
+    /// now.
+    fn leave_groups(&mut self, id: &JobId) -> Vec<Member> {
+        let Some(job) = self.jobs.get(id) else { return Vec::new() };
+        let ended = |job: &JobId| self.jobs[job].state().is_terminal();
+        let left = job.turns().filter(|(.., member)| match member {
+            Member::Job(_) => true,
+            Member::Run(run) => self.runs.get(run).into_iter().flatten().all(ended),
+        });
+        let left: Vec<_> =
+            left.map(|(group, ticket, member)| (group.to_owned(), ticket, member)).collect();
+        let turns = &mut self.turns;
+        left.iter()
+            .filter_map(|(group, ticket, member)| turns.leave(group, *ticket, member))
+            .collect()
+    }
+
+    /// Puts a job that comes from elsewhere into what is derived from jobs. Whether its tickets are
+    /// its own.
+    fn enter(&mut self, job: &Job) -> bool {
         let id = job.id();
         self.runs.entry(job.run().clone()).or_default().insert(id.clone());
         *self.states.entry(job.state()).or_default() += 1;
@@ -624,6 +745,11 @@ impl Board {
             self.needed_by.entry(need.clone()).or_default().insert(id.clone());
         }
         self.wakes.extend(job.wake(&self.config).map(|at| (at, id.clone())));
+        // An open job keeps its run's ticket too.
+        job.state().is_terminal() || {
+            let mut joined = job.turns();
+            joined.all(|(group, ticket, member)| self.turns.put(group, ticket, member))
+        }
     }
 
     /// Writes down that a job has entered the state it is in.

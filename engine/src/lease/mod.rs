@@ -29,6 +29,8 @@
 //! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped,
 //!   as its condition says ([`RunIf`]).
 //! * A job that is tried again after a pause joins the queue at the end of the pause.
+//! * A job that shares a concurrency group, by itself or by its run, joins the queue when those
+//!   before it in the group have ended.
 //!
 //! Messages are looked at in this order: is the lease known, is it this runner's, is it about this
 //! job, is it still good. What is refused changes nothing ([`Refusal`]).
@@ -43,6 +45,7 @@
 //! | [`state`] | what jobs and leases are in |
 //! | [`attempt`] | one job: its attempts, and how they end |
 //! | `queue` | the jobs to be granted, by what they ask of a runner |
+//! | `turns` | concurrency groups: which of their members may be worked on |
 //! | [`grant`] | all jobs: who gets what, what time does |
 
 pub mod attempt;
@@ -53,6 +56,7 @@ mod queue;
 pub mod state;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use attempt::{Attempt, Beat, Done, Job, NewJob, RetryOn, Rules};
 pub use config::{Config, ConfigError};
@@ -60,6 +64,7 @@ pub use fence::{LeaseKey, Refusal, Stale};
 pub use grant::{Board, Changes, Event, Granted, Request, RestoreError, SubmitError};
 pub use queue::MAX_SETS;
 pub use state::{JobState, LeaseState, RunIf, Why};
+pub use turns::{Concurrency, Member};
 
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use std::{borrow::Borrow, fmt};

@@ -91,8 +91,10 @@ pub enum Why {
     LeaseLost,
     /// Its time was up.
     MaxRuntime,
-    /// Somebody canceled it.
+    /// A user canceled it.
     Requested,
+    /// A later member of its concurrency group took its place.
+    Superseded,
     /// A job that it needs failed.
     NeedFailed,
     /// A job that it needs was canceled or skipped.
@@ -106,6 +108,7 @@ names!(Why:
     LeaseLost = "LEASE_LOST",
     MaxRuntime = "MAX_RUNTIME",
     Requested = "REQUESTED",
+    Superseded = "SUPERSEDED",
     NeedFailed = "NEED_FAILED",
     NeedUnfinished = "NEED_UNFINISHED",
     NoNeedFailed = "NO_NEED_FAILED",

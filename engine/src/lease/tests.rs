@@ -19,6 +19,7 @@ fn rules() -> Rules {
         backoff_seconds: None,
         run_if: None,
         allow_failure: None,
+        concurrency: None,
     }
 }
 
@@ -40,7 +41,7 @@ fn said(n: u64) -> Hash {
 
 fn board(jobs: Vec<NewJob>) -> Board {
     let mut board = Board::new(Config::default()).unwrap();
-    board.submit("run".into(), jobs, 0).unwrap();
+    board.submit("run".into(), None, jobs, 0).unwrap();
     board
 }
 
@@ -188,7 +189,7 @@ fn a_job_pauses_before_it_is_tried_again() {
 fn runs_that_cannot_end_are_refused_whole() {
     let check = |jobs: Vec<NewJob>, expected: &str| {
         let mut board = Board::new(Config::default()).unwrap();
-        let refused = board.submit("run".into(), jobs, 0).unwrap_err();
+        let refused = board.submit("run".into(), None, jobs, 0).unwrap_err();
         assert_eq!(refused.to_string(), expected);
         assert_eq!((board.jobs().count(), board.drain()), (0, Changes::default()));
     };
@@ -363,7 +364,8 @@ fn a_lease_that_lives_is_not_stale() {
     board.cancel("j", 0).unwrap();
     let completed = board.complete(&key(1), &r(), Done::Succeeded, said(0), 0);
     assert_eq!(completed, Err(Refusal::CancelRequested));
-    assert_eq!(board.job("j").unwrap().cancel_deadline(), Some(30 * SECOND));
+    let canceling = Some((30 * SECOND, Why::Requested));
+    assert_eq!(board.job("j").unwrap().canceling(), canceling);
     assert_eq!(board.cancel_ack(&key(1), &r(), said(0), 0), Ok(true));
 }
 
@@ -375,7 +377,7 @@ fn fill(board: &mut Board, runs: usize, requires: impl Fn(usize) -> Vec<String>)
             job.rules.requires = requires(run);
             job
         });
-        board.submit(RunId(run.to_string()), jobs.collect(), 0).unwrap();
+        board.submit(RunId(run.to_string()), None, jobs.collect(), 0).unwrap();
     }
 }
 
@@ -390,7 +392,7 @@ fn a_request_looks_at_each_set_of_requirements_once() {
     });
     let mut last = job("last", &[]);
     last.rules.requires = vec!["linux".into()];
-    board.submit("last".into(), vec![last], 0).unwrap();
+    board.submit("last".into(), None, vec![last], 0).unwrap();
     assert_eq!((board.queued(), board.heads().count()), (98_001, 3));
     let capabilities = BTreeSet::from(["linux".to_owned()]);
     let runner = "r".into();
@@ -410,19 +412,19 @@ fn open_jobs_have_so_many_sets_of_requirements() {
         job
     };
     let jobs = (0..MAX_SETS).map(|n| tagged("a", n)).collect();
-    board.submit("a".into(), jobs, 0).unwrap();
-    let refused = board.submit("b".into(), vec![tagged("b", 0), tagged("b", MAX_SETS)], 0);
+    board.submit("a".into(), None, jobs, 0).unwrap();
+    let refused = board.submit("b".into(), None, vec![tagged("b", 0), tagged("b", MAX_SETS)], 0);
     assert_eq!(refused, Err(SubmitError::Sets(JobId(format!("b-{MAX_SETS}")))));
     assert!(board.run("b").is_none(), "all or none");
     // With what is there already there is room, and with an end there is more.
-    board.submit("c".into(), vec![tagged("c", 0)], 0).unwrap();
+    board.submit("c".into(), None, vec![tagged("c", 0)], 0).unwrap();
     board.cancel("a-0", 0).unwrap();
-    board.submit("d".into(), vec![tagged("d", MAX_SETS)], 0).unwrap_err();
+    board.submit("d".into(), None, vec![tagged("d", MAX_SETS)], 0).unwrap_err();
     board.cancel("c-0", 0).unwrap();
-    board.submit("d".into(), vec![tagged("d", MAX_SETS)], 0).unwrap();
+    board.submit("d".into(), None, vec![tagged("d", MAX_SETS)], 0).unwrap();
     let stored: Vec<Job> = board.jobs().cloned().collect();
     let mut again = Board::restore(Config::default(), stored).unwrap();
-    assert!(again.submit("e".into(), vec![tagged("e", MAX_SETS + 1)], 0).is_err());
+    assert!(again.submit("e".into(), None, vec![tagged("e", MAX_SETS + 1)], 0).is_err());
 }
 
 #[test]
@@ -440,6 +442,113 @@ fn a_run_of_many_needs_is_checked_in_one_walk() {
     assert_eq!(board.queued(), half);
 }
 
+/// A job of this group.
+fn grouped(id: &str, needs: &[&str], cancel: bool) -> NewJob {
+    let mut job = job(id, needs);
+    job.rules.concurrency = Some(Concurrency { group: "deploy".to_owned(), cancel });
+    job
+}
+
+fn submit(board: &mut Board, run: &str, group: Option<(&str, bool)>, jobs: Vec<NewJob>) {
+    let group = group.map(|(group, cancel)| Concurrency { group: group.to_owned(), cancel });
+    board.submit(run.into(), group, jobs, 0).unwrap();
+}
+
+fn end(board: &Board, id: &str) -> (JobState, Option<Why>) {
+    let job = board.job(id).expect("a job");
+    (job.state(), job.end().map(|(_, why)| why))
+}
+
+const SUPERSEDED: (JobState, Option<Why>) = (JobState::Canceled, Some(Why::Superseded));
+
+#[test]
+fn jobs_of_a_group_take_turns_across_runs_and_requirements() {
+    let mut board = board(vec![grouped("a", &[], false), grouped("c", &["a"], false)]);
+    let mut b = grouped("b", &[], false);
+    b.rules.requires = vec!["gpu".to_owned()];
+    submit(&mut board, "second", None, vec![b, job("free", &[])]);
+    assert_eq!(lease(&mut board, 1, 0).as_deref(), Some("a"));
+    let first = ("deploy", &Member::Job("a".into()));
+    assert_eq!(board.before("b"), Some(first));
+    assert_eq!(finish(&mut board, 2, true, 0), "free");
+    assert_eq!(lease(&mut board, 3, 0), None);
+    // A lost lease keeps the turn.
+    board.ack(&key(1), &"r".into(), "a", 0).unwrap();
+    board.revoke("a", 0).unwrap();
+    assert_eq!(finish(&mut board, 4, true, 0), "a");
+    // `c` joins when `a`, which it needs, has ended: after `b`.
+    assert_eq!((board.before("b"), board.job("b").unwrap().position().is_some()), (None, true));
+    assert_eq!(board.before("c"), Some(("deploy", &Member::Job("b".into()))));
+    board.cancel("b", 0).unwrap();
+    assert_eq!(finish(&mut board, 5, true, 0), "c");
+}
+
+#[test]
+fn runs_of_a_group_take_turns() {
+    let mut board = Board::new(Config::default()).unwrap();
+    let pair = |a: &str, b: &str| vec![job(a, &[]), job(b, &[a])];
+    submit(&mut board, "first", Some(("main", false)), pair("a", "b"));
+    submit(&mut board, "second", Some(("main", false)), pair("c", "d"));
+    submit(&mut board, "third", Some(("main", false)), vec![job("e", &[])]);
+    submit(&mut board, "other", Some(("branch", false)), vec![job("f", &[])]);
+    assert_eq!(board.before("e"), Some(("main", &Member::Run("first".into()))));
+    let order = [(1, "a"), (2, "f"), (3, "b"), (4, "c"), (5, "d"), (6, "e")];
+    for (n, id) in order {
+        assert_eq!(finish(&mut board, n, true, 0), id);
+    }
+    // What waits for its turn can be canceled, and what needs it waits as before.
+    submit(&mut board, "fourth", Some(("main", false)), pair("g", "h"));
+    let after = vec![job("i", &[]), job_if("j", &["i"], RunIf::Always)];
+    submit(&mut board, "fifth", Some(("main", false)), after);
+    board.cancel("i", 0).unwrap();
+    assert_eq!(board.before("j"), Some(("main", &Member::Run("fourth".into()))));
+    board.cancel_run("fourth", 0).unwrap();
+    assert_eq!(finish(&mut board, 7, true, 0), "j");
+}
+
+#[test]
+fn a_later_member_can_take_the_place_of_all_before_it() {
+    let mut board = Board::new(Config::default()).unwrap();
+    let run = |board: &mut Board, name: &str, cancel| {
+        let always = job_if(&format!("{name}-2"), &[name], RunIf::Always);
+        submit(board, name, Some(("main", cancel)), vec![job(name, &[]), always]);
+    };
+    run(&mut board, "a", false);
+    assert_eq!(lease(&mut board, 1, 0).as_deref(), Some("a"));
+    board.ack(&key(1), &"r".into(), "a", 0).unwrap();
+    run(&mut board, "b", false);
+    run(&mut board, "c", true);
+    for id in ["a-2", "b", "b-2"] {
+        assert_eq!(end(&board, id), SUPERSEDED, "{id}");
+    }
+    // What is being done is stopped first.
+    assert_eq!(end(&board, "a"), (JobState::CancelRequested, None));
+    assert_eq!(lease(&mut board, 2, 0), None);
+    let stored: Vec<Job> = board.jobs().map(|job| from_slice(&to_vec(job)).unwrap()).collect();
+    let mut board = Board::restore(*board.config(), stored).unwrap();
+    board.cancel_ack(&key(1), &"r".into(), said(0), 0).unwrap();
+    assert_eq!(end(&board, "a"), SUPERSEDED);
+    assert_eq!(finish(&mut board, 3, true, 0), "c");
+    assert_eq!(finish(&mut board, 4, true, 0), "c-2");
+}
+
+/// However many jobs end one after the other, since each takes the place of the one before.
+#[test]
+fn a_long_row_of_members_is_no_recursion() {
+    let mut board = Board::new(Config::default()).unwrap();
+    for run in 0..10 {
+        let id = |n: usize| format!("{run}-{n}");
+        let jobs = (0..grant::MAX_RUN_JOBS).map(|n| grouped(&id(n), &[], false)).collect();
+        submit(&mut board, &run.to_string(), Some(("main", true)), jobs);
+    }
+    assert_eq!(board.states()[&JobState::Canceled], 9 * grant::MAX_RUN_JOBS);
+    assert_eq!(board.queued(), 1);
+    let cancels = (0..grant::MAX_RUN_JOBS).map(|n| grouped(&format!("x-{n}"), &[], true));
+    submit(&mut board, "last", None, cancels.collect());
+    assert_eq!(board.queued(), 1);
+    assert_eq!(lease(&mut board, 1, 0).as_deref(), Some("x-999"));
+}
+
 #[test]
 fn the_stored_form_is_frozen() {
     let mut board = board(vec![job("a", &[]), job("b", &["a"]), job("c", &[])]);
@@ -453,6 +562,35 @@ fn the_stored_form_is_frozen() {
         "bdebf9fbbdbee58d823a9f0902ce68a7ecb17c63e21e4c89d5f0bfaeda03af7b",
         "the form has changed: databases of leases cannot be read any more"
     );
+}
+
+/// One of a few groups, or none.
+fn group(draw: &mut impl FnMut(u64) -> u64) -> Option<Concurrency> {
+    let (which, cancel) = (draw(6), draw(4) == 0);
+    (which < 3).then(|| Concurrency { group: which.to_string(), cancel })
+}
+
+/// One job of a group is in the queue or at work at most, and jobs of one run; and a job waits for
+/// its turn only while another member of its group is.
+fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
+    let (mut jobs, mut runs) = (BTreeSet::new(), BTreeMap::new());
+    let at_work = |job: &&Job| job.position().is_some() || job.expires_at().is_some();
+    for job in board.jobs().filter(at_work) {
+        if let Some(own) = &job.rules().concurrency {
+            assert!(jobs.insert(own.group.clone()), "{} is a second one", job.id());
+        }
+        if let Some(group) = groups.get(job.run()) {
+            assert_eq!(runs.entry(group).or_insert(job.run()), &job.run());
+        }
+    }
+    for job in board.jobs().filter(|job| job.waits_for_turn()) {
+        let (_, first) = board.before(&job.id().0).expect("somebody has the turn");
+        let open = |job: &Job| !job.state().is_terminal();
+        assert!(match first {
+            Member::Job(first) => open(board.job(&first.0).unwrap()),
+            Member::Run(run) => board.run(&run.0).unwrap().any(open),
+        });
+    }
 }
 
 /// Whatever comes in whatever order: what must hold holds, and a board that was written down and
@@ -470,6 +608,7 @@ fn a_million_random_messages_break_nothing() {
         let mut board = Board::new(Config::default()).unwrap();
         let mut ended: BTreeMap<JobId, JobState> = BTreeMap::new();
         let (mut now, mut runs, mut leases) = (0, 0, 0);
+        let mut groups: BTreeMap<RunId, String> = BTreeMap::new();
         for step in 0..10_000_u64 {
             let (lease, runner) = (key(draw(leases + 1)), RunnerId(format!("r{}", draw(3))));
             let id = format!("{}-{}", draw(runs + 1), draw(4));
@@ -484,10 +623,13 @@ fn a_million_random_messages_break_nothing() {
                         job.rules.max_runtime_seconds = 1 + draw(300);
                         let [lease_lost, failure, timeout] = [(); 3].map(|()| draw(2) == 0);
                         job.rules.retry_on = RetryOn { lease_lost, failure, timeout };
+                        job.rules.concurrency = group(&mut draw);
                         job
                     });
                     let jobs = jobs.collect();
-                    board.submit(RunId(runs.to_string()), jobs, now).unwrap();
+                    let group = group(&mut draw);
+                    groups.extend(group.clone().map(|own| (RunId(runs.to_string()), own.group)));
+                    board.submit(RunId(runs.to_string()), group, jobs, now).unwrap();
                 }
                 0..=3 => {
                     leases += 1;
@@ -529,6 +671,9 @@ fn a_million_random_messages_break_nothing() {
                 } else if job.state().is_terminal() {
                     ended.insert(id.clone(), job.state());
                 }
+            }
+            if step % 100 == round {
+                turns_hold(&board, &groups);
             }
             if step % 1_000 == round * 10 {
                 let stored: Vec<Job> =

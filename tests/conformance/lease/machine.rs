@@ -116,9 +116,10 @@ impl World for Machine {
             backoff_seconds: None,
             run_if: None,
             allow_failure: None,
+            concurrency: None,
         };
         let job = NewJob { id: name.into(), rules, needs: BTreeSet::new() };
-        match self.board.submit(RunId(format!("run of {name}")), vec![job], self.now) {
+        match self.board.submit(RunId(format!("run of {name}")), None, vec![job], self.now) {
             Ok(()) => Answer::new("ok", json!({"job": name})),
             Err(_) => Answer::new("invalid", Value::Null),
         }

@@ -66,7 +66,11 @@ impl Retry {
             jobs.push(client.job(&job.job).await?);
         }
         let given: BTreeMap<_, _> = self.variables.iter().cloned().collect();
-        let again = NewRun { name: run.name.clone(), jobs: chosen(&jobs, self.failed) };
+        let again = NewRun {
+            name: run.name.clone(),
+            concurrency: run.concurrency.clone(),
+            jobs: chosen(&jobs, self.failed),
+        };
         if again.jobs.is_empty() {
             return Err(CliError::new(Exit::Conflict, format!("run {id}: every job succeeded"))
                 .hint(format!("hand all of them in again: cowboyctl lease retry {id}")));
@@ -102,8 +106,7 @@ fn chosen(jobs: &[Job], failed: bool) -> Vec<JobSpec> {
         let (needs, apart): (Vec<_>, Vec<_>) =
             spec.needs.into_iter().partition(|need| names.contains(&**need));
         let left = apart.iter().filter_map(|need| by_name.get(&**need));
-        let left = left.filter(|job| job.summary.attempt > 0).map(|job| job.summary.job.clone());
-        spec.artifacts_of.extend(left);
+        spec.artifacts_of.extend(left.map(|job| job.summary.job.clone()));
         spec.needs = needs;
         spec
     });
@@ -121,6 +124,11 @@ fn with_values(
         let new = given.get(name).cloned();
         match value {
             EnvValue::Plain(value) => *value = new.unwrap_or_else(|| value.clone()),
+            EnvValue::FromNeeds { .. } => {
+                if let Some(new) = new {
+                    *value = EnvValue::Plain(new);
+                }
+            }
             EnvValue::Secret { secret } => {
                 let new = new.or_else(|| environment(name)).filter(|new| !new.is_empty());
                 match new {
@@ -210,7 +218,7 @@ mod tests {
             spec.env.insert("KEY".to_owned(), secret());
             spec.env.insert("PIN".to_owned(), secret());
             spec.env.insert("LEVEL".to_owned(), EnvValue::Plain("1".to_owned()));
-            NewRun { name: None, jobs: vec![spec] }
+            NewRun { jobs: vec![spec], ..NewRun::default() }
         };
         let given = BTreeMap::from([
             ("PIN".to_owned(), "1234".to_owned()),

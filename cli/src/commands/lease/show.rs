@@ -2,8 +2,8 @@
 
 use crate::output::{Document, Row, fields, table};
 use cowboy_devnet::lease::messages::{
-    Attempt, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary, Progress, Run, RunSummary,
-    RunnerSummary, StoredArtifact, Token,
+    Attempt, Concurrency, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary, Progress, Run,
+    RunSummary, RunnerSummary, StoredArtifact, Token,
 };
 
 /// The longest part of a summary or a step in a table, in characters.
@@ -72,12 +72,14 @@ impl Row for JobSummary {
 
 impl Document for Run {
     fn text(&self) -> String {
-        let head = fields(&[
+        let mut head = vec![
             ("run", self.run_id.clone()),
             ("name", self.name.as_deref().map_or_else(|| "-".to_owned(), first_line)),
             ("state", self.state.to_string()),
             ("created at", self.created_at.clone()),
-        ]);
+        ];
+        head.extend(self.concurrency.as_ref().map(|own| ("concurrency", concurrency(own))));
+        let head = fields(&head);
         // The run is the one shown.
         let without_run = |mut cells: Vec<String>| {
             cells.remove(1);
@@ -99,8 +101,18 @@ fn environment(spec: &JobSpec) -> String {
     let shown = |(name, value): (&String, &EnvValue)| match value {
         EnvValue::Plain(value) => format!("{name}={}", first_line(value)),
         EnvValue::Secret { .. } => format!("{name}=***"),
+        EnvValue::FromNeeds { from_needs } => format!("{name}={}", first_line(from_needs)),
     };
     spec.env.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// A concurrency group, and what joining it does.
+fn concurrency(own: &Concurrency) -> String {
+    let group = first_line(&own.group);
+    match own.cancel_in_progress {
+        true => format!("{group}, cancels those before it"),
+        false => group,
+    }
 }
 
 /// How far an attempt was.
@@ -148,6 +160,7 @@ impl Document for Job {
             ("needs", list(&spec.needs)),
             ("if", spec.run_if.map(|run_if| run_if.to_string()).unwrap_or_default()),
             ("may fail", if spec.allow_failure { "yes".to_owned() } else { String::new() }),
+            ("concurrency", spec.concurrency.as_ref().map(concurrency).unwrap_or_default()),
             ("requires", list(&spec.requires)),
             ("image", spec.image.as_deref().map(first_line).unwrap_or_default()),
             ("workdir", spec.workdir.as_deref().map(first_line).unwrap_or_default()),
@@ -161,6 +174,12 @@ impl Document for Job {
             ("created at", self.created_at.clone()),
             ("ended at", or_dash(self.ended_at.as_ref())),
         ]);
+        let outputs = self.attempts.last().into_iter().flat_map(|attempt| &attempt.outputs);
+        let outputs: Vec<_> =
+            outputs.map(|(name, value)| format!("{name}={}", first_line(value))).collect();
+        if !outputs.is_empty() {
+            lines.push(("outputs", outputs.join("\n")));
+        }
         let rows = self.attempts.iter().map(|attempt| {
             vec![
                 attempt.attempt.to_string(),

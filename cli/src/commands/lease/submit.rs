@@ -148,6 +148,7 @@ mod tests {
             run_id: "run_1".to_owned(),
             name: None,
             created_at: String::new(),
+            concurrency: None,
             state: JobState::Failed,
             jobs: states.iter().map(job).collect(),
         }

@@ -291,6 +291,7 @@ fn optional(waits_for: &[String], spec: &JobSpec) -> Vec<(&'static str, String)>
     let shown = |(name, value): (&String, &EnvValue)| match value {
         EnvValue::Plain(value) => format!("{name}={}", printable(value)),
         EnvValue::Secret { .. } => format!("{name}=***"),
+        EnvValue::FromNeeds { from_needs } => format!("{name}={}", printable(from_needs)),
     };
     let environment: Vec<_> = spec.env.iter().map(shown).collect();
     vec![

@@ -13,8 +13,7 @@ use crate::lease::{
     messages::{
         AckLease, AckLeaseAck, AckLeaseAckTag, AwaitCancel, CancelAck, CancelAckAck,
         CancelAckAckTag, CancelRequested, CancelRequestedTag, Complete, CompleteAck,
-        CompleteAckTag, EndReason, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseGranted,
-        LeaseRequest,
+        CompleteAckTag, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseGranted, LeaseRequest,
     },
     service::ServiceError,
     time,
@@ -161,12 +160,12 @@ async fn await_cancel(context: Arc<Context>, asked: Asked) -> Result<Response, R
     loop {
         let active = context.service.active(runner.clone(), lease_id.clone()).await;
         let active = active.map_err(|error| Refused::of_lease(error, &lease_id))?;
-        if let Some(left) = active.cancel {
+        if let Some((left, reason)) = active.cancel {
             return Ok(json(&CancelRequested {
                 tag: CancelRequestedTag::default(),
                 lease_id,
                 job_id: active.place.job,
-                reason: EndReason::Requested,
+                reason,
                 deadline_seconds: left / 1_000,
                 ts: time(clock.now()),
             }));

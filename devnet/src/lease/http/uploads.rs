@@ -168,7 +168,7 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
         tag: LogAckTag::default(),
         bytes,
         cancel_requested: cancel.is_some(),
-        cancel_deadline_seconds: cancel.unwrap_or(0) / 1_000,
+        cancel_deadline_seconds: cancel.map_or(0, |(left, _)| left) / 1_000,
     }))
 }
 

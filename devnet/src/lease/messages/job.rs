@@ -10,15 +10,30 @@ use std::{collections::BTreeMap, fmt};
 use utoipa::{IntoParams, ToSchema};
 
 /// Jobs that are handed in together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewRun {
     /// What it is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 128, pattern = "^[^\\x00]+$")]
     pub name: Option<String>,
+    /// The group of runs of which one at a time is worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// Its jobs.
     #[schema(min_items = 1, max_items = 1000)]
     pub jobs: Vec<JobSpec>,
+}
+
+/// A group of runs, or of jobs, of which one at a time is worked on: the others wait in the queue,
+/// in the order in which they came to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Concurrency {
+    /// Its name. Groups of runs and groups of jobs are apart.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[^\\x00]+$")]
+    pub group: String,
+    /// Cancels those of the group that came before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_in_progress: bool,
 }
 
 /// A job as it is handed in.
@@ -57,6 +72,13 @@ pub struct JobSpec {
     /// Jobs that need it run although it fails or times out, and its run counts it as succeeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
+    /// The group of jobs, of any run, of which one at a time is worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    /// Names of the values that it hands to jobs that need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<schema::OutputName>, max_items = 64)]
+    pub outputs: Vec<String>,
     /// What its runner must be capable of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
@@ -89,6 +111,12 @@ pub enum EnvValue {
         /// The value.
         secret: String,
     },
+    /// A text with results of needed jobs in it, which the server replaces in the grant:
+    /// `${{ needs.JOB.outputs.NAME }}` and `${{ needs.JOB.result }}`.
+    FromNeeds {
+        /// The text.
+        from_needs: String,
+    },
 }
 
 /// Shows no secret.
@@ -97,6 +125,7 @@ impl fmt::Debug for EnvValue {
         match self {
             Self::Plain(value) => f.debug_tuple("Plain").field(value).finish(),
             Self::Secret { .. } => f.write_str("Secret(..)"),
+            Self::FromNeeds { from_needs } => f.debug_tuple("FromNeeds").field(from_needs).finish(),
         }
     }
 }
@@ -163,6 +192,9 @@ pub struct Run {
     pub name: Option<String>,
     /// When it was handed in.
     pub created_at: String,
+    /// The group of runs of which one at a time is worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// What it is in: of its jobs' states the one that tells most.
     pub state: JobState,
     /// Its jobs, as they were handed in.
@@ -229,7 +261,7 @@ pub struct Job {
     /// Its place in the queue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
-    /// Why it is not granted yet, where it is in the queue.
+    /// Why it is not granted yet, where it waits for no other job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_queued: Option<String>,
     /// When it joins the queue for its next attempt, where it pauses before it.
@@ -325,6 +357,9 @@ pub struct Attempt {
     /// What it left behind, by its runner's word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// What it handed to jobs that need it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
     /// In its runner's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,

@@ -73,9 +73,9 @@ mod job;
 mod runner;
 
 pub use job::{
-    Attempt, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec, JobSummary,
-    LogQuery, NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunIf, RunSummary, RunnerSummary,
-    Status, StoredArtifact, Token, TokenQuery, TokenRequest, Unhealthy,
+    Attempt, Concurrency, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec,
+    JobSummary, LogQuery, NewRun, NewToken, PageQuery, Retry, RetryOn, Run, RunIf, RunSummary,
+    RunnerSummary, Status, StoredArtifact, Token, TokenQuery, TokenRequest, Unhealthy,
 };
 pub use runner::{
     AckLease, AckLeaseAck, Artifact, ArtifactSpec, ArtifactStored, AwaitCancel, CacheSpec,
@@ -105,6 +105,12 @@ pub const MAX_CAPABILITIES: usize = 32;
 pub const MAX_ARTIFACTS: usize = 1_000;
 /// Artifacts of all jobs that a job needs.
 pub const MAX_NEEDED: usize = 10_000;
+/// Outputs of a job.
+pub const MAX_OUTPUTS: usize = 64;
+/// The bytes that names and values of a job's outputs have together.
+pub const MAX_OUTPUT_BYTES: usize = 16 << 10;
+/// References to needed jobs in the environment of a job.
+pub const MAX_REFERENCES: usize = 64;
 /// The longest summary, progress message or step that is taken, in characters.
 pub const MAX_TEXT: usize = 64 << 10;
 /// Runs or jobs in a list where the request does not say, and at most.
@@ -221,6 +227,7 @@ same_names!(
     /// Why a job ended as it did ([`cowboy_engine::lease::Why`]).
     EndReason of cowboy_engine::lease::Why {
         Reported, LeaseLost, MaxRuntime, Requested, NeedFailed, NeedUnfinished, NoNeedFailed,
+        Superseded,
     }
 );
 

@@ -93,6 +93,9 @@ pub struct GrantedSpec {
     /// before the first step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// Names of the values that its completion may have as `outputs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
     /// Files to keep.
     #[serde(default)]
     pub artifacts: Vec<ArtifactSpec>,
@@ -328,6 +331,11 @@ pub struct Complete {
     #[serde(default)]
     #[schema(max_items = 1000)]
     pub artifacts: Vec<Artifact>,
+    /// What it hands to jobs that need it; other names than the job's own are left out. Names and
+    /// values have 16 KiB at most.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = schema::Outputs)]
+    pub outputs: BTreeMap<String, String>,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 65536)]

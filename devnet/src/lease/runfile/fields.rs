@@ -1,7 +1,10 @@
 //! The values of a run file, each refusing what is none where it stands, and saying what would do.
 
 use crate::{
-    lease::messages::{MAX_TEXT, RunIf},
+    lease::{
+        check::is_output,
+        messages::{MAX_TEXT, RunIf},
+    },
     topology::parse_duration,
 };
 use cowboy_engine::lease::config::MAX_BACKOFF_SECONDS;
@@ -124,6 +127,12 @@ texts! {
     Image = "an image, of 1 to 512 bytes on a line" if |text| {
         (1..=MAX_PATH).contains(&text.len()) && !text.contains(char::is_control)
     };
+    /// A concurrency group.
+    Group = "the name of a group: 1 to 128 bytes on a line" if |text| {
+        (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
+    };
+    /// The name of an output.
+    OutputName = "the name of an output: letters, digits and `_`, the first no digit" if is_output;
     /// A value of a matrix.
     AxisValue = "a text of 1 to 128 bytes on a line" if |text| {
         (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
@@ -268,6 +277,62 @@ impl<K: Field + Ord + Clone> Visitor<'_> for Fresh<'_, K> {
             return Err(E::custom(format!("`{}` stands here twice", shown(text))));
         }
         Ok(key)
+    }
+}
+
+/// A concurrency group as it is written: its name alone, or with what joining it does.
+#[derive(Debug)]
+pub struct GroupEntry<T> {
+    /// Its name.
+    pub group: T,
+    /// Whether those that joined before are canceled.
+    pub cancel_in_progress: bool,
+}
+
+impl<'de, T: Field> Deserialize<'de> for GroupEntry<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any<T>(PhantomData<T>);
+
+        #[derive(Deserialize)]
+        #[serde(field_identifier, rename_all = "snake_case")]
+        enum Key {
+            Group,
+            CancelInProgress,
+        }
+
+        impl<'de, T: Field> Visitor<'de> for Any<T> {
+            type Value = GroupEntry<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a group's name, or {group: NAME, cancel_in_progress: true or false}")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<GroupEntry<T>, E> {
+                let group = Text(PhantomData).visit_str(text)?;
+                Ok(GroupEntry { group, cancel_in_progress: false })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<GroupEntry<T>, A::Error> {
+                let (mut group, mut cancel) = (None, None);
+                while let Some(key) = map.next_key()? {
+                    let twice = match key {
+                        Key::Group => {
+                            let written: String = map.next_value()?;
+                            let read = Text(PhantomData).visit_str(&written)?;
+                            group.replace(read).is_some()
+                        }
+                        Key::CancelInProgress => cancel.replace(map.next_value()?).is_some(),
+                    };
+                    if twice {
+                        return Err(A::Error::custom("a field stands here twice"));
+                    }
+                }
+                let group = group.ok_or_else(|| A::Error::missing_field("group"))?;
+                Ok(GroupEntry { group, cancel_in_progress: cancel.unwrap_or(false) })
+            }
+        }
+
+        deserializer.deserialize_any(Any(PhantomData))
     }
 }
 

@@ -18,14 +18,12 @@ use super::{
     MAX_JOBS,
     fields::{AxisValue, Field, JobName, Named, Text, Variable, shown},
 };
+use crate::lease::template::{NEEDS, OPEN};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
 use std::{collections::BTreeSet, fmt, marker::PhantomData, slice};
-
-/// The beginning of what is replaced in texts of a job.
-const OPEN: &str = "${{";
 
 /// A job's matrix as it is written, with a combination at least.
 #[derive(Debug)]
@@ -167,10 +165,20 @@ impl Combination<'_> {
 
     /// `text` with each `${{ matrix.AXIS }}` replaced.
     pub fn fill(&self, text: &str) -> Result<String, String> {
+        self.fill_but(text, |_| false)
+    }
+
+    /// `text` with each `${{ matrix.AXIS }}` replaced, and what is to stay as it is.
+    fn fill_but(&self, text: &str, stays: fn(&str) -> bool) -> Result<String, String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some(at) = rest.find(OPEN) {
             filled.push_str(&rest[..at]);
             let inside = rest[at + OPEN.len()..].split_once("}}");
+            if let Some((kept, after)) = inside.filter(|(inside, _)| stays(inside)) {
+                filled.extend([OPEN, kept, "}}"]);
+                rest = after;
+                continue;
+            }
             let (name, after) = inside
                 .and_then(|(name, after)| Some((name.trim().strip_prefix("matrix.")?, after)))
                 .ok_or_else(|| {
@@ -191,7 +199,15 @@ impl Combination<'_> {
         Ok(filled)
     }
 
-    /// `text` for a step or a variable, where `${{` is the job's own without a matrix.
+    /// `text` for a variable, which may refer to needed jobs too.
+    pub fn fill_variable(&self, text: &str) -> Result<String, String> {
+        match self.axes.is_empty() {
+            true => Ok(text.to_owned()),
+            false => self.fill_but(text, |inside| inside.trim_start().starts_with(NEEDS)),
+        }
+    }
+
+    /// `text` for a step, where `${{` is the job's own without a matrix.
     pub fn fill_own(&self, text: &str) -> Result<String, String> {
         match self.axes.is_empty() {
             true => Ok(text.to_owned()),

@@ -17,6 +17,7 @@
 //!     max_runtime: 20m
 //!     retry: { on: [lease_lost, failure], max_attempts: 2, backoff: 30s }
 //!   report: { needs: [unit], if: always(), steps: [./report] }
+//! concurrency: { group: ci, cancel_in_progress: true }
 //! ```
 //!
 //! [`RunFile::parse`] reads one, [`RunFile::into_run`] makes of it what a server takes. What a
@@ -36,15 +37,16 @@ pub mod matrix;
 mod tests;
 
 use super::messages::{
-    ArtifactSpec, CacheSpec, EnvValue, JobSpec, MAX_CAPABILITIES, MAX_MESSAGE, NewRun, Retry,
-    RetryOn,
+    ArtifactSpec, CacheSpec, Concurrency, EnvValue, JobSpec, MAX_CAPABILITIES, MAX_MESSAGE,
+    MAX_OUTPUTS, MAX_REFERENCES, NewRun, Retry, RetryOn,
 };
+use super::template::{self, Part};
 use crate::topology::Within;
 use cowboy_engine::primitives::keccak256;
 use env::EnvEntry;
 use fields::{
-    Cached, Capability, Condition, Field as _, Folder, Glob, Image, JobName, Kind, MAX_PATH, Named,
-    Pause, RunName, Runtime, Steps, Variable,
+    Cached, Capability, Condition, Field as _, Folder, Glob, Group, GroupEntry, Image, JobName,
+    Kind, MAX_PATH, Named, OutputName, Pause, RunName, Runtime, Steps, Variable, shown,
 };
 use matrix::{Combination, Filled, Matrix};
 use serde::Deserialize;
@@ -109,6 +111,7 @@ pub enum RunFileError {
 #[serde(deny_unknown_fields, expecting = "a run file, with `jobs` and perhaps `name` and `env`")]
 pub struct RunFile {
     name: Option<RunName>,
+    concurrency: Option<GroupEntry<Group>>,
     #[serde(default)]
     env: Named<Variable, EnvEntry>,
     jobs: Named<JobName, JobEntry>,
@@ -128,6 +131,9 @@ struct JobEntry {
     run_if: Option<Condition>,
     #[serde(default)]
     allow_failure: bool,
+    concurrency: Option<GroupEntry<Filled<Group>>>,
+    #[serde(default)]
+    outputs: Vec<OutputName>,
     #[serde(default)]
     requires: Vec<Filled<Capability>>,
     workdir: Option<Filled<Folder>>,
@@ -219,6 +225,7 @@ impl RunFile {
             }
             let bounded = [
                 ("requires", job.requires.len(), MAX_CAPABILITIES),
+                ("outputs", job.outputs.len(), MAX_OUTPUTS),
                 ("artifacts", job.artifacts.len(), MAX_KEPT),
                 ("caches", job.caches.len(), MAX_KEPT),
             ];
@@ -307,14 +314,23 @@ impl RunFile {
                     env.insert(variable.clone(), EnvValue::Plain(value.clone()));
                 }
             }
-            let needs = needs(member).iter().map(|need| need.name.clone()).collect();
+            let needs = needs(member);
+            references(member, &env, &needs).map_err(|problem| RunFileError::Job {
+                job: member.name.clone(),
+                problem: format!("env: {problem}"),
+            })?;
+            let needs = needs.iter().map(|need| need.name.clone()).collect();
             let spec = member
                 .job
                 .spec(&member.values, given.folder)
                 .map_err(|problem| RunFileError::Job { job: member.name.clone(), problem })?;
             jobs.push(JobSpec { name: member.name.clone(), env, needs, ..spec });
         }
-        let run = NewRun { name: self.name.map(|name| name.0), jobs };
+        let concurrency = self.concurrency.as_ref().map(|group| {
+            let GroupEntry { group: Group(group), cancel_in_progress } = group;
+            Concurrency { group: group.clone(), cancel_in_progress: *cancel_in_progress }
+        });
+        let run = NewRun { name: self.name.map(|name| name.0), concurrency, jobs };
         let length = serde_json::to_vec(&run).expect("a run is plain data").len();
         match length > MAX_MESSAGE {
             true => Err(RunFileError::Length(length)),
@@ -401,6 +417,11 @@ impl JobEntry {
         let workdir = self.workdir.as_ref().map(|path| path.with(values)).transpose()?;
         let image = self.image.as_ref().map(|image| image.with(values)).transpose()?;
         let requires = self.requires.iter().map(|tag| tag.with(values).map(|tag| tag.0));
+        let concurrency = self.concurrency.as_ref().map(|group| {
+            let GroupEntry { group, cancel_in_progress } = group;
+            let Group(group) = group.with(values).map_err(|why| format!("concurrency: {why}"))?;
+            Ok::<_, String>(Concurrency { group, cancel_in_progress: *cancel_in_progress })
+        });
         Ok(JobSpec {
             name: String::new(),
             steps: steps.map_err(|problem| format!("steps: {problem}"))?,
@@ -411,6 +432,8 @@ impl JobEntry {
             artifacts_of: Vec::new(),
             run_if: self.run_if.map(|condition| condition.0),
             allow_failure: self.allow_failure,
+            concurrency: concurrency.transpose()?,
+            outputs: self.outputs.iter().map(|name| name.0.clone()).collect(),
             requires: requires
                 .collect::<Result<_, _>>()
                 .map_err(|problem| format!("requires: {problem}"))?,
@@ -443,8 +466,12 @@ fn values(
         };
         let secret = match (entry, given.env.get(variable)) {
             (EnvEntry::Plain(value), _) => {
-                let value = combination.fill_own(value).map_err(problem)?;
-                return Ok((variable.clone(), EnvValue::Plain(value)));
+                let value = combination.fill_variable(value).map_err(problem)?;
+                let value = match job.is_some() && template::refers_to_needs(&value) {
+                    true => EnvValue::FromNeeds { from_needs: value },
+                    false => EnvValue::Plain(value),
+                };
+                return Ok((variable.clone(), value));
             }
             (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
             (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {
@@ -459,6 +486,45 @@ fn values(
         Ok((variable.clone(), EnvValue::Secret { secret }))
     };
     env.0.iter().map(value).collect()
+}
+
+/// What is wrong with the references to needed jobs in a job's environment.
+fn references(
+    of: &Member<'_>,
+    env: &BTreeMap<String, EnvValue>,
+    needs: &[&Member<'_>],
+) -> Result<(), String> {
+    let mut count = 0;
+    for (variable, value) in env {
+        let EnvValue::FromNeeds { from_needs } = value else { continue };
+        let problem = |problem: String| Err(format!("{variable}: {problem}"));
+        let parts = match template::parts(from_needs) {
+            Ok(parts) => parts,
+            Err(rest) => {
+                return problem(format!(
+                    "`{}`: expected ${{{{ needs.JOB.outputs.NAME }}}} or ${{{{ needs.JOB.result }}}}",
+                    shown(rest)
+                ));
+            }
+        };
+        for part in parts {
+            let Some(job) = part.job() else { continue };
+            count += 1;
+            let Some(need) = needs.iter().find(|need| need.name == job) else {
+                return problem(format!("{} does not need a job `{}`", of.name, shown(job)));
+            };
+            if let Part::Output { name, .. } = part
+                && !need.job.outputs.iter().any(|known| known.0 == name)
+            {
+                let name = shown(name);
+                return problem(format!("`{name}` is not among the outputs of job `{job}`"));
+            }
+        }
+    }
+    match count {
+        0..=MAX_REFERENCES => Ok(()),
+        _ => Err(format!("{count} references to needed jobs: {MAX_REFERENCES} at most")),
+    }
 }
 
 /// A cache's key with the hashes of the files that it names: `{hash:PATH}`.

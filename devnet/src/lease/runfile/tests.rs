@@ -45,9 +45,14 @@ jobs:
     retry: { on: [lease_lost, failure, timeout], max_attempts: 2, backoff: 1m }
     if: always()
     allow_failure: true
+    concurrency: { group: gpu, cancel_in_progress: true }
+    outputs: [version]
+concurrency: main
 "#;
     let run = run(text).unwrap();
     assert_eq!(run.name.as_deref(), Some("ci"));
+    let main = Concurrency { group: "main".to_owned(), cancel_in_progress: false };
+    assert_eq!(run.concurrency, Some(main));
     let [lint, unit] = run.jobs.as_slice() else { panic!("{run:?}") };
     let env = |pairs: &[(&str, EnvValue)]| {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
@@ -74,6 +79,8 @@ jobs:
         artifacts_of: Vec::new(),
         run_if: Some(RunIf::Always),
         allow_failure: true,
+        concurrency: Some(Concurrency { group: "gpu".to_owned(), cancel_in_progress: true }),
+        outputs: vec!["version".to_owned()],
         requires: vec!["linux".to_owned(), "x86_64".to_owned()],
         artifacts: vec![ArtifactSpec {
             kind: "junit".to_owned(),
@@ -145,11 +152,11 @@ fn what_cannot_stand_is_told_with_its_place() {
     );
     check(
         &jobs("  a:\n    step: [x]"),
-        "jobs.a: unknown field `step`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
+        "jobs.a: unknown field `step`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `concurrency`, `outputs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    colour: red"),
-        "jobs.a: unknown field `colour`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
+        "jobs.a: unknown field `colour`, expected one of `matrix`, `steps`, `env`, `needs`, `if`, `allow_failure`, `concurrency`, `outputs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    max_runtime: 20"),
@@ -465,6 +472,82 @@ fn what_is_no_matrix_is_told() {
     let alone = "jobs: { a: { requires: ['${{ matrix.b }}'], steps: [x] } }";
     let problem = run(alone).unwrap_err().to_string();
     assert_eq!(problem, "job `a`: requires: matrix.b: the job has no matrix");
+}
+
+#[test]
+fn references_to_needed_jobs_are_checked() {
+    let read = |value: &str, more: &str| {
+        let text = format!(
+            "env: {{ E: 'v${{{{ needs.b.result }}}}' }}\njobs:\n  b: {{ steps: [x], outputs: [v] }}\n  \
+             m: {{ steps: [x], matrix: {{ os: [a, b] }}, outputs: [v] }}\n  \
+             a: {{ needs: [b, m], steps: [x], env: {{ V: '{value}' }}{more} }}"
+        );
+        run(&text).map(|run| run.jobs.last().unwrap().env.clone())
+    };
+    let from = |text: &str| EnvValue::FromNeeds { from_needs: text.to_owned() };
+    for value in ["v${{ needs.b.outputs.v }}", "${{needs.b.result}}", "${{ needs.m-a.outputs.v }}"]
+    {
+        let env = read(value, "").unwrap();
+        assert_eq!(env["V"], from(value));
+        assert_eq!(env["E"], plain("v${{ needs.b.result }}"), "of every job: no job needs it");
+    }
+    assert_eq!(read("${{ other }}", "").unwrap()["V"], plain("${{ other }}"));
+    // One within another is not one.
+    let both = "${{ needs.m-${{ matrix.os }}.result }} ${{ needs.b.result }}";
+    let matrix = ", matrix: { os: [b] }";
+    let filled = "${{ needs.m-b.result }} ${{ needs.b.result }}";
+    let check = |value: &str, more: &str, expected: &str| {
+        let problem = read(value, more).unwrap_err().to_string();
+        assert_eq!(problem, expected, "{value}");
+    };
+    assert_eq!(read(filled, matrix).unwrap()["V"], from(filled));
+    check(
+        both,
+        "",
+        "job `a`: env: V: `${{ needs.m-${{ matrix.os }}.result }} $…`: expected \
+         ${{ needs.JOB.outputs.NAME }} or ${{ needs.JOB.result }}",
+    );
+    check("${{ needs.c.result }}", "", "job `a`: env: V: a does not need a job `c`");
+    check("${{ needs.m.result }}", "", "job `a`: env: V: a does not need a job `m`");
+    check(
+        "${{ needs.b.outputs.w }}",
+        "",
+        "job `a`: env: V: `w` is not among the outputs of job `b`",
+    );
+    check(
+        &"${{ needs.b.result }}".repeat(65),
+        "",
+        "job `a`: env: 65 references to needed jobs: 64 at most",
+    );
+}
+
+#[test]
+fn groups_are_names_or_mappings() {
+    let read = |group: &str| {
+        let text = format!(
+            "jobs: {{ a: {{ matrix: {{ os: [x, y] }}, steps: [x], concurrency: {group} }} }}"
+        );
+        let jobs = run(&text).map_err(|error| error.to_string())?.jobs;
+        Ok(jobs.into_iter().map(|job| job.concurrency.unwrap().group).collect::<Vec<_>>())
+    };
+    assert_eq!(read("all").unwrap(), ["all", "all"]);
+    assert_eq!(read("'on ${{ matrix.os }}'").unwrap(), ["on x", "on y"]);
+    let wrong = [
+        ("''", "``: expected the name of a group: 1 to 128 bytes on a line"),
+        ("[a]", "expected a group's name, or {group: NAME, cancel_in_progress: true or false}"),
+        ("{ cancel_in_progress: true }", "missing field `group`"),
+        ("{ group: a, cancel: true }", "unknown field `cancel`, expected `group` or `cancel_in"),
+        ("{ group: a, group: b }", "a field stands here twice"),
+        ("{ group: a, cancel_in_progress: 1 }", "expected a boolean"),
+    ];
+    for (wrong, expected) in wrong {
+        let problem: String = read(wrong).unwrap_err();
+        assert!(problem.contains(expected), "{wrong}: {problem}");
+    }
+    assert_eq!(
+        read("'${{ matrix.b }}'").unwrap_err(),
+        "job `a-x`: concurrency: matrix.b: the matrix has os"
+    );
 }
 
 /// Every run of the examples can stand.

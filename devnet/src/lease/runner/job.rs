@@ -21,6 +21,7 @@ use super::{
     mask::Secrets,
     needs::{self, NeedError},
     output::{Output, Position},
+    outputs,
     step::{self, End, Place, exit_code},
     workspace::Workspace,
 };
@@ -28,7 +29,8 @@ use crate::{
     executor::command::Directory,
     lease::messages::{
         AckLease, AckLeaseTag, Artifact, CancelAck, CancelAckTag, Complete, CompleteStatus,
-        CompleteTag, FinalStatus, LeaseGranted, LogCursor, StaleReason, Timings,
+        CompleteTag, FinalStatus, LeaseGranted, LogCursor, MAX_OUTPUT_BYTES, MAX_OUTPUTS,
+        StaleReason, Timings,
     },
     spelling::Quoted,
 };
@@ -96,6 +98,8 @@ struct Job<'a> {
     position: &'a Position,
     output: Output<'a>,
     artifacts: Artifacts,
+    /// What its steps hand to jobs that need it.
+    outputs: BTreeMap<String, String>,
     timings: Timings,
 }
 
@@ -147,6 +151,7 @@ async fn work(
         position: &position,
         output: Output::new(&log, &position, secrets),
         artifacts: Artifacts::default(),
+        outputs: BTreeMap::new(),
         timings: Timings { started_at: None, finished_at: None },
     };
     let told = || (position.get(), LogCursor { bytes_sent: log.sent() });
@@ -229,10 +234,17 @@ impl Job<'_> {
         if let Some(ended) = self.bring_needs(&workdir).await {
             return self.end(ended, &workdir).await;
         }
+        let home = directory.join(HOME);
+        if let Err(error) = outputs::make(&home) {
+            let summary = format!("the file of outputs cannot be made: {error}");
+            let worked = Worked::Failed { exit_code: None, summary };
+            return self.end(worked, &workdir).await;
+        }
         self.timings.started_at = Some(Timestamp::now().to_string());
         let place = Place { job: directory, workdir: &workdir, env: &prepared.env };
         let worked = self.steps(&place).await;
         self.timings.finished_at = Some(Timestamp::now().to_string());
+        let worked = self.read_outputs(&home, worked).await;
         if !matches!(worked, Worked::Halted(..)) {
             until_halted(hold, self.upload(&workdir)).await;
         }
@@ -262,8 +274,9 @@ impl Job<'_> {
             .map_err(|error| format!("the job's folders cannot be made: {error}"))?;
         let mut env: BTreeMap<String, OsString> = BTreeMap::new();
         env.insert("PATH".to_owned(), env::var_os("PATH").unwrap_or_default());
-        env.insert("HOME".to_owned(), home.into());
+        env.insert("HOME".to_owned(), home.clone().into());
         env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
+        env.insert("COWBOY_OUTPUT".to_owned(), outputs::path(&home).into());
         let own = [
             ("COWBOY_RUN_ID", self.granted.run_id.clone()),
             ("COWBOY_JOB_ID", self.granted.job_id.clone()),
@@ -325,6 +338,46 @@ impl Job<'_> {
                 in_time(self.hold, self.output.note(&summary)).await;
                 Some(Worked::Failed { exit_code: None, summary })
             }
+        }
+    }
+
+    /// Takes what the steps wrote as outputs. Where they cannot be read, a job that succeeded
+    /// otherwise has failed.
+    async fn read_outputs(&mut self, home: &Path, worked: Worked) -> Worked {
+        let mut all = match outputs::read(home) {
+            Ok(all) => all,
+            Err(summary) => {
+                let summary = self.output.mask(&summary);
+                in_time(self.hold, self.output.note(&summary)).await;
+                return match worked {
+                    Worked::Done => Worked::Failed { exit_code: None, summary },
+                    other => other,
+                };
+            }
+        };
+        let declared = &self.granted.job_spec.outputs;
+        let mut dropped = Vec::new();
+        all.retain(|name, value| {
+            let why = match (declared.contains(name), self.output.tells(value)) {
+                (true, false) => return true,
+                (true, true) => "it has a secret in it",
+                (false, _) => "the job has no such output",
+            };
+            dropped.push(format!("output {name} is left out: {why}"));
+            false
+        });
+        for text in dropped.iter().take(MAX_OUTPUTS) {
+            in_time(self.hold, self.output.note(text)).await;
+        }
+        if outputs::fit(&all) {
+            self.outputs = all;
+            return worked;
+        }
+        let summary = format!("the outputs have more than {MAX_OUTPUT_BYTES} bytes");
+        in_time(self.hold, self.output.note(&summary)).await;
+        match worked {
+            Worked::Done => Worked::Failed { exit_code: None, summary },
+            other => other,
         }
     }
 
@@ -440,6 +493,7 @@ impl Job<'_> {
             started_at: None,
             finished_at: None,
             artifacts: self.kept(),
+            outputs: self.outputs.clone(),
             summary: Some(self.summary(summary)),
         }
     }

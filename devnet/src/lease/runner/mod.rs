@@ -28,6 +28,7 @@
 //! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
 //! | [`step`] | one step: its shell, its processes, their output |
 //! | [`output`] | what steps write, masked, and the progress they tell |
+//! | [`outputs`] | values for jobs that need this one |
 //! | [`mask`] | secrets out of a stream |
 //! | [`log`] | the log, on its way to the server |
 //! | [`glob`], [`artifacts`] | the files that a job leaves behind |
@@ -48,6 +49,7 @@ mod log;
 mod mask;
 mod needs;
 mod output;
+mod outputs;
 mod step;
 #[cfg(test)]
 mod tests;

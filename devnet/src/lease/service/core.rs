@@ -3,7 +3,7 @@
 use super::{
     Active, Command, Counts, Reply, ServiceError, Shared, StartError, Trouble,
     runners::{Known, Runners},
-    spec::{refused, with_secrets, without_secrets},
+    spec::{ends, group, refused, with_secrets, without_secrets},
     waiting::{Waiter, Waiters},
 };
 use crate::lease::{
@@ -20,7 +20,8 @@ use crate::lease::{
 };
 use cowboy_engine::{
     lease::{
-        self, Beat, Board, Done, Event, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId,
+        self, Beat, Board, Done, Event, JobId, LeaseKey, Member, NewJob, Refusal, Request, RunId,
+        RunnerId,
     },
     primitives::{Hash, keccak256},
 };
@@ -473,6 +474,8 @@ impl Core {
         let request = Request { runner, capabilities, lease };
         let Some(granted) = self.board.lease(request, self.now) else { return Ok(None) };
         let (spec, secrets) = self.spec(&granted.job)?;
+        let ends = ends(&spec, &granted.run.0, &self.board, &self.store, &self.record);
+        let ends = ends.map_err(|error| self.not_read(&error))?;
         let config = self.shared.config;
         Ok(Some(LeaseGranted {
             tag: LeaseGrantedTag::default(),
@@ -484,7 +487,7 @@ impl Core {
             heartbeat_interval_seconds: config.heartbeat_interval_seconds,
             max_runtime_seconds: granted.max_runtime_seconds,
             grace_seconds: config.grace_seconds,
-            job_spec: with_secrets(spec, secrets),
+            job_spec: with_secrets(spec, secrets, &ends),
         }))
     }
 
@@ -520,7 +523,8 @@ impl Core {
             ids.insert(job.name.clone(), JobId(new_id("job")?));
         }
         let jobs = run.jobs.iter().map(|spec| self.new_job(spec, &ids)).collect();
-        let board = self.board.submit(RunId(id.clone()), jobs, self.now);
+        let group = run.concurrency.as_ref().map(group);
+        let board = self.board.submit(RunId(id.clone()), group, jobs, self.now);
         board.map_err(|error| refused(&error, &run, &ids))?;
         self.runs.add(self.runs.next, RunId(id.clone()), run.jobs.len());
         let jobs = run.jobs.into_iter().map(|spec| {
@@ -530,8 +534,9 @@ impl Core {
             (id, name, json(&spec), secrets)
         });
         let jobs = jobs.collect();
+        let concurrency = run.concurrency.as_ref().map(json);
         self.record.submitted =
-            Some(Submitted { run: id.clone(), name: run.name, at: self.now, jobs });
+            Some(Submitted { run: id.clone(), name: run.name, concurrency, at: self.now, jobs });
         Ok(id)
     }
 
@@ -561,6 +566,7 @@ impl Core {
                     RunIf::Always => lease::RunIf::Always,
                 }),
                 allow_failure: spec.allow_failure.then_some(true),
+                concurrency: spec.concurrency.as_ref().map(group),
             },
             needs: spec.needs.iter().map(|need| ids[need].clone()).collect(),
         }
@@ -598,14 +604,17 @@ impl Core {
 
     pub fn complete(&mut self, runner: &RunnerId, message: Complete) -> Outcome<()> {
         let Complete { lease_id, status, timed_out, exit_code, artifacts, summary, .. } = message;
-        let Complete { timings, started_at, finished_at, .. } = message;
+        let Complete { timings, started_at, finished_at, mut outputs, .. } = message;
         let lease = LeaseKey::of(&lease_id);
         let done = match status {
             _ if timed_out => Done::TimedOut,
             CompleteStatus::Succeeded => Done::Succeeded,
             CompleteStatus::Failed => Done::Failed,
         };
-        let said = said(&(status, exit_code, &artifacts, &summary));
+        let said = match outputs.is_empty() {
+            true => said(&(status, exit_code, &artifacts, &summary)),
+            false => said(&(status, exit_code, &artifacts, &summary, &outputs)),
+        };
         let place = self.board.active(&lease, runner, self.now);
         let news = self.board.complete(&lease, runner, done, said, self.now)?;
         if let (true, Ok((job, number))) = (news, place) {
@@ -617,7 +626,12 @@ impl Core {
                 started_at: timings.started_at.or(started_at),
                 finished_at: timings.finished_at.or(finished_at),
             });
-            let report = Report { job, number, exit_code, summary, artifacts, timings };
+            if !outputs.is_empty() {
+                let (spec, _) = self.spec(&JobId(job.clone()))?;
+                outputs.retain(|name, _| spec.outputs.contains(name));
+            }
+            let outputs = (!outputs.is_empty()).then(|| json(&outputs));
+            let report = Report { job, number, exit_code, summary, artifacts, timings, outputs };
             self.record.report = Some(report);
         }
         Ok(())
@@ -632,8 +646,8 @@ impl Core {
         if let (true, Ok((job, number))) = (news, place) {
             let (job, artifacts) = (job.0, json(&artifacts));
             let timings = known(Timings { started_at: None, finished_at: ts });
-            let exit_code = None;
-            let report = Report { job, number, exit_code, summary, artifacts, timings };
+            let (exit_code, outputs) = (None, None);
+            let report = Report { job, number, exit_code, summary, artifacts, timings, outputs };
             self.record.report = Some(report);
         }
         Ok(())
@@ -642,7 +656,8 @@ impl Core {
     pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<Active> {
         let (id, attempt) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
         let job = self.board.job(&id.0).ok_or(Refusal::NotFound)?;
-        let cancel = job.cancel_deadline().map(|deadline| deadline.saturating_sub(self.now));
+        let cancel = job.canceling();
+        let cancel = cancel.map(|(deadline, why)| (deadline.saturating_sub(self.now), why.into()));
         Ok(Active { place: Place { run: job.run().0.clone(), job: id.0, attempt }, cancel })
     }
 
@@ -708,8 +723,15 @@ impl Core {
         known.collect()
     }
 
-    /// Why a job is not granted yet, where it is in the queue.
+    /// Why a job is not granted yet, where it waits for no other job.
     pub fn why_queued(&self, job: &str) -> Option<String> {
+        if let Some((group, first)) = self.board.before(job) {
+            let first = match first {
+                Member::Job(job) => &job.0,
+                Member::Run(run) => &run.0,
+            };
+            return Some(format!("{first} has the turn of concurrency group {group}"));
+        }
         let job = self.board.job(job).filter(|job| job.position().is_some())?;
         let seen = |runner: &RunnerId| self.shared.tokens.seen(runner);
         Some(self.runners.why_queued(&job.rules().requires, self.now, seen))

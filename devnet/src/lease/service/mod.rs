@@ -32,8 +32,8 @@ use super::{
     clock::Clock,
     files::Place,
     messages::{
-        AckLease, CancelAck, Complete, Heartbeat, JobState, LeaseGranted, LeaseRequest, NewRun,
-        NewToken, Token, TokenRequest,
+        AckLease, CancelAck, Complete, EndReason, Heartbeat, JobState, LeaseGranted, LeaseRequest,
+        NewRun, NewToken, Token, TokenRequest,
     },
     store::{Reader, Store, StoreError},
     tokens::{NoRandomness, Tokens},
@@ -167,8 +167,8 @@ impl fmt::Debug for Service {
 pub(super) struct Active {
     /// Where it may write.
     pub place: Place,
-    /// The milliseconds it has to stop, if it is to.
-    pub cancel: Option<u64>,
+    /// The milliseconds it has to stop, and why, if it is to.
+    pub cancel: Option<(u64, EndReason)>,
 }
 
 /// How many jobs there are.

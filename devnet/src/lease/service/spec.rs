@@ -3,9 +3,11 @@
 use super::ServiceError;
 use crate::lease::{
     check::Fault,
-    messages::{EnvValue, GrantedSpec, JobSpec, NewRun},
+    messages::{Concurrency, EnvValue, GrantedSpec, JobSpec, NewRun},
+    store::{Record, Store, StoreError},
+    template::{self, Part},
 };
-use cowboy_engine::lease::{JobId, SubmitError};
+use cowboy_engine::lease::{self, Board, JobId, JobState, SubmitError};
 use std::{collections::BTreeMap, mem};
 
 /// What replaces a secret's value.
@@ -22,12 +24,66 @@ pub(super) fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, S
     (spec, secrets)
 }
 
+/// A concurrency group as the board has it.
+pub(super) fn group(concurrency: &Concurrency) -> lease::Concurrency {
+    let Concurrency { group, cancel_in_progress } = concurrency;
+    lease::Concurrency { group: group.clone(), cancel: *cancel_in_progress }
+}
+
+/// How needed jobs ended, by name: the state, and the outputs of the last attempt.
+pub(super) type Ends = BTreeMap<String, (JobState, BTreeMap<String, String>)>;
+
+/// The ends that a job's environment refers to. What the message that has its turn reports counts
+/// already.
+pub(super) fn ends(
+    spec: &JobSpec,
+    run: &str,
+    board: &Board,
+    store: &Store,
+    record: &Record,
+) -> Result<Ends, StoreError> {
+    let mut ends = Ends::new();
+    if !spec.env.values().any(|value| matches!(value, EnvValue::FromNeeds { .. })) {
+        return Ok(ends);
+    }
+    let mut ids = spec.artifacts_of.clone();
+    for name in &spec.needs {
+        ids.extend(store.job_named(run, name)?);
+    }
+    for id in ids {
+        let Some(((name, kept), job)) = store.outputs(&id)?.zip(board.job(&id)) else { continue };
+        let told = record.report.as_ref().filter(|report| report.job == id);
+        let outputs = told.map_or(kept, |report| report.outputs.clone());
+        let outputs = outputs.and_then(|outputs| serde_json::from_str(&outputs).ok());
+        ends.insert(name, (job.state(), outputs.unwrap_or_default()));
+    }
+    Ok(ends)
+}
+
+/// What a reference stands for; an output that was not written is empty.
+fn value(part: Part<'_>, ends: &Ends) -> String {
+    let end = part.job().and_then(|job| ends.get(job));
+    let value = end.and_then(|(state, outputs)| match part {
+        Part::Output { name, .. } => outputs.get(name).cloned(),
+        Part::Result(_) => Some(state.to_string()),
+        Part::Text(_) => None,
+    });
+    value.unwrap_or_default()
+}
+
 /// A job as its runner gets it.
-pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>) -> GrantedSpec {
+pub(super) fn with_secrets(
+    spec: JobSpec,
+    mut secrets: BTreeMap<String, String>,
+    ends: &Ends,
+) -> GrantedSpec {
     let mut secret_env = Vec::new();
-    let env = spec.env.into_iter().map(|(name, value)| {
-        let value = match value {
+    let env = spec.env.into_iter().map(|(name, entry)| {
+        let value = match entry {
             EnvValue::Plain(value) => value,
+            EnvValue::FromNeeds { from_needs } => {
+                template::fill(&from_needs, |part| value(part, ends))
+            }
             EnvValue::Secret { .. } => {
                 secret_env.push(name.clone());
                 secrets.remove(&name).unwrap_or_default()
@@ -44,6 +100,7 @@ pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>)
         env,
         secret_env,
         needs: spec.needs.into_iter().chain(spec.artifacts_of).collect(),
+        outputs: spec.outputs,
         artifacts: spec.artifacts,
         caches: spec.caches,
     }

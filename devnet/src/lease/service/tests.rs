@@ -12,7 +12,7 @@ fn job(name: &str) -> JobSpec {
 }
 
 fn run(names: &[&str]) -> NewRun {
-    NewRun { name: None, jobs: names.iter().map(|name| job(name)).collect() }
+    NewRun { jobs: names.iter().map(|name| job(name)).collect(), ..NewRun::default() }
 }
 
 fn asks(runner: &str, wait_seconds: u64) -> LeaseRequest {
@@ -260,12 +260,17 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
          DROP TABLE secret; PRAGMA user_version = 1;",
     )
     .unwrap();
-    file.execute_batch(TO_2).unwrap();
+    file.execute_batch(&[TO_3, TO_2].concat()).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
     assert_eq!(granted.job_spec.env["KEY"], "hunter2");
 }
+
+/// Takes out of a file what format 4 has more than format 3.
+const TO_3: &str = "
+    ALTER TABLE attempt DROP COLUMN outputs;
+    ALTER TABLE run DROP COLUMN concurrency;";
 
 /// Takes out of a file what format 3 has more than format 2.
 const TO_2: &str = "
@@ -284,7 +289,7 @@ async fn a_file_of_the_second_format_is_taken_over_with_its_leases() {
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
     assert!(owner.stop(Duration::from_secs(30)).await);
     let file = rusqlite::Connection::open(&path).unwrap();
-    file.execute_batch(&format!("{TO_2} PRAGMA user_version = 2;")).unwrap();
+    file.execute_batch(&format!("{TO_3} {TO_2} PRAGMA user_version = 2;")).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let ack = AckLease {
@@ -337,8 +342,8 @@ async fn a_file_of_another_format_is_left_alone() {
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = start().unwrap_err().to_string();
-    assert!(refused.contains("has format 99, this program reads 3"), "{refused}");
-    file.execute_batch("PRAGMA user_version = 3").unwrap();
+    assert!(refused.contains("has format 99, this program reads 4"), "{refused}");
+    file.execute_batch("PRAGMA user_version = 4").unwrap();
     file.execute_batch("UPDATE job SET machine = x'00'").unwrap();
     let refused = start().unwrap_err().to_string();
     assert!(refused.contains("is damaged"), "{refused}");

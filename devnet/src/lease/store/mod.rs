@@ -40,7 +40,7 @@ use std::{
 };
 
 /// The version of the tables below; another version is refused.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`empty_log`] does: meanwhile the writer may wait for it.
@@ -49,8 +49,10 @@ const EMPTY_TIMEOUT: Duration = Duration::from_millis(100);
 const STATEMENTS: usize = 64;
 
 const TABLES: &str = "
+-- concurrency: JSON.
 CREATE TABLE run (
-  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, created_at INTEGER NOT NULL) STRICT;
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, created_at INTEGER NOT NULL,
+  concurrency TEXT) STRICT;
 -- state, lease_state: as in the protocol. attempt, runner, lease_state: of the last attempt.
 -- position: in the queue, of those that can be granted. machine: all of it, deterministic CBOR.
 -- allow_failure: 1 where its run counts it as succeeded although it fails or times out.
@@ -65,13 +67,13 @@ CREATE INDEX job_state ON job (state, seq);
 CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
 -- spec: JSON, as the job was handed in, without the values of secrets.
 CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
--- number: from 1. progress, artifacts, timings: JSON, by the runner's word, as are the columns
+-- number: from 1. progress, artifacts, timings, outputs: JSON, by the runner's word, as are the columns
 -- after them: texts of times, and how many bytes of the log it had sent.
 CREATE TABLE attempt (
   job TEXT NOT NULL, number INTEGER NOT NULL, runner TEXT NOT NULL, lease_state TEXT NOT NULL,
   granted_at INTEGER NOT NULL, acked_at INTEGER, heartbeat_at INTEGER, ended_at INTEGER,
   progress TEXT, exit_code INTEGER, summary TEXT, artifacts TEXT, timings TEXT,
-  runner_accepted_at TEXT, runner_heartbeat_at TEXT, log_cursor INTEGER,
+  runner_accepted_at TEXT, runner_heartbeat_at TEXT, log_cursor INTEGER, outputs TEXT,
   PRIMARY KEY (job, number)) STRICT, WITHOUT ROWID;
 -- Every state that a job or its lease has entered.
 CREATE TABLE event (
@@ -104,6 +106,12 @@ ALTER TABLE attempt ADD COLUMN runner_accepted_at TEXT;
 ALTER TABLE attempt ADD COLUMN runner_heartbeat_at TEXT;
 ALTER TABLE attempt ADD COLUMN log_cursor INTEGER;
 ALTER TABLE job ADD COLUMN allow_failure INTEGER NOT NULL DEFAULT 0;
+";
+
+/// What makes a file of format 3 one of format 4.
+const FROM_3: &str = "
+ALTER TABLE attempt ADD COLUMN outputs TEXT;
+ALTER TABLE run ADD COLUMN concurrency TEXT;
 ";
 
 /// Why what is kept cannot be used.
@@ -274,6 +282,28 @@ impl Store {
         Ok((spec, secrets))
     }
 
+    /// The name of a job, and the outputs of its last attempt, as JSON.
+    pub fn outputs(&self, job: &str) -> Result<Option<(String, Option<String>)>, StoreError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(
+                "SELECT name, outputs FROM job
+                 LEFT JOIN attempt ON attempt.job = id AND number = job.attempt WHERE id = ?",
+            )?;
+            query.query_row([job], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        };
+        read().map_err(|error| self.sqlite(error))
+    }
+
+    /// The id of a run's job of this name.
+    pub fn job_named(&self, run: &str, name: &str) -> Result<Option<String>, StoreError> {
+        let read = || {
+            let mut query =
+                self.connection.prepare_cached("SELECT id FROM job WHERE run = ? AND name = ?")?;
+            query.query_row([run, name], |row| row.get(0)).optional()
+        };
+        read().map_err(|error| self.sqlite(error))
+    }
+
     /// Some of the runs that are gone, whose files are still to go: by id, those after `after`.
     pub fn forgotten(&self, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         let read = || {
@@ -372,8 +402,9 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
     let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
     let tables: &[&str] = match format()? {
         0 => &[TABLES, SECRETS],
-        1 => &[SECRETS, FROM_1, FROM_2],
-        2 => &[FROM_2],
+        1 => &[SECRETS, FROM_1, FROM_2, FROM_3],
+        2 => &[FROM_2, FROM_3],
+        3 => &[FROM_3],
         other => return Ok(other),
     };
     let tables = tables.concat();
@@ -389,8 +420,11 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
     let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         connection.prepare_cached(sql)?.execute(values)
     };
-    if let Some(Submitted { run, name, at, jobs }) = &record.submitted {
-        execute("INSERT INTO run (id, name, created_at) VALUES (?, ?, ?)", params![run, name, at])?;
+    if let Some(Submitted { run, name, concurrency, at, jobs }) = &record.submitted {
+        execute(
+            "INSERT INTO run (id, name, created_at, concurrency) VALUES (?, ?, ?, ?)",
+            params![run, name, at, concurrency],
+        )?;
         for (job, name, spec, secrets) in jobs {
             // Its row is filled in with the others below.
             execute(
@@ -453,11 +487,12 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
             params![accepted_at, progress, log_cursor, heartbeat_at, job, number],
         )?;
     }
-    if let Some(Report { job, number, exit_code, summary, artifacts, timings }) = &record.report {
+    if let Some(report) = &record.report {
+        let Report { job, number, exit_code, summary, artifacts, timings, outputs } = report;
         execute(
-            "UPDATE attempt SET exit_code = ?, summary = ?, artifacts = ?, timings = ?
+            "UPDATE attempt SET exit_code = ?, summary = ?, artifacts = ?, timings = ?, outputs = ?
              WHERE job = ? AND number = ?",
-            params![exit_code, summary, artifacts, timings, job, number],
+            params![exit_code, summary, artifacts, timings, outputs, job, number],
         )?;
     }
     match &record.token {

@@ -106,16 +106,18 @@ impl Reader {
     pub fn run(&self, run: &str) -> Result<Option<Run>, StoreError> {
         self.read(|connection| {
             let found = connection
-                .prepare_cached("SELECT id, name, created_at FROM run WHERE id = ?")?
-                .query_row([run], |row| Ok((row.get(0)?, row.get(1)?, time(row.get(2)?))))
+                .prepare_cached("SELECT id, name, created_at, concurrency FROM run WHERE id = ?")?
+                .query_row([run], |row| {
+                    Ok((row.get(0)?, row.get(1)?, time(row.get(2)?), optional_json(row, 3)?))
+                })
                 .optional()?;
-            let Some((run_id, name, created_at)) = found else { return Ok(None) };
+            let Some((run_id, name, created_at, concurrency)) = found else { return Ok(None) };
             let mut jobs =
                 connection.prepare_cached(&format!("{SUMMARY} WHERE run = ? ORDER BY seq"))?;
             let jobs = jobs.query_map([run], summary)?.collect::<Result<Vec<_>, _>>()?;
             let states = jobs.iter().map(|job| counted(job.state, job.allow_failure));
             let state = states.reduce(telling).unwrap_or(JobState::Queued);
-            Ok(Some(Run { run_id, name, created_at, state, jobs }))
+            Ok(Some(Run { run_id, name, created_at, concurrency, state, jobs }))
         })
     }
 
@@ -284,7 +286,7 @@ fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>
     let mut attempts = connection.prepare_cached(
         "SELECT number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at,
            progress, exit_code, timings, artifacts, summary, runner_accepted_at,
-           runner_heartbeat_at, log_cursor
+           runner_heartbeat_at, log_cursor, outputs
          FROM attempt WHERE job = ? ORDER BY number",
     )?;
     let at = |row: &Row<'_>, column| row.get::<_, Option<u64>>(column).map(|at| at.map(time));
@@ -305,6 +307,7 @@ fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>
             exit_code: row.get(8)?,
             timings: optional_json::<Timings>(row, 9)?,
             artifacts: optional_json::<Vec<Artifact>>(row, 10)?.unwrap_or_default(),
+            outputs: optional_json(row, 15)?.unwrap_or_default(),
             summary: row.get(11)?,
             log_bytes: 0,
         })

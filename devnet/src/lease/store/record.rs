@@ -34,6 +34,8 @@ pub(in crate::lease) struct Submitted {
     pub run: String,
     /// What it is called.
     pub name: Option<String>,
+    /// Its concurrency group, as JSON.
+    pub concurrency: Option<String>,
     /// When it was.
     pub at: u64,
     /// Of each job its id, its name, and, as JSON, its spec and the values of its secrets.
@@ -90,6 +92,8 @@ pub(in crate::lease) struct Report {
     pub artifacts: String,
     /// When it ran, as JSON.
     pub timings: Option<String>,
+    /// What it hands to jobs that need it, as JSON, where there is anything.
+    pub outputs: Option<String>,
 }
 
 /// A runner's token.

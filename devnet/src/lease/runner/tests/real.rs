@@ -4,7 +4,10 @@ use super::*;
 use crate::{
     http::bind,
     lease::{
-        messages::{ArtifactSpec, EndReason, Job, JobSpec, JobState, LeaseState, LogQuery, NewRun},
+        messages::{
+            ArtifactSpec, Concurrency, EndReason, EnvValue, Job, JobSpec, JobState, LeaseState,
+            LogQuery, NewRun,
+        },
         server::{Options, Running as Serving, Server},
     },
 };
@@ -32,7 +35,8 @@ impl Site {
     /// Hands in a job of one step; its id.
     async fn submit(&self, step: &str, more: JobSpec) -> String {
         let job = JobSpec { name: "job".to_owned(), steps: vec![step.to_owned()], ..more };
-        let run = self.operator.submit(&NewRun { name: None, jobs: vec![job] }).await.unwrap();
+        let run =
+            self.operator.submit(&NewRun { jobs: vec![job], ..NewRun::default() }).await.unwrap();
         run.jobs[0].job.clone()
     }
 
@@ -167,10 +171,82 @@ async fn artifacts_of_the_jobs_that_it_needs_are_in_a_jobs_working_directory() {
     assert!(log.contains("\nbuilt\nout\n"), "{log}");
 }
 
+#[tokio::test]
+async fn outputs_and_results_of_the_jobs_that_it_needs_are_in_a_jobs_environment() {
+    let site = Site::new().await;
+    let job = |name: &str, steps: &[&str], needs: &[&str]| JobSpec {
+        name: name.to_owned(),
+        steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+        needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        ..JobSpec::default()
+    };
+    let first = "echo version=1.2 >> $COWBOY_OUTPUT; echo other=x >> $COWBOY_OUTPUT";
+    let second = "echo version=1.3 >> $COWBOY_OUTPUT; printf 'notes<<E\na\nb\nE\n' >> $COWBOY_OUTPUT; \
+                  echo key=$KEY >> $COWBOY_OUTPUT";
+    let mut build = job("build", &[first, second], &[]);
+    build.outputs = ["version", "notes", "key", "never"].map(str::to_owned).to_vec();
+    let secret = EnvValue::Secret { secret: "hunter2hunter2".to_owned() };
+    build.env.insert("KEY".to_owned(), secret);
+    let mut wrong = job("wrong", &["echo no output >> $COWBOY_OUTPUT"], &[]);
+    wrong.allow_failure = true;
+    let see = "echo \"[$V][$NOTES][$KEY][$NEVER][$WRONG]\"";
+    let mut see = job("see", &[see], &["build", "wrong"]);
+    let values = [
+        ("V", "v${{ needs.build.outputs.version }}-rc"),
+        ("NOTES", "${{ needs.build.outputs.notes }}"),
+        ("KEY", "${{ needs.build.outputs.key }}"),
+        ("NEVER", "${{ needs.build.outputs.never }}"),
+        ("WRONG", "${{ needs.wrong.result }}"),
+    ];
+    for (name, from_needs) in values {
+        let value = EnvValue::FromNeeds { from_needs: from_needs.to_owned() };
+        see.env.insert(name.to_owned(), value);
+    }
+    let run = run(&site, vec![build, wrong, see]).await;
+    let (build, log) = site.end(&run.jobs[0].job).await;
+    let kept = &build.attempts[0].outputs;
+    let expected = [("notes", "a\nb"), ("version", "1.3")];
+    assert!(kept.iter().map(|(name, value)| (&**name, &**value)).eq(expected), "{kept:?}");
+    assert!(log.contains("[runner] output key is left out: it has a secret in it\n"), "{log}");
+    assert!(log.contains("[runner] output other is left out: the job has no such output"), "{log}");
+    let (wrong, _) = site.end(&run.jobs[1].job).await;
+    let summary = "line 1 of the outputs: expected NAME=VALUE, or NAME<<END and lines up to END";
+    assert_eq!(wrong.attempts[0].summary.as_deref(), Some(summary));
+    let (_, log) = site.end(&run.jobs[2].job).await;
+    assert!(log.contains("\n[v1.3-rc][a\nb][][][FAILED]\n"), "{log}");
+}
+
+#[tokio::test]
+async fn a_later_run_of_a_group_takes_the_place_of_the_one_at_work() {
+    let site = Site::new().await;
+    let submit = async |step: &str| {
+        let job =
+            JobSpec { name: "job".to_owned(), steps: vec![step.to_owned()], ..JobSpec::default() };
+        let concurrency = Some(Concurrency { group: "main".to_owned(), cancel_in_progress: true });
+        let run = NewRun { concurrency, jobs: vec![job], ..NewRun::default() };
+        site.operator.submit(&run).await.unwrap()
+    };
+    let first = submit("echo ready; sleep 600").await;
+    let running = site.start().await;
+    site.log(&first.jobs[0].job, Some("\nready\n")).await;
+    let second = submit("true").await;
+    let why = site.operator.job(&second.jobs[0].job).await.unwrap().why_queued;
+    if let Some(why) = why {
+        assert_eq!(why, format!("{} has the turn of concurrency group main", first.run_id));
+    }
+    let (first, _) = site.end(&first.jobs[0].job).await;
+    assert_eq!(first.ended_by, Some(EndReason::Superseded));
+    running.end().await.unwrap();
+    site.operator.revoke_token("tested", None).await.unwrap();
+    site.start().await.end().await.unwrap();
+    let (second, _) = site.end(&second.jobs[0].job).await;
+    assert_eq!(second.summary.state, JobState::Succeeded);
+}
+
 /// Hands jobs in, and has runners of one job each do them.
 async fn run(site: &Site, jobs: Vec<JobSpec>) -> crate::lease::messages::Run {
     let count = jobs.len();
-    let run = site.operator.submit(&NewRun { name: None, jobs }).await.unwrap();
+    let run = site.operator.submit(&NewRun { jobs, ..NewRun::default() }).await.unwrap();
     for _ in 0..count {
         site.start().await.end().await.unwrap();
         // The name is the next runner's.

@@ -61,6 +61,7 @@ async fn a_step_has_the_jobs_environment_and_nothing_else() {
         "COWBOY_JOB_DIRECTORY=".to_owned() + job,
         "COWBOY_JOB_ID=job_1".to_owned(),
         "COWBOY_JOB_NAME=job-1".to_owned(),
+        format!("COWBOY_OUTPUT={job}/home/.cowboy-output"),
         "COWBOY_RUN_ID=run_1".to_owned(),
         "GIVEN=a value".to_owned(),
         format!("HOME={job}/home"),

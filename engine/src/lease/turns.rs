@@ -1,0 +1,91 @@
+//! Concurrency groups: of the jobs, or of the runs, that share one, one at a time is worked on.
+//!
+//! A run joins its group when it is submitted, a job when it could be queued otherwise. Each gets a
+//! ticket. The holder of a group's lowest ticket has its turn, until it ends; a job that is tried
+//! again keeps its turn.
+//!
+//! Groups of runs and groups of jobs are apart, whatever their names. A run waits for nothing once
+//! it has its turn, and a job joins its group after its run has its turn. So no two can wait for
+//! each other.
+
+use super::{JobId, RunId};
+use crate::record;
+use std::collections::BTreeMap;
+
+/// The group that a job or a run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Concurrency {
+    /// Its name.
+    pub group: String,
+    /// Whether those that joined the group before are canceled.
+    pub cancel: bool,
+}
+record!(Concurrency { group, cancel });
+
+/// A job or a run that has a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// A job of its own.
+    Job(JobId),
+    /// All jobs of a run.
+    Run(RunId),
+}
+
+/// The open members of each group, by ticket.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    next: u64,
+    jobs: BTreeMap<String, BTreeMap<u64, Member>>,
+    runs: BTreeMap<String, BTreeMap<u64, Member>>,
+}
+
+impl Turns {
+    fn groups(&mut self, member: &Member) -> &mut BTreeMap<String, BTreeMap<u64, Member>> {
+        match member {
+            Member::Job(_) => &mut self.jobs,
+            Member::Run(_) => &mut self.runs,
+        }
+    }
+
+    /// Gives a member the next ticket.
+    pub fn join(&mut self, group: &str, member: Member) -> u64 {
+        let ticket = self.next;
+        self.put(group, ticket, member);
+        ticket
+    }
+
+    /// Puts a member where it was before. Whether the ticket was free, or its own.
+    pub fn put(&mut self, group: &str, ticket: u64, member: Member) -> bool {
+        self.next = self.next.max(ticket.saturating_add(1));
+        let members = self.groups(&member).entry(group.to_owned()).or_default();
+        *members.entry(ticket).or_insert_with(|| member.clone()) == member
+    }
+
+    /// A member has ended. Who has its turn now, where it had it until now.
+    pub fn leave(&mut self, group: &str, ticket: u64, member: &Member) -> Option<Member> {
+        let groups = self.groups(member);
+        let members = groups.get_mut(group)?;
+        let was_first = members.first_key_value().is_some_and(|(first, _)| *first == ticket);
+        members.remove(&ticket)?;
+        let next = members.first_key_value().map(|(_, next)| next.clone());
+        if next.is_none() {
+            groups.remove(group);
+        }
+        next.filter(|_| was_first)
+    }
+
+    /// The members of this one's group with a lower ticket, the first of them first.
+    pub fn before(
+        &self,
+        group: &str,
+        ticket: u64,
+        member: &Member,
+    ) -> impl DoubleEndedIterator<Item = &Member> {
+        let groups = match member {
+            Member::Job(_) => &self.jobs,
+            Member::Run(_) => &self.runs,
+        };
+        let members = groups.get(group).into_iter();
+        members.flat_map(move |members| members.range(..ticket).map(|(_, member)| member))
+    }
+}
