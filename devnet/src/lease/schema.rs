@@ -56,6 +56,10 @@ texts!(
     CachePath: "^(?!/)(?!~//)(?!(.*/)?\\.\\.(/|$))[^\\x00]*$", 1..=512;
     /// A job's name in its run.
     JobName: "^[A-Za-z0-9._-]+$", 1..=128;
+    /// An address on the chain.
+    Address: "^0x[0-9a-fA-F]{40}$", 42..=42;
+    /// The name of an actor's handler.
+    Handler: "^[A-Za-z_][A-Za-z0-9_]*$", 1..=256;
 );
 
 /// An RFC 3339 time.

@@ -149,6 +149,7 @@ mod tests {
             run_id: "run_1".to_owned(),
             name: None,
             created_at: String::new(),
+            by_schedule: None,
             state: JobState::Running,
             jobs: states.into_iter().enumerate().map(job).collect(),
         };

@@ -5,7 +5,7 @@ use crate::lease::{
     check::Fault,
     messages::{EnvValue, GrantedSpec, JobSpec, NewRun},
 };
-use cowboy_engine::lease::{JobId, SubmitError};
+use cowboy_engine::lease::{Board, JobId, SubmitError};
 use std::{collections::BTreeMap, mem};
 
 /// What replaces a secret's value.
@@ -47,6 +47,17 @@ pub(super) fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>)
         artifacts: spec.artifacts,
         caches: spec.caches,
     }
+}
+
+/// Refuses a run that wants artifacts of jobs that the board does not have.
+pub(super) fn known_artifacts(run: &NewRun, board: &Board) -> Result<(), Fault> {
+    for (at, job) in run.jobs.iter().enumerate() {
+        if let Some(n) = job.artifacts_of.iter().position(|id| board.job(id).is_none()) {
+            let field = format!("jobs[{at}].artifacts_of[{n}]");
+            return Err(Fault::contradiction(field, "there is no such job"));
+        }
+    }
+    Ok(())
 }
 
 /// Why the board does not take a run, in the names of the request.

@@ -1,5 +1,7 @@
 //! Turns, waiters, failing writes.
 
+mod schedules;
+
 use super::{super::store::Store, *};
 use crate::lease::messages::{JobSpec, LeaseRequest};
 use tempfile::TempDir;
@@ -38,6 +40,7 @@ fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
         trouble: Mutex::default(),
+        chain: Mutex::default(),
     });
     (Core::new(store, 10, shared.clone()).ok().expect("a new file"), shared)
 }
@@ -260,12 +263,20 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
          DROP TABLE secret; PRAGMA user_version = 1;",
     )
     .unwrap();
-    file.execute_batch(TO_2).unwrap();
+    file.execute_batch(&format!("{TO_3} {TO_2}")).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
     assert_eq!(granted.job_spec.env["KEY"], "hunter2");
 }
+
+/// Takes out of a file what format 4 has more than format 3.
+const TO_3: &str = "
+    DROP TABLE schedule;
+    DROP TABLE schedule_secret;
+    ALTER TABLE run DROP COLUMN schedule;
+    ALTER TABLE run DROP COLUMN fire_height;
+    ALTER TABLE run DROP COLUMN fire_timer;";
 
 /// Takes out of a file what format 3 has more than format 2.
 const TO_2: &str = "
@@ -284,7 +295,7 @@ async fn a_file_of_the_second_format_is_taken_over_with_its_leases() {
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
     assert!(owner.stop(Duration::from_secs(30)).await);
     let file = rusqlite::Connection::open(&path).unwrap();
-    file.execute_batch(&format!("{TO_2} PRAGMA user_version = 2;")).unwrap();
+    file.execute_batch(&format!("{TO_3} {TO_2} PRAGMA user_version = 2;")).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let ack = AckLease {
@@ -337,8 +348,8 @@ async fn a_file_of_another_format_is_left_alone() {
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = start().unwrap_err().to_string();
-    assert!(refused.contains("has format 99, this program reads 3"), "{refused}");
-    file.execute_batch("PRAGMA user_version = 3").unwrap();
+    assert!(refused.contains("has format 99, this program reads 4"), "{refused}");
+    file.execute_batch("PRAGMA user_version = 4").unwrap();
     file.execute_batch("UPDATE job SET machine = x'00'").unwrap();
     let refused = start().unwrap_err().to_string();
     assert!(refused.contains("is damaged"), "{refused}");

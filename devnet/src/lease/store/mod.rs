@@ -13,12 +13,15 @@
 //! |---|---|
 //! | [`record`] | what one message changes, as rows |
 //! | [`reader`] | what lists and views show |
+//! | [`schedules`] | schedules, which make runs |
 
 mod reader;
 mod record;
+mod schedules;
 
 pub(super) use reader::Reader;
 pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow, Underway};
+pub(super) use schedules::{NewRow, RunSecrets, ScheduleChange, Trigger, hidden};
 
 use super::messages::JobSpec;
 use cowboy_engine::{
@@ -40,7 +43,7 @@ use std::{
 };
 
 /// The version of the tables below; another version is refused.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`empty_log`] does: meanwhile the writer may wait for it.
@@ -371,9 +374,10 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
     )?;
     let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
     let tables: &[&str] = match format()? {
-        0 => &[TABLES, SECRETS],
-        1 => &[SECRETS, FROM_1, FROM_2],
-        2 => &[FROM_2],
+        0 => &[TABLES, SECRETS, schedules::TABLES],
+        1 => &[SECRETS, FROM_1, FROM_2, schedules::TABLES],
+        2 => &[FROM_2, schedules::TABLES],
+        3 => &[schedules::TABLES],
         other => return Ok(other),
     };
     let tables = tables.concat();
@@ -404,6 +408,9 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
                 execute(insert, params![job, secrets])?;
             }
         }
+    }
+    for change in &record.schedules {
+        secrets_go |= schedules::write(connection, change)?;
     }
     for row in &record.jobs {
         secrets_go |= write_job(connection, row)?;
