@@ -259,7 +259,10 @@ impl From<LeaseError> for CliError {
                 | LeaseCode::CancelRequested
                 | LeaseCode::NoCancelRequested
                 | LeaseCode::JobEnded
+                | LeaseCode::SchedulesFull
                 | LeaseCode::NotLeased => Self::new(Exit::Conflict, what),
+                LeaseCode::NoChain => Self::new(Exit::Conflict, what)
+                    .hint("start a devnet: cowboyctl devnet up --detach"),
                 LeaseCode::NameInUse => Self::new(Exit::Conflict, what)
                     .hint("choose another name, or take it from that runner: --replace"),
                 LeaseCode::Timeout => Self::new(Exit::TimedOut, what),

@@ -363,6 +363,24 @@ fn a_wait_ends_in_time_and_says_what_it_saw() {
 }
 
 #[test]
+fn a_server_without_a_chain_takes_no_schedule() {
+    let served = Served::new();
+    served.write("run.yaml", "jobs: {a: {steps: ['true']}}\n");
+    let add = ["lease", "schedule", "add", "run.yaml", "--actor"];
+    let address = format!("0x{}", "12".repeat(20));
+    let said = served.folder.fails(8, &[&add[..], &[&address]].concat());
+    assert!(said.contains("no chain") && said.contains("cowboyctl devnet up"), "{said}");
+    let said = served.folder.fails(4, &[&add[..], &["0x12"]].concat());
+    assert!(said.contains("no devnet is running"), "{said}");
+    let said = served.folder.fails(2, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
+    assert!(said.contains("none.yaml"), "{said}");
+    assert_eq!(served.json(&["lease", "schedule", "ls"]), serde_json::json!([]));
+    let said = served.folder.fails(3, &["lease", "schedule", "rm", "12"]);
+    assert!(said.contains("no schedule `12`") && said.contains("lease schedule ls"), "{said}");
+    shape::seen(&["lease schedule ls"]);
+}
+
+#[test]
 fn tokens_are_told_once_and_are_for_their_owner() {
     let served = Served::new();
     let folder = &served.folder;

@@ -39,6 +39,7 @@ mod refusals;
 mod report;
 mod room;
 mod runners;
+mod schedules;
 mod scripts;
 mod selection;
 #[path = "../shape/mod.rs"]

@@ -5,13 +5,17 @@
 use super::messages::{
     AckLease, Artifact, ArtifactSpec, AwaitCancel, CacheSpec, CancelAck, Complete, CompleteStatus,
     Concurrency, EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES,
-    MAX_OUTPUT_BYTES, MAX_OUTPUTS, MAX_REFERENCES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, Progress,
-    Timings,
+    MAX_OUTPUT_BYTES, MAX_OUTPUTS, MAX_REFERENCES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, NewSchedule,
+    Progress, Timings,
 };
 use super::template::{self, Part};
-use cowboy_engine::lease::{
-    config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
-    grant::MAX_RUN_JOBS,
+use cowboy_engine::{
+    lease::{
+        config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
+        grant::MAX_RUN_JOBS,
+    },
+    primitives::Address,
+    timer::record::MAX_HANDLER_BYTES,
 };
 use jiff::civil::Date;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +62,13 @@ impl Fault {
     /// A value that is fine but for other jobs.
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
+    }
+}
+
+impl Fault {
+    /// The same fault where what it is in is a field of something else.
+    pub fn within(self, field: &str) -> Self {
+        Self { field: format!("{field}.{}", self.field), ..self }
     }
 }
 
@@ -237,13 +248,6 @@ pub fn is_output(name: &str) -> bool {
     is_variable(name) && name.len() <= MAX_NAME
 }
 
-/// Whether a text can name a variable.
-fn is_variable(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
 /// What a runner says at the end.
 pub fn outcome(artifacts: &[Artifact], summary: Option<&String>) -> Checked {
     ensure(artifacts.len() <= MAX_ARTIFACTS, "artifacts", "expected at most 1,000")?;
@@ -318,6 +322,21 @@ fn concurrency(at: &str, concurrency: Option<&Concurrency>) -> Checked {
     ensure(fits, format!("{at}.group"), "expected 1 to 128 characters, none of them NUL")
 }
 
+/// A schedule. The actor that it names.
+pub fn new_schedule(schedule: &NewSchedule) -> Result<Address, Fault> {
+    let NewSchedule { actor, handler, run } = schedule;
+    let problem = "expected the address of an actor: 0x and 40 hex digits";
+    let no_address = |_| Fault { field: "actor".to_owned(), problem, kind: FaultKind::Value };
+    let actor = actor.parse().map_err(no_address)?;
+    if let Some(handler) = handler {
+        let fits = handler.len() <= MAX_HANDLER_BYTES && is_variable(handler);
+        let problem = "expected 1 to 256 of A-Z, a-z, 0-9 and `_`, not beginning with a digit";
+        ensure(fits, "handler", problem)?;
+    }
+    new_run(run).map_err(|fault| fault.within("run"))?;
+    Ok(actor)
+}
+
 fn job_spec(at: &str, job: &JobSpec) -> Checked {
     let JobSpec {
         name,
@@ -390,6 +409,13 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
 }
 
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";
+
+/// Whether a text is a name as the shell and actors have them.
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
 
 fn environment(at: &str, env: &BTreeMap<String, EnvValue>) -> Checked {
     let mut references = 0;

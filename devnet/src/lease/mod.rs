@@ -11,6 +11,7 @@
 //! | [`clock`] | the time that leases are measured by |
 //! | [`tokens`] | ids and tokens, and how they are known again |
 //! | [`store`] | the file in which the messages of a turn are a transaction |
+//! | [`schedules`] | fires of timers, for runs that go by them |
 //! | [`files`] | logs, artifacts and caches on disk |
 //! | [`service`] | the owner of all leases |
 //! | [`http`] | the routes |
@@ -31,6 +32,7 @@ pub mod messages;
 pub mod pool;
 pub mod runfile;
 pub mod runner;
+pub mod schedules;
 pub mod schema;
 pub mod server;
 mod service;

@@ -58,6 +58,10 @@ texts!(
     JobName: "^[A-Za-z0-9._-]+$", 1..=128;
     /// The name of an output.
     OutputName: "^[A-Za-z_][A-Za-z0-9_]*$", 1..=128;
+    /// An address on the chain.
+    Address: "^0x[0-9a-fA-F]{40}$", 42..=42;
+    /// The name of an actor's handler.
+    Handler: "^[A-Za-z_][A-Za-z0-9_]*$", 1..=256;
 );
 
 /// Outputs of a job by name.

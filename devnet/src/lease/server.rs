@@ -4,6 +4,7 @@ use super::{
     clock::Clock,
     files::{FileLimits, Files},
     http::{self, Context, Shares},
+    schedules::Schedules,
     service::{self, Owner, Service, StartError},
 };
 use crate::{
@@ -129,6 +130,7 @@ impl Server {
         let opened = opened.await.map_err(|error| ServerError::Listener(error.into()))?;
         let (files, (service, owner)) = opened?;
         let sweeper = tokio::spawn(sweep(service.clone(), files.clone()));
+        let own = service.clone();
         let scheme = if tls.is_some() { "https" } else { "http" };
         let connections = connections();
         let limits = Limits { connections, client: CLIENT_TIME };
@@ -139,7 +141,8 @@ impl Server {
                 Context { service, files, operator_token, uploads, cancel_waits, waits, closing };
             http::router(Arc::new(context))
         });
-        Ok(Running { url: format!("{scheme}://{address}"), owner, serving, sweeper })
+        let url = format!("{scheme}://{address}");
+        Ok(Running { url, service: own, owner, serving, sweeper })
     }
 }
 
@@ -199,6 +202,7 @@ fn removed(files: &Files, runs: Vec<String>) -> Vec<String> {
 #[derive(Debug)]
 pub struct Running {
     url: String,
+    service: Service,
     owner: Owner,
     serving: Serving,
     sweeper: JoinHandle<()>,
@@ -208,6 +212,11 @@ impl Running {
     /// Where it answers, as `http://127.0.0.1:7070`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What tells it of a chain: from now on it takes schedules, once it is told how far that is.
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(self.service.clone())
     }
 
     /// Resolves when a part of it has ended by itself, as by a panic. Not to be called again then.

@@ -14,6 +14,7 @@ mod readiness;
 mod run;
 mod runners;
 mod saving;
+mod schedules;
 pub mod space;
 mod supervise;
 

@@ -6,7 +6,7 @@ use super::{
     home::{DevnetHome, HomeError, Lock, Record},
     members::Members,
     ports::PortError,
-    readiness,
+    readiness, schedules,
     space::{self, Short},
     supervise::{Supervisor, SupervisorConfig},
 };
@@ -195,6 +195,7 @@ async fn live(
     })?;
 
     let mut leases = lease_server(&plan, &home, &members, &token).await?;
+    let scheduled = leases.schedules();
     let own = Client::new(leases.url(), &token, &Tls::default()).map_err(|error| {
         let (node, error) = ("the lease server".to_owned(), error.to_string());
         OrchestratorError::Node { node, error }
@@ -270,6 +271,11 @@ async fn live(
         move |_| expiry::watch(backend)
     });
 
+    let following = context.child("schedules").spawn({
+        let backend = backend.clone();
+        move |_| schedules::follow(backend, scheduled)
+    });
+
     let observe = Arc::new(observe);
     let mut stop = stop;
     let readiness = readiness::wait(&backend, &plan);
@@ -307,6 +313,7 @@ async fn live(
         () = watching => None,
         () = supervised.ended() => Some(ended("what runs the nodes")),
         _ = expiry => Some(ended("what heals faults")),
+        _ = following => Some(ended("what tells the lease server of timers")),
         () = agent_failed(agent.as_ref()) => Some(ended("the speculation agent")),
         reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
         part = leases.ended() => Some(OrchestratorError::LeaseEnded(part)),

@@ -34,6 +34,15 @@ pub fn things() -> Vec<CompletionCandidate> {
     runs().into_iter().chain(jobs()).collect()
 }
 
+/// Schedules.
+pub fn schedules() -> Vec<CompletionCandidate> {
+    let schedules = ask(async |client| client.schedules().await);
+    let named = schedules.into_iter().map(|one| {
+        described(one.schedule, format!("{} by {}", one.name.unwrap_or_default(), one.actor))
+    });
+    named.collect()
+}
+
 /// Runners that have a token.
 pub fn runners() -> Vec<CompletionCandidate> {
     let tokens = ask(async |client| client.tokens().await);

@@ -12,6 +12,7 @@ const ID_DIGITS: usize = 16;
 /// A run's id and a job's begin with these.
 const RUN: &str = "run_";
 const JOB: &str = "job_";
+const SCHEDULE: &str = "sched_";
 
 /// What an id is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +80,20 @@ pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
     Ok(match id.starts_with(JOB) {
         true => Thing::Job(id),
         false => Thing::Run(id),
+    })
+}
+
+/// The schedule that is meant: its id, or a unique beginning of it.
+pub async fn schedule(client: &Client, text: &str) -> Result<String, CliError> {
+    if is_id(text, SCHEDULE) {
+        return Ok(text.to_owned());
+    }
+    let schedules = client.schedules().await?;
+    let ids = schedules.iter().map(|schedule| &schedule.schedule);
+    let found = ids.filter(|id| begins(id, SCHEDULE, text)).cloned();
+    only("schedule", text, found, || None).map_err(|error| match error.exit {
+        Exit::NotFound => error.hint("see which there are: cowboyctl lease schedule ls"),
+        _ => error,
     })
 }
 

@@ -7,6 +7,7 @@ mod find;
 mod logs;
 mod retry;
 mod runner;
+mod schedule;
 pub(super) mod serve;
 mod show;
 mod submit;
@@ -102,6 +103,9 @@ pub enum Lease {
         #[command(flatten)]
         server: Server,
     },
+    /// Runs that timers of the chain hand in
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
     /// Tokens of runners
     #[command(subcommand)]
     Token(token::Token),
@@ -189,6 +193,7 @@ impl Lease {
                 cx.ui.document(&client.revoke(&job).await?)
             }
             Self::Retry(retry) => retry.run(cx).await,
+            Self::Schedule(schedule) => schedule.run(cx).await,
             Self::Token(token) => token.run(cx).await,
         }
     }

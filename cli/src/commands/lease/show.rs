@@ -2,8 +2,8 @@
 
 use crate::output::{Document, Row, fields, table};
 use cowboy_devnet::lease::messages::{
-    Attempt, Concurrency, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary, Progress, Run,
-    RunSummary, RunnerSummary, StoredArtifact, Token,
+    Attempt, BySchedule, Concurrency, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary,
+    Progress, Run, RunSummary, RunnerSummary, Schedule, StoredArtifact, Token,
 };
 
 /// The longest part of a summary or a step in a table, in characters.
@@ -30,13 +30,23 @@ pub fn first_line(text: &str) -> String {
     start
 }
 
+/// What a run is called, and the schedule that handed it in.
+fn named(name: Option<&str>, by: Option<&BySchedule>) -> String {
+    match (name.map(first_line), by) {
+        (Some(name), Some(by)) => format!("{name}, by {}", by.schedule),
+        (None, Some(by)) => format!("by {}", by.schedule),
+        (Some(name), None) => name,
+        (None, None) => "-".to_owned(),
+    }
+}
+
 impl Row for RunSummary {
     const HEADER: &'static [&'static str] = &["run", "name", "state", ">ended", "created at"];
 
     fn cells(&self) -> Vec<String> {
         vec![
             self.run_id.clone(),
-            self.name.as_deref().map_or_else(|| "-".to_owned(), first_line),
+            named(self.name.as_deref(), self.by_schedule.as_ref()),
             self.state.to_string(),
             format!("{}/{}", self.ended, self.jobs),
             self.created_at.clone(),
@@ -72,14 +82,18 @@ impl Row for JobSummary {
 
 impl Document for Run {
     fn text(&self) -> String {
-        let mut head = vec![
+        let mut lines = vec![
             ("run", self.run_id.clone()),
-            ("name", self.name.as_deref().map_or_else(|| "-".to_owned(), first_line)),
+            ("name", named(self.name.as_deref(), None)),
             ("state", self.state.to_string()),
             ("created at", self.created_at.clone()),
         ];
-        head.extend(self.concurrency.as_ref().map(|own| ("concurrency", concurrency(own))));
-        let head = fields(&head);
+        lines.extend(self.concurrency.as_ref().map(|own| ("concurrency", concurrency(own))));
+        lines.extend(self.by_schedule.as_ref().map(|by| {
+            let BySchedule { schedule, height, timer_id } = by;
+            ("by schedule", format!("{schedule}, timer {timer_id} in block {height}"))
+        }));
+        let head = fields(&lines);
         // The run is the one shown.
         let without_run = |mut cells: Vec<String>| {
             cells.remove(1);
@@ -275,6 +289,56 @@ impl Row for StoredArtifact {
 
     fn id(&self) -> String {
         printable(&self.name)
+    }
+}
+
+impl Row for Schedule {
+    const HEADER: &'static [&'static str] =
+        &["schedule", "run", "actor", "handler", ">runs", ">skipped", "last run", ">height"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.schedule.clone(),
+            named(self.name.as_deref(), None),
+            self.actor.clone(),
+            or_dash(self.handler.as_ref()),
+            self.runs.to_string(),
+            self.skipped.to_string(),
+            or_dash(self.last_run.as_ref().map(|run| &run.run_id)),
+            or_dash(self.last_run.as_ref().map(|run| &run.height)),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.schedule.clone()
+    }
+}
+
+impl Document for Schedule {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("schedule", self.schedule.clone()),
+            ("run", named(self.name.as_deref(), None)),
+            ("jobs", self.jobs.to_string()),
+            ("actor", self.actor.clone()),
+            ("handler", self.handler.clone().unwrap_or_else(|| "any".to_owned())),
+            ("since block", self.since.to_string()),
+            ("runs", self.runs.to_string()),
+            ("skipped", self.skipped.to_string()),
+        ];
+        lines.extend(self.last_run.as_ref().map(|last| {
+            let text = format!("{}, timer {} in block {}", last.run_id, last.timer_id, last.height);
+            ("last run", text)
+        }));
+        lines.extend(self.last_failure.as_ref().map(|last| {
+            let text = format!("block {}: {}", last.height, printable(&last.reason));
+            ("last failure", text)
+        }));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.schedule.clone()
     }
 }
 

@@ -21,6 +21,17 @@ use std::{
 /// `lease submit`.
 #[derive(Debug, Args)]
 pub struct Submit {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    waiting: Waiting,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// A run file, and what its run takes from the command line.
+#[derive(Debug, Args)]
+pub struct Source {
     /// A run file in YAML; - for standard input
     file: PathBuf,
     /// Only this job and those that it needs; may be given several times
@@ -30,10 +41,6 @@ pub struct Submit {
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
     #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
-    #[command(flatten)]
-    waiting: Waiting,
-    #[command(flatten)]
-    server: Server,
 }
 
 /// Whether a run that is handed in is waited for.
@@ -74,12 +81,14 @@ pub async fn submitted(
 impl Submit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let run = self.read()?;
+        let run = self.source.read()?;
         submitted(cx, &self.server.client(cx)?, &run, &self.waiting).await
     }
+}
 
+impl Source {
     /// The run that the file describes, with what it takes from here.
-    fn read(&self) -> Result<NewRun, CliError> {
+    pub fn read(&self) -> Result<NewRun, CliError> {
         let text = args::text(&self.file, args::input(&self.file, MAX_FILE)?)?;
         let refused = |problem: String| {
             CliError::yaml(Exit::Usage, &args::shown(&self.file), &text, &problem)
@@ -149,6 +158,7 @@ mod tests {
             name: None,
             created_at: String::new(),
             concurrency: None,
+            by_schedule: None,
             state: JobState::Failed,
             jobs: states.iter().map(job).collect(),
         }

@@ -150,6 +150,7 @@ mod tests {
             name: None,
             created_at: String::new(),
             concurrency: None,
+            by_schedule: None,
             state: JobState::Running,
             jobs: states.into_iter().enumerate().map(job).collect(),
         };

@@ -3,8 +3,8 @@
 use super::{Client, ClientError, whole};
 use crate::lease::messages::{
     Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery,
-    NewRun, NewToken, PageQuery, Run, RunSummary, RunnerSummary, Status, StoredArtifact, Token,
-    TokenQuery, TokenRequest,
+    NewRun, NewSchedule, NewToken, PageQuery, Run, RunSummary, RunnerSummary, Schedule, Status,
+    StoredArtifact, Token, TokenQuery, TokenRequest,
 };
 use reqwest::{Method, RequestBuilder, Response};
 use std::time::Duration;
@@ -133,6 +133,22 @@ impl Client {
         let request = self.request(Method::DELETE, &["api", "v1", "tokens", runner]);
         let query = TokenQuery { token_id: id.map(str::to_owned) };
         self.json(request.query(&query)).await
+    }
+
+    /// Has a run handed in whenever a timer of an actor fires.
+    pub async fn add_schedule(&self, schedule: &NewSchedule) -> Result<Schedule, ClientError> {
+        self.json(self.post(&["schedules"]).json(schedule)).await
+    }
+
+    /// All schedules, newest first.
+    pub async fn schedules(&self) -> Result<Vec<Schedule>, ClientError> {
+        self.json(self.get(&["schedules"])).await
+    }
+
+    /// Removes a schedule.
+    pub async fn remove_schedule(&self, schedule: &str) -> Result<Schedule, ClientError> {
+        let request = self.request(Method::DELETE, &["api", "v1", "schedules", schedule]);
+        self.json(request).await
     }
 
     /// What the server does.

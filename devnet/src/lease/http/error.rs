@@ -4,7 +4,7 @@
 use super::super::{
     check::{Fault, FaultKind},
     files::{FileError, NameError},
-    messages::{ErrorBody, ErrorCode, ErrorDetail, StaleLease, StaleLeaseTag},
+    messages::{ErrorBody, ErrorCode, ErrorDetail, MAX_SCHEDULES, StaleLease, StaleLeaseTag},
     service::ServiceError,
 };
 use axum::{
@@ -109,6 +109,23 @@ impl From<ServiceError> for Refused {
                 format!(
                     "a runner of this name was heard of {silent} s ago: give this one another \
                      name, or take the name from the other with `replace`"
+                ),
+            ),
+            ServiceError::NoChain => conflict(
+                ErrorCode::NoChain,
+                "this server has no chain, whose timers schedules go by: use a devnet's lease \
+                 server",
+            ),
+            ServiceError::ChainBegins => Self::unavailable(
+                ErrorCode::Unavailable,
+                "the devnet's chain has not begun yet; ask again in a moment",
+            ),
+            ServiceError::SchedulesFull => Self::new(
+                StatusCode::CONFLICT,
+                ErrorCode::SchedulesFull,
+                format!(
+                    "there are {MAX_SCHEDULES} schedules, as many as there may be: remove one \
+                     first"
                 ),
             ),
             ServiceError::Full => Self::unavailable(

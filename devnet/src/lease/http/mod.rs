@@ -9,6 +9,7 @@ mod jobs;
 mod messages;
 mod openapi;
 mod runs;
+mod schedules;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -146,6 +147,7 @@ fn table() -> Vec<Route> {
         runs::table(),
         jobs::table(),
         tokens::table(),
+        schedules::table(),
         openapi::table(),
     ];
     parts.concat()

@@ -250,6 +250,7 @@ fn path_parameter(name: &str) -> Parameter {
     let (description, schema) = match name {
         "run" => ("A run's id", text(Some("^run_[0-9a-f]+$"), 128)),
         "job" => ("A job's id", text(Some("^job_[0-9a-f]+$"), 128)),
+        "schedule" => ("A schedule's id", text(Some("^sched_[0-9a-f]+$"), 128)),
         "runner" => ("A runner's id", text(Some("^[A-Za-z0-9._:-]+$"), 128)),
         "attempt" => (
             "The number of an attempt, from 1",

@@ -3,6 +3,7 @@
 mod files;
 mod lab;
 mod refusals;
+mod schedules;
 mod secrets;
 mod waiting;
 

@@ -1,8 +1,8 @@
 //! What jobs, runs and runners' tokens are to whoever hands jobs in.
 
 use super::{
-    Artifact, ArtifactSpec, CacheSpec, EndReason, JobState, LeaseState, LogCursor, Progress,
-    Timings,
+    Artifact, ArtifactSpec, BySchedule, CacheSpec, EndReason, JobState, LeaseState, LogCursor,
+    Progress, Timings,
 };
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
@@ -195,6 +195,9 @@ pub struct Run {
     /// The group of runs of which one at a time is worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
+    /// The schedule that handed it in, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_schedule: Option<BySchedule>,
     /// What it is in: of its jobs' states the one that tells most.
     pub state: JobState,
     /// Its jobs, as they were handed in.
@@ -211,6 +214,9 @@ pub struct RunSummary {
     pub name: Option<String>,
     /// When it was handed in.
     pub created_at: String,
+    /// The schedule that handed it in, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_schedule: Option<BySchedule>,
     /// What it is in: of its jobs' states the one that tells most.
     pub state: JobState,
     /// How many jobs it has.

@@ -45,6 +45,9 @@
 //! | `GET /api/v1/tokens` | | `[`[`Token`]`]` |
 //! | `POST /api/v1/tokens` | [`TokenRequest`] | 201 [`NewToken`] |
 //! | `DELETE /api/v1/tokens/{runner}` | [`TokenQuery`] | [`Token`] |
+//! | `POST /api/v1/schedules` | [`NewSchedule`] | 201 [`Schedule`] |
+//! | `GET /api/v1/schedules` | | `[`[`Schedule`]`]`, newest first |
+//! | `DELETE /api/v1/schedules/{schedule}` | | [`Schedule`] |
 //! | `GET /api/v1/status` | | [`Status`] |
 //! | `GET /metrics` | | OpenMetrics text |
 //!
@@ -64,6 +67,7 @@
 //! | 409 | [`ErrorBody`] | `NOT_ACKED`, `CANCEL_REQUESTED`: the lease lives |
 //! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
 //! | 409 | [`ErrorBody`] | `NAME_IN_USE`: a runner of this name is at work |
+//! | 409 | [`ErrorBody`] | `NO_CHAIN`, `SCHEDULES_FULL` |
 //! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
 //! | 500 | [`ErrorBody`] | a fault of the server, as a change that cannot be written |
@@ -71,6 +75,7 @@
 
 mod job;
 mod runner;
+mod schedule;
 
 pub use job::{
     Attempt, Concurrency, Config, EnvValue, Health, Job, JobChanged, JobEvent, JobQuery, JobSpec,
@@ -82,6 +87,9 @@ pub use runner::{
     CacheStored, CancelAck, CancelAckAck, CancelRequested, ClientTime, Complete, CompleteAck,
     CompleteStatus, FinalStatus, GrantedSpec, Heartbeat, HeartbeatAck, LeaseGranted, LeaseRequest,
     LogAck, LogCursor, LogOffset, NeededArtifact, Progress, StaleLease, Timings,
+};
+pub use schedule::{
+    BySchedule, MAX_SCHEDULES, NewSchedule, Schedule, ScheduleFailure, ScheduledRun,
 };
 
 use cowboy_engine::names;
@@ -287,6 +295,10 @@ pub enum ErrorCode {
     JobEnded,
     /// Nobody holds a lease of the job.
     NotLeased,
+    /// The server has no chain, whose timers a schedule goes by.
+    NoChain,
+    /// There are as many schedules as there may be.
+    SchedulesFull,
     /// Bytes of the log before these are missing.
     LogGap,
     /// The body is too long.
@@ -318,6 +330,8 @@ names!(ErrorCode:
     NameInUse = "NAME_IN_USE",
     JobEnded = "JOB_ENDED",
     NotLeased = "NOT_LEASED",
+    NoChain = "NO_CHAIN",
+    SchedulesFull = "SCHEDULES_FULL",
     LogGap = "LOG_GAP",
     BodyTooLarge = "BODY_TOO_LARGE",
     LogFull = "LOG_FULL",

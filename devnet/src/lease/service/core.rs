@@ -1,13 +1,14 @@
 //! What the owner's thread has: the board, the file, who waits, and the turns that they take.
 
+mod schedules;
+
 use super::{
     Active, Command, Counts, Reply, ServiceError, Shared, StartError, Trouble,
     runners::{Known, Runners},
-    spec::{ends, group, refused, with_secrets, without_secrets},
+    spec::{ends, group, known_artifacts, refused, with_secrets, without_secrets},
     waiting::{Waiter, Waiters},
 };
 use crate::lease::{
-    check::Fault,
     clock::Clock,
     files::Place,
     messages::{
@@ -15,7 +16,9 @@ use crate::lease::{
         LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn, RunIf, Timings,
         Token, TokenRequest,
     },
-    store::{Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow, Underway},
+    store::{
+        Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow, Trigger, Underway,
+    },
     tokens::{new_id, new_secret, token_hash, token_id},
 };
 use cowboy_engine::{
@@ -107,6 +110,8 @@ impl Runs {
 pub(super) struct Core {
     board: Board,
     runs: Runs,
+    /// What makes runs by itself, in the order in which it was made.
+    schedules: Vec<Trigger>,
     store: Store,
     keep_runs: usize,
     shared: Arc<Shared>,
@@ -135,10 +140,11 @@ pub(super) struct Core {
 
 impl Core {
     pub fn new(mut store: Store, keep_runs: usize, shared: Arc<Shared>) -> Result<Self, LoadError> {
-        let (board, runs) = load(&mut store, &shared)?;
+        let (board, runs, schedules) = load(&mut store, &shared)?;
         Ok(Self {
             board,
             runs,
+            schedules,
             store,
             keep_runs,
             shared,
@@ -371,8 +377,8 @@ impl Core {
         self.record = Record::default();
         self.entered.clear();
         match load(&mut self.store, &self.shared) {
-            Ok((board, runs)) => {
-                (self.board, self.runs) = (board, runs);
+            Ok((board, runs, schedules)) => {
+                (self.board, self.runs, self.schedules) = (board, runs, schedules);
                 (self.failed, self.offer_all) = (false, true);
             }
             Err(error) => {
@@ -511,12 +517,7 @@ impl Core {
     }
 
     pub fn submit(&mut self, run: NewRun) -> Outcome<String> {
-        for (at, job) in run.jobs.iter().enumerate() {
-            if let Some(n) = job.artifacts_of.iter().position(|id| self.board.job(id).is_none()) {
-                let field = format!("jobs[{at}].artifacts_of[{n}]");
-                return Err(Fault::contradiction(field, "there is no such job").into());
-            }
-        }
+        known_artifacts(&run, &self.board)?;
         let id = new_id("run")?;
         let mut ids = BTreeMap::new();
         for job in &run.jobs {
@@ -768,8 +769,8 @@ impl Core {
     }
 }
 
-/// The board and the runs of a file.
-fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs), LoadError> {
+/// The board, the runs and the schedules of a file.
+fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs, Vec<Trigger>), LoadError> {
     let kept = store.load()?;
     let board = Board::restore(shared.config, kept.jobs).map_err(LoadError::Restore)?;
     let mut runs = Runs::default();
@@ -778,7 +779,7 @@ fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs), LoadError> 
             board.run(&run).map_or(0, |jobs| jobs.filter(|job| !job.state().is_terminal()).count());
         runs.add(number, RunId(run), open);
     }
-    Ok((board, runs))
+    Ok((board, runs, store.triggers()?))
 }
 
 /// Times as JSON, where any is known.

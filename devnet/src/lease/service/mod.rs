@@ -15,6 +15,7 @@ mod cleaner;
 mod core;
 mod follow;
 mod runners;
+mod schedules;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -33,7 +34,7 @@ use super::{
     files::Place,
     messages::{
         AckLease, CancelAck, Complete, EndReason, Heartbeat, JobState, LeaseGranted, LeaseRequest,
-        NewRun, NewToken, Token, TokenRequest,
+        MAX_SCHEDULES, NewRun, NewToken, Token, TokenRequest,
     },
     store::{Reader, Store, StoreError},
     tokens::{NoRandomness, Tokens},
@@ -81,6 +82,15 @@ pub enum ServiceError {
     /// A runner of this name made its last request this many seconds ago.
     #[error("a runner of this name was heard of {0} s ago")]
     NameInUse(u64),
+    /// There are as many schedules as there may be.
+    #[error("there are {MAX_SCHEDULES} schedules, as many as there may be")]
+    SchedulesFull,
+    /// The server has no chain.
+    #[error("the server has no chain")]
+    NoChain,
+    /// How far the server's chain is, is not known yet.
+    #[error("the chain has not begun yet")]
+    ChainBegins,
     /// Too much is waiting.
     #[error("too much is waiting")]
     Full,
@@ -148,6 +158,20 @@ struct Shared {
     forgotten: Notify,
     /// Why the last change could not be written.
     trouble: Mutex<Option<Trouble>>,
+    /// How far the chain is whose timers schedules go by.
+    chain: Mutex<ChainHead>,
+}
+
+/// How far a server's chain is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ChainHead {
+    /// There is no chain.
+    #[default]
+    None,
+    /// That is not known yet.
+    Unknown,
+    /// At this height.
+    At(u64),
 }
 
 impl Shared {
@@ -249,6 +273,7 @@ pub(super) fn start(
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
         trouble: Mutex::default(),
+        chain: Mutex::default(),
     });
     let now = shared.clock.now();
     for (runner, hash) in store.tokens()? {

@@ -106,6 +106,17 @@ pub(super) fn with_secrets(
     }
 }
 
+/// Refuses a run that wants artifacts of jobs that the board does not have.
+pub(super) fn known_artifacts(run: &NewRun, board: &Board) -> Result<(), Fault> {
+    for (at, job) in run.jobs.iter().enumerate() {
+        if let Some(n) = job.artifacts_of.iter().position(|id| board.job(id).is_none()) {
+            let field = format!("jobs[{at}].artifacts_of[{n}]");
+            return Err(Fault::contradiction(field, "there is no such job"));
+        }
+    }
+    Ok(())
+}
+
 /// Why the board does not take a run, in the names of the request.
 pub(super) fn refused(
     error: &SubmitError,

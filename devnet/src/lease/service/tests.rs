@@ -1,5 +1,7 @@
 //! Turns, waiters, failing writes.
 
+mod schedules;
+
 use super::{super::store::Store, *};
 use crate::lease::messages::{JobSpec, LeaseRequest};
 use tempfile::TempDir;
@@ -38,6 +40,7 @@ fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
         waiting: AtomicUsize::new(0),
         forgotten: Notify::new(),
         trouble: Mutex::default(),
+        chain: Mutex::default(),
     });
     (Core::new(store, 10, shared.clone()).ok().expect("a new file"), shared)
 }
@@ -260,7 +263,7 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
          DROP TABLE secret; PRAGMA user_version = 1;",
     )
     .unwrap();
-    file.execute_batch(&[TO_3, TO_2].concat()).unwrap();
+    file.execute_batch(&format!("{TO_3} {TO_2}")).unwrap();
     drop(file);
     let (service, _owner) = start().unwrap();
     let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
@@ -270,7 +273,12 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
 /// Takes out of a file what format 4 has more than format 3.
 const TO_3: &str = "
     ALTER TABLE attempt DROP COLUMN outputs;
-    ALTER TABLE run DROP COLUMN concurrency;";
+    ALTER TABLE run DROP COLUMN concurrency;
+    DROP TABLE schedule;
+    DROP TABLE schedule_secret;
+    ALTER TABLE run DROP COLUMN schedule;
+    ALTER TABLE run DROP COLUMN fire_height;
+    ALTER TABLE run DROP COLUMN fire_timer;";
 
 /// Takes out of a file what format 3 has more than format 2.
 const TO_2: &str = "

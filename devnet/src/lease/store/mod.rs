@@ -13,12 +13,15 @@
 //! |---|---|
 //! | [`record`] | what one message changes, as rows |
 //! | [`reader`] | what lists and views show |
+//! | [`schedules`] | schedules, which make runs |
 
 mod reader;
 mod record;
+mod schedules;
 
 pub(super) use reader::Reader;
 pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow, Underway};
+pub(super) use schedules::{NewRow, RunSecrets, ScheduleChange, Trigger, hidden};
 
 use super::messages::JobSpec;
 use cowboy_engine::{
@@ -401,10 +404,10 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
     )?;
     let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
     let tables: &[&str] = match format()? {
-        0 => &[TABLES, SECRETS],
-        1 => &[SECRETS, FROM_1, FROM_2, FROM_3],
-        2 => &[FROM_2, FROM_3],
-        3 => &[FROM_3],
+        0 => &[TABLES, SECRETS, schedules::TABLES],
+        1 => &[SECRETS, FROM_1, FROM_2, FROM_3, schedules::TABLES],
+        2 => &[FROM_2, FROM_3, schedules::TABLES],
+        3 => &[FROM_3, schedules::TABLES],
         other => return Ok(other),
     };
     let tables = tables.concat();
@@ -438,6 +441,9 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
                 execute(insert, params![job, secrets])?;
             }
         }
+    }
+    for change in &record.schedules {
+        secrets_go |= schedules::write(connection, change)?;
     }
     for row in &record.jobs {
         secrets_go |= write_job(connection, row)?;

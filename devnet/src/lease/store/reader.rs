@@ -1,6 +1,6 @@
 //! What lists and views show: reads on a connection of their own, which never waits for the writer.
 
-use super::{BUSY_TIMEOUT, STATEMENTS, StoreError};
+use super::{BUSY_TIMEOUT, STATEMENTS, StoreError, schedules::by_schedule};
 use crate::lease::{
     files::Place,
     messages::{
@@ -58,7 +58,7 @@ impl Reader {
     }
 
     /// Reads at one moment of the file.
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -71,7 +71,8 @@ impl Reader {
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         self.read(|connection| {
             let mut runs = connection.prepare_cached(
-                "SELECT run.id, run.name, run.created_at, job.state, count(*), job.allow_failure
+                "SELECT run.id, run.name, run.created_at, job.state, count(*), job.allow_failure,
+                   run.schedule, run.fire_height, run.fire_timer
                  FROM (SELECT * FROM run ORDER BY seq DESC LIMIT ?) AS run
                    JOIN job ON job.run = run.id
                  GROUP BY run.seq, job.state, job.allow_failure ORDER BY run.seq DESC",
@@ -92,6 +93,7 @@ impl Reader {
                         run_id,
                         name: row.get(1)?,
                         created_at: time(row.get(2)?),
+                        by_schedule: by_schedule(row, 6)?,
                         state,
                         jobs: count,
                         ended,
@@ -106,18 +108,25 @@ impl Reader {
     pub fn run(&self, run: &str) -> Result<Option<Run>, StoreError> {
         self.read(|connection| {
             let found = connection
-                .prepare_cached("SELECT id, name, created_at, concurrency FROM run WHERE id = ?")?
+                .prepare_cached(
+                    "SELECT id, name, created_at, concurrency, schedule, fire_height, fire_timer
+                     FROM run WHERE id = ?",
+                )?
                 .query_row([run], |row| {
-                    Ok((row.get(0)?, row.get(1)?, time(row.get(2)?), optional_json(row, 3)?))
+                    let concurrency = optional_json(row, 3)?;
+                    let made = (row.get(1)?, time(row.get(2)?));
+                    Ok((row.get(0)?, made, concurrency, by_schedule(row, 4)?))
                 })
                 .optional()?;
-            let Some((run_id, name, created_at, concurrency)) = found else { return Ok(None) };
+            let Some((run_id, (name, created_at), concurrency, by_schedule)) = found else {
+                return Ok(None);
+            };
             let mut jobs =
                 connection.prepare_cached(&format!("{SUMMARY} WHERE run = ? ORDER BY seq"))?;
             let jobs = jobs.query_map([run], summary)?.collect::<Result<Vec<_>, _>>()?;
             let states = jobs.iter().map(|job| counted(job.state, job.allow_failure));
             let state = states.reduce(telling).unwrap_or(JobState::Queued);
-            Ok(Some(Run { run_id, name, created_at, concurrency, state, jobs }))
+            Ok(Some(Run { run_id, name, created_at, concurrency, by_schedule, state, jobs }))
         })
     }
 

@@ -1,5 +1,6 @@
 //! What one message changes, as rows: taken from the board at once, written when its turn comes.
 
+use super::schedules::ScheduleChange;
 use cowboy_engine::{
     lease::{Attempt, Board, Event, Job, JobId, JobState, LeaseState, RunnerId, Why},
     primitives::{Hash, codec::to_vec},
@@ -17,6 +18,8 @@ pub(in crate::lease) struct Record {
     pub report: Option<Report>,
     /// A token that was made or taken back.
     pub token: Option<TokenRow>,
+    /// Schedules that are not what they were.
+    pub schedules: Vec<ScheduleChange>,
     /// Runs that are to go.
     pub forgotten: Vec<String>,
     /// Runs that are gone, with their files.
@@ -164,12 +167,13 @@ impl Record {
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let Self { submitted, underway, report, token, forgotten, swept, events, jobs, attempts } =
-            self;
+        let Self { submitted, underway, report, token, schedules, forgotten, swept, .. } = self;
+        let Self { events, jobs, attempts, .. } = self;
         submitted.is_none()
             && underway.is_none()
             && report.is_none()
             && token.is_none()
+            && schedules.is_empty()
             && forgotten.is_empty()
             && swept.is_empty()
             && events.is_empty()

@@ -6,6 +6,7 @@ use crate::{
         clock::{Clock, Hands},
         files::FileLimits,
         messages::LEASE_HEADER,
+        schedules::Schedules,
         server::{Options, Running, Server},
     },
 };
@@ -91,6 +92,11 @@ impl Lab {
     /// Whether it stops in time.
     pub async fn stop(&mut self) -> bool {
         self.running.take().unwrap().stop(LONG).await
+    }
+
+    /// What tells the server of a chain, which it has from then on.
+    pub fn schedules(&self) -> Schedules {
+        self.running.as_ref().unwrap().schedules()
     }
 
     /// Time passes.

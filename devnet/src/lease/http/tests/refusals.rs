@@ -45,6 +45,9 @@ const ROUTES: &[(&str, &str, bool)] = &[
     ("GET", "tokens", false),
     ("POST", "tokens", false),
     ("DELETE", "tokens/a", false),
+    ("POST", "schedules", false),
+    ("GET", "schedules", false),
+    ("DELETE", "schedules/a", false),
     ("GET", "status", false),
 ];
 

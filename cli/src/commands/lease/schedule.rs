@@ -1,0 +1,104 @@
+//! `lease schedule`: runs that are handed in whenever a timer of the chain fires.
+
+use super::{complete, connect::Server, find, submit::Source};
+use crate::{
+    complete as names,
+    context::Context,
+    error::{CliError, Exit, nearest},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{api::types::StoreQuery, lease::messages::NewSchedule};
+use cowboy_engine::primitives::Address;
+
+#[derive(Debug, Subcommand)]
+pub enum Schedule {
+    /// Hand a run in by itself, whenever a timer of an actor fires
+    ///
+    /// By the lease server of a devnet: each fire of its chain that succeeds makes one run, from the
+    /// next block on, over restarts. `timer schedule ACTOR --every BLOCKS` makes such a timer. The
+    /// server keeps the run as it is now, with its secrets.
+    Add {
+        #[command(flatten)]
+        source: Source,
+        /// The actor whose timers count: its address, or enough of the beginning
+        #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(names::actors))]
+        actor: String,
+        /// Only timers that call this handler [default: all timers of the actor]
+        #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
+        handler: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Schedules, newest first: how many runs each has made, and the last one
+    Ls {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Remove a schedule; the runs that it has made stay
+    Rm {
+        /// The schedule: its id, or the beginning of it
+        #[arg(add = ArgValueCandidates::new(complete::schedules))]
+        schedule: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+impl Schedule {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Add { source, actor, handler, server } => {
+                let run = source.read()?;
+                let client = server.client(cx)?;
+                let actor = known(cx, &actor, handler.as_deref()).await?.to_string();
+                let new = NewSchedule { actor, handler, run };
+                let made = client.add_schedule(&new).await?;
+                cx.ui.document(&made)?;
+                cx.ui.note(&format!(
+                    "timers of the actor hand it in; make one: cowboyctl timer schedule {} --every \
+                     BLOCKS",
+                    made.actor
+                ));
+                Ok(())
+            }
+            Self::Ls { server } => cx.ui.list(&server.client(cx)?.schedules().await?),
+            Self::Rm { schedule, server } => {
+                let client = server.client(cx)?;
+                let schedule = find::schedule(&client, &schedule).await?;
+                cx.ui.document(&client.remove_schedule(&schedule).await?)
+            }
+        }
+    }
+}
+
+/// The actor, which is on the chain of this machine's devnet and has the handler.
+async fn known(cx: &Context, actor: &str, handler: Option<&str>) -> Result<Address, CliError> {
+    let client = match (cx.client(), actor.parse()) {
+        (Ok(client), _) => client,
+        // Without a devnet here, the server knows whether it has a chain.
+        (Err(error), Ok(address)) if error.exit == Exit::NotRunning => return Ok(address),
+        (Err(error), _) => return Err(error),
+    };
+    let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+    let known = client.actor(actor, &query).await.map_err(|error| {
+        let error = CliError::from(error);
+        match error.exit {
+            Exit::NotFound => error.hint("deploy one: cowboyctl actor deploy FILE"),
+            _ => error,
+        }
+    })?;
+    let Some(handler) = handler else { return Ok(*known.actor) };
+    let handlers = known.handlers.iter().map(|one| one.name.as_str());
+    if handlers.clone().any(|name| name == handler) {
+        return Ok(*known.actor);
+    }
+    let what = format!("actor {} has no handler `{handler}`", known.actor);
+    Err(match nearest(handler, handlers) {
+        Some(meant) => CliError::new(Exit::NotFound, what).hint(format!("did you mean `{meant}`?")),
+        None => CliError::new(Exit::NotFound, what)
+            .hint(format!("see which it has: cowboyctl actor show {}", known.actor)),
+    })
+}

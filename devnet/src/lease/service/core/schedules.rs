@@ -1,0 +1,149 @@
+//! Runs that timers of the chain hand in.
+//!
+//! Upon a fire that a schedule is about, the run, the schedule's count and the place after the fire
+//! are one message's change: all of it is written, or none. A fire before that place is left alone,
+//! so that telling it again does nothing. A run that is refused is skipped, and the schedule says
+//! why; one that cannot be written is not, and has to be told again.
+
+use super::{Answer, Core, Outcome, json, refused};
+use crate::lease::{
+    messages::{MAX_SCHEDULES, NewRun, NewSchedule},
+    schedules::Fire,
+    service::{ChainHead, ServiceError, spec},
+    store::{NewRow, RunSecrets, ScheduleChange, StoreError, Trigger, hidden},
+    tokens::new_id,
+};
+use cowboy_engine::{
+    lease::{Board, JobId, Refusal, RunId, grant::MAX_OPEN_JOBS},
+    primitives::Address,
+};
+
+impl Trigger {
+    /// Whether the schedule makes a run for this fire, and has not looked at it.
+    fn awaits(&self, fire: &Fire) -> bool {
+        let called = self.handler.as_ref().is_none_or(|handler| *handler == fire.handler);
+        self.actor == fire.actor && called && fire.place() >= self.next
+    }
+}
+
+impl Core {
+    /// Makes a schedule of a run that was looked at. Its id.
+    pub fn add_schedule(&mut self, actor: Address, new: NewSchedule) -> Outcome<String> {
+        let since = match self.shared.chain_head() {
+            ChainHead::None => return Err(ServiceError::NoChain),
+            ChainHead::Unknown => return Err(ServiceError::ChainBegins),
+            ChainHead::At(height) => height,
+        };
+        if self.schedules.len() >= MAX_SCHEDULES {
+            return Err(ServiceError::SchedulesFull);
+        }
+        self.would_take(&new.run).map_err(|error| match error {
+            ServiceError::Fault(fault) => fault.within("run").into(),
+            other => other,
+        })?;
+        let id = new_id("sched")?;
+        let NewSchedule { handler, mut run, .. } = new;
+        let mut secrets = RunSecrets::new();
+        let jobs = run.jobs.into_iter().map(|job| {
+            let (job, values) = spec::without_secrets(job);
+            if !values.is_empty() {
+                secrets.insert(job.name.clone(), values);
+            }
+            job
+        });
+        run.jobs = jobs.collect();
+        let next = (since + 1, 0);
+        self.schedules.push(Trigger { id: id.clone(), actor, handler: handler.clone(), next });
+        self.record.schedules.push(ScheduleChange::Made(Box::new(NewRow {
+            id: id.clone(),
+            name: run.name.clone(),
+            jobs: run.jobs.len() as u64,
+            actor,
+            handler,
+            run: json(&run),
+            secrets: hidden(&secrets),
+            at: self.now,
+            since,
+        })));
+        Ok(id)
+    }
+
+    /// Refuses a run that would be refused with nothing in the queue.
+    fn would_take(&self, run: &NewRun) -> Outcome<()> {
+        spec::known_artifacts(run, &self.board)?;
+        let ids = run.jobs.iter().map(|job| (job.name.clone(), JobId(job.name.clone())));
+        let ids = ids.collect();
+        let jobs = run.jobs.iter().map(|spec| self.new_job(spec, &ids)).collect();
+        let mut empty = Board::new(self.shared.config).map_err(|_| ServiceError::Failed)?;
+        let taken = empty.submit(RunId("run".to_owned()), None, jobs, self.now);
+        taken.map_err(|error| refused(&error, run, &ids))
+    }
+
+    /// Forgets a schedule, and its secrets.
+    pub fn remove_schedule(&mut self, id: &str) -> Outcome<()> {
+        let at = self.schedules.iter().position(|schedule| schedule.id == id);
+        self.schedules.remove(at.ok_or(Refusal::NotFound)?);
+        self.record.schedules.push(ScheduleChange::Gone(id.to_owned()));
+        Ok(())
+    }
+
+    /// The first block that a schedule has not looked at all fires of.
+    pub fn schedules_go_on_at(&self) -> Option<u64> {
+        self.schedules.iter().map(|schedule| schedule.next.0).min()
+    }
+
+    /// Who makes runs for which of these fires: fires in their order, and for each the schedules in
+    /// theirs.
+    pub fn due_schedules(&self, fires: Vec<Fire>) -> Vec<(String, Fire)> {
+        let due = fires.into_iter().flat_map(|fire| {
+            let awaiting = self.schedules.iter().filter(|schedule| schedule.awaits(&fire));
+            awaiting.map(|schedule| (schedule.id.clone(), fire.clone())).collect::<Vec<_>>()
+        });
+        due.collect()
+    }
+
+    /// Hands in the run of a schedule for a fire, unless it is gone or has looked at the fire.
+    pub fn scheduled(&mut self, id: &str, fire: Fire) -> Outcome<()> {
+        let awaits = |schedule: &Trigger| schedule.id == id && schedule.awaits(&fire);
+        let Some(at) = self.schedules.iter().position(awaits) else { return Ok(()) };
+        let made = match self.store.scheduled_run(id) {
+            Ok(run) => self.submit(run).map_err(|error| match error {
+                ServiceError::Full => format!("{MAX_OPEN_JOBS} jobs are open, and no more may be"),
+                other => other.to_string(),
+            }),
+            Err(StoreError::Damaged { .. }) => Err("what is stored of it is damaged".to_owned()),
+            Err(error) => return Err(self.not_read(&error)),
+        };
+        if self.failed {
+            return Err(ServiceError::Failed);
+        }
+        let next = (fire.height, fire.position.saturating_add(1));
+        self.schedules[at].next = next;
+        let (schedule, height, timer) = (id.to_owned(), fire.height, fire.timer);
+        let outcome = made.clone().map_err(|reason| (self.now, reason));
+        self.answers.push(Answer::Done(Box::new({
+            let schedule = schedule.clone();
+            move |written| match made {
+                _ if !written => {}
+                Ok(run) => tracing::info!(%schedule, %run, height, %timer, "run by a schedule"),
+                Err(reason) => {
+                    tracing::warn!(%schedule, height, %timer, reason, "no run by a schedule");
+                }
+            }
+        })));
+        self.record.schedules.push(ScheduleChange::Fired { schedule, fire, next, outcome });
+        Ok(())
+    }
+
+    /// No fire up to this block counts that was not told; or, where `missed` says why, those that
+    /// were not told are lost.
+    pub fn followed(&mut self, height: u64, missed: Option<&'static str>) -> Outcome<()> {
+        let behind = self.schedules.iter_mut().filter(|schedule| schedule.next.0 <= height);
+        let count = behind.map(|schedule| schedule.next = (height + 1, 0)).count();
+        if count > 0 {
+            let missed = missed.map(|reason| (self.now, reason));
+            self.record.schedules.push(ScheduleChange::Followed { height, missed });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,281 @@
+//! Schedules as they are stored.
+
+use super::{Hidden, Reader, Store, StoreError, record::SecretJson};
+use crate::lease::{
+    messages::{BySchedule, EnvValue, NewRun, Schedule, ScheduleFailure, ScheduledRun as LastRun},
+    schedules::{Fire, Place},
+    time,
+};
+use cowboy_engine::primitives::Address;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::BTreeMap;
+
+/// What format 4 has of schedules beyond format 3: in a new file, and in one that is taken over.
+pub(super) const TABLES: &str = "
+-- since: fires in later blocks count. next_height, next_position: the first fire that was not
+-- looked at. run: JSON, as it was handed in, without the values of secrets.
+CREATE TABLE schedule (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, jobs INTEGER NOT NULL,
+  actor TEXT NOT NULL, handler TEXT, run TEXT NOT NULL, created_at INTEGER NOT NULL,
+  since INTEGER NOT NULL, next_height INTEGER NOT NULL, next_position INTEGER NOT NULL,
+  runs INTEGER NOT NULL DEFAULT 0, last_run TEXT, last_height INTEGER, last_timer TEXT,
+  skipped INTEGER NOT NULL DEFAULT 0, failed_at INTEGER, failed_height INTEGER,
+  failed_timer TEXT, failure TEXT) STRICT;
+-- The values of secrets of a schedule's run, by job, until it is removed; in pages of their own.
+CREATE TABLE schedule_secret (
+  schedule TEXT PRIMARY KEY, page BLOB NOT NULL DEFAULT (zeroblob(4096)), secrets TEXT NOT NULL)
+  STRICT;
+-- The schedule that made a run, and the fire that it made it for.
+ALTER TABLE run ADD COLUMN schedule TEXT;
+ALTER TABLE run ADD COLUMN fire_height INTEGER;
+ALTER TABLE run ADD COLUMN fire_timer TEXT;
+";
+
+const SCHEDULE: &str = "SELECT id, name, jobs, actor, handler, created_at, since, runs, last_run,
+  last_height, last_timer, skipped, failed_at, failed_height, failed_timer, failure
+  FROM schedule";
+
+/// Values of secrets of a run, by job and name.
+pub(in crate::lease) type RunSecrets = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What a message changes of schedules.
+#[derive(Debug)]
+pub(in crate::lease) enum ScheduleChange {
+    /// One is made.
+    Made(Box<NewRow>),
+    /// One goes.
+    Gone(String),
+    /// A fire was looked at.
+    Fired {
+        /// The schedule.
+        schedule: String,
+        /// The fire.
+        fire: Fire,
+        /// The first fire that was not looked at.
+        next: Place,
+        /// The run that it made, or when and why it made none.
+        outcome: Result<String, (u64, String)>,
+    },
+    /// No fire of these blocks counts that was not looked at.
+    Followed {
+        /// Up to this one.
+        height: u64,
+        /// When and why what fired in them is not known, where it is not.
+        missed: Option<(u64, &'static str)>,
+    },
+}
+
+/// A schedule that is made.
+#[derive(Debug)]
+pub(in crate::lease) struct NewRow {
+    /// Its id.
+    pub id: String,
+    /// What its runs are called.
+    pub name: Option<String>,
+    /// How many jobs a run has.
+    pub jobs: u64,
+    /// Whose timers count.
+    pub actor: Address,
+    /// Which handler's.
+    pub handler: Option<String>,
+    /// The run without the values of its secrets, JSON.
+    pub run: String,
+    /// These values.
+    pub secrets: SecretJson,
+    /// When it is made.
+    pub at: u64,
+    /// The block after which fires count.
+    pub since: u64,
+}
+
+/// What a schedule waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lease) struct Trigger {
+    /// Its id.
+    pub id: String,
+    /// Whose timers count.
+    pub actor: Address,
+    /// Which handler's.
+    pub handler: Option<String>,
+    /// The first fire that was not looked at.
+    pub next: Place,
+}
+
+impl Store {
+    /// What all schedules wait for, in the order in which they were made.
+    pub fn triggers(&self) -> Result<Vec<Trigger>, StoreError> {
+        let read = || {
+            let mut rows = self.connection.prepare(
+                "SELECT id, actor, handler, next_height, next_position FROM schedule ORDER BY seq",
+            )?;
+            let row = |row: &Row<'_>| {
+                let trigger = (row.get(0)?, row.get(2)?, (row.get(3)?, row.get(4)?));
+                Ok((trigger, row.get(1)?))
+            };
+            rows.query_map([], row)?.collect::<Result<Vec<_>, _>>()
+        };
+        let rows: Vec<((String, _, _), String)> = read().map_err(|error| self.sqlite(error))?;
+        let rows = rows.into_iter().map(|((id, handler, next), actor)| {
+            let damaged = |error| self.damaged(format!("schedule {id}"), error);
+            let actor = actor.parse().map_err(damaged)?;
+            Ok(Trigger { id, actor, handler, next })
+        });
+        rows.collect()
+    }
+
+    /// The run that a schedule makes, with the values of its secrets.
+    pub fn scheduled_run(&self, schedule: &str) -> Result<NewRun, StoreError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(
+                "SELECT run, secrets FROM schedule
+                   LEFT JOIN schedule_secret ON schedule = id WHERE id = ?",
+            )?;
+            query.query_row([schedule], |row| Ok((row.get(0)?, row.get(1)?)))
+        };
+        let (run, secrets): (String, Option<String>) =
+            read().map_err(|error| self.sqlite(error))?;
+        // What the decoder says may show a part of it.
+        let damaged = |_| self.damaged(format!("schedule {schedule}"), "no JSON of a run");
+        let mut run: NewRun = serde_json::from_str(&run).map_err(damaged)?;
+        let secrets = secrets.as_deref().map_or(Ok(RunSecrets::new()), serde_json::from_str);
+        let mut secrets = secrets.map_err(damaged)?;
+        for job in &mut run.jobs {
+            let Some(mut values) = secrets.remove(&job.name) else { continue };
+            for (name, value) in &mut job.env {
+                if let EnvValue::Secret { secret } = value {
+                    *secret = values.remove(name).unwrap_or_default();
+                }
+            }
+        }
+        Ok(run)
+    }
+}
+
+impl Reader {
+    /// All schedules, newest first.
+    pub fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        self.read(|connection| {
+            let mut rows = connection.prepare_cached(&format!("{SCHEDULE} ORDER BY seq DESC"))?;
+            rows.query_map([], shown)?.collect()
+        })
+    }
+
+    /// A schedule.
+    pub fn schedule(&self, id: &str) -> Result<Option<Schedule>, StoreError> {
+        self.read(|connection| {
+            let mut row = connection.prepare_cached(&format!("{SCHEDULE} WHERE id = ?"))?;
+            row.query_row([id], shown).optional()
+        })
+    }
+}
+
+fn shown(row: &Row<'_>) -> rusqlite::Result<Schedule> {
+    let last_run = match row.get(8)? {
+        Some(run_id) => Some(LastRun { run_id, height: row.get(9)?, timer_id: row.get(10)? }),
+        None => None,
+    };
+    let last_failure = match row.get(15)? {
+        Some(reason) => Some(ScheduleFailure {
+            at: time(row.get(12)?),
+            height: row.get(13)?,
+            timer_id: row.get(14)?,
+            reason,
+        }),
+        None => None,
+    };
+    Ok(Schedule {
+        schedule: row.get(0)?,
+        name: row.get(1)?,
+        jobs: row.get(2)?,
+        actor: row.get(3)?,
+        handler: row.get(4)?,
+        created_at: time(row.get(5)?),
+        since: row.get(6)?,
+        runs: row.get(7)?,
+        skipped: row.get(11)?,
+        last_run,
+        last_failure,
+    })
+}
+
+/// The schedule that made a run, from this column and the two after it.
+pub(super) fn by_schedule(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<BySchedule>> {
+    let Some(schedule) = row.get(at)? else { return Ok(None) };
+    Ok(Some(BySchedule { schedule, height: row.get(at + 1)?, timer_id: row.get(at + 2)? }))
+}
+
+/// Writes a change. Whether values of secrets go with it.
+pub(super) fn write(connection: &Connection, change: &ScheduleChange) -> rusqlite::Result<bool> {
+    let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+        connection.prepare_cached(sql)?.execute(values)
+    };
+    match change {
+        ScheduleChange::Made(row) => {
+            let NewRow { id, name, jobs, actor, handler, run, secrets, at, since } = &**row;
+            execute(
+                "INSERT INTO schedule (id, name, jobs, actor, handler, run, created_at, since,
+                   next_height, next_position)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?8, ?8 + 1, 0)",
+                params![id, name, jobs, actor.to_string(), handler, run, at, since],
+            )?;
+            if let Some(secrets) = secrets {
+                let insert = "INSERT INTO schedule_secret (schedule, secrets) VALUES (?, ?)";
+                execute(insert, params![id, secrets])?;
+            }
+        }
+        ScheduleChange::Gone(id) => {
+            execute("DELETE FROM schedule WHERE id = ?", params![id])?;
+            let gone = execute("DELETE FROM schedule_secret WHERE schedule = ?", params![id])?;
+            return Ok(gone > 0);
+        }
+        ScheduleChange::Fired { schedule, fire, next, outcome } => {
+            execute(
+                "UPDATE schedule SET next_height = ?, next_position = ? WHERE id = ?",
+                params![next.0, next.1, schedule],
+            )?;
+            let (height, timer) = (fire.height, fire.timer.to_string());
+            match outcome {
+                Ok(run) => {
+                    execute(
+                        "UPDATE schedule SET runs = runs + 1, last_run = ?, last_height = ?,
+                           last_timer = ? WHERE id = ?",
+                        params![run, height, timer, schedule],
+                    )?;
+                    execute(
+                        "UPDATE run SET schedule = ?, fire_height = ?, fire_timer = ?
+                         WHERE id = ?",
+                        params![schedule, height, timer, run],
+                    )?;
+                }
+                Err((at, reason)) => {
+                    execute(
+                        "UPDATE schedule SET skipped = skipped + 1, failed_at = ?,
+                           failed_height = ?, failed_timer = ?, failure = ? WHERE id = ?",
+                        params![at, height, timer, reason, schedule],
+                    )?;
+                }
+            }
+        }
+        ScheduleChange::Followed { height, missed } => {
+            if let Some((at, reason)) = missed {
+                execute(
+                    "UPDATE schedule SET failed_at = ?, failed_height = ?2, failed_timer = NULL,
+                       failure = ? WHERE next_height <= ?2",
+                    params![at, height, reason],
+                )?;
+            }
+            execute(
+                "UPDATE schedule SET next_height = ?1 + 1, next_position = 0
+                 WHERE next_height <= ?1",
+                params![height],
+            )?;
+        }
+    }
+    Ok(false)
+}
+
+/// The values of a run's secrets as they are stored.
+pub(in crate::lease) fn hidden(secrets: &RunSecrets) -> SecretJson {
+    let json = || serde_json::to_string(secrets).expect("texts under texts are JSON");
+    (!secrets.is_empty()).then(|| Hidden(json()))
+}
