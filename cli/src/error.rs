@@ -16,6 +16,7 @@ use cowboy_devnet::{
     topology::TopologyError,
     verification::VerificationError,
 };
+use serde::Serialize;
 use std::{fmt, io};
 
 /// Exit codes, as scripts rely on them.
@@ -46,6 +47,25 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// Its name, as programs read it.
+    const fn code(self) -> &'static str {
+        match self {
+            Self::BrokenPipe => "done",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::NotRunning => "not_running",
+            Self::TimedOut => "timed_out",
+            Self::Rejected => "rejected",
+            Self::Invalid => "invalid",
+            Self::Conflict => "conflict",
+            Self::Unverified => "unverified",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// Every exit code of a command that is not done.
 #[cfg(test)]
 const EXITS: [Exit; 11] = [
@@ -67,6 +87,8 @@ const EXITS: [Exit; 11] = [
 pub struct CliError {
     /// The exit code.
     pub exit: Exit,
+    /// The name that the chain or a server has for it, as `JobExists`.
+    pub name: Option<String>,
     /// What was wrong, and where; empty where there is nothing to say.
     pub what: String,
     /// The place in a text that it is about.
@@ -80,7 +102,7 @@ pub struct CliError {
 impl CliError {
     /// A failure of this class.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), excerpt: None, detail: None, hint: None }
+        Self { exit, name: None, what: what.into(), excerpt: None, detail: None, hint: None }
     }
 
     /// A failure without a class of its own.
@@ -106,6 +128,50 @@ impl CliError {
     /// The user's own signal.
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted")
+    }
+}
+
+/// An error as programs read it: what `--output json`, `jsonl` and `yaml` print to standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ErrorReport {
+    /// The error.
+    error: ErrorFields,
+}
+
+/// The parts of an error. Texts are one line each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+struct ErrorFields {
+    /// The name of the exit code: `failed`, `usage`, `not_found`, `not_running`, `timed_out`,
+    /// `rejected`, `invalid`, `conflict`, `unverified` or `interrupted`.
+    code: &'static str,
+    /// The exit code.
+    exit: u8,
+    /// The name that the chain or a server has for it, as `JobExists`.
+    name: Option<String>,
+    /// What was wrong, and where.
+    message: String,
+    /// More of it: the last thing seen, or what was probably meant.
+    detail: Option<String>,
+    /// What to do.
+    hint: Option<String>,
+}
+
+impl From<&CliError> for ErrorReport {
+    fn from(error: &CliError) -> Self {
+        let CliError { exit, name, what, excerpt: _, detail, hint } = error;
+        let line = |text: &Option<String>| text.as_deref().map(one_line);
+        Self {
+            error: ErrorFields {
+                code: exit.code(),
+                exit: *exit as u8,
+                name: name.clone(),
+                message: one_line(what),
+                detail: line(detail),
+                hint: line(hint),
+            },
+        }
     }
 }
 
@@ -226,11 +292,11 @@ impl From<ErrorDetail> for CliError {
             | ErrorCode::Internal => Exit::Failed,
         };
         // Scripts look for the error's name.
-        let what = match detail.name {
-            Some(name) if !detail.message.contains(&name) => format!("{name}: {}", detail.message),
+        let what = match &detail.name {
+            Some(name) if !detail.message.contains(name) => format!("{name}: {}", detail.message),
             _ => detail.message,
         };
-        Self { hint: detail.hint, ..Self::new(exit, what) }
+        Self { name: detail.name, hint: detail.hint, ..Self::new(exit, what) }
     }
 }
 
@@ -249,34 +315,45 @@ impl From<LeaseError> for CliError {
             LeaseError::Stale(_) => Self::failed(what),
             LeaseError::Malformed { .. } => Self::failed(what)
                 .hint("the server may be another program's, or of another version"),
-            LeaseError::Refused { detail, .. } => match detail.code {
-                LeaseCode::NotFound => Self::new(Exit::NotFound, what),
-                LeaseCode::MalformedJson
-                | LeaseCode::MissingField
-                | LeaseCode::InvalidField
-                | LeaseCode::BodyTooLarge => Self::new(Exit::Usage, what),
-                LeaseCode::NotAcked
-                | LeaseCode::CancelRequested
-                | LeaseCode::NoCancelRequested
-                | LeaseCode::JobEnded
-                | LeaseCode::SchedulesFull
-                | LeaseCode::NotLeased => Self::new(Exit::Conflict, what),
-                LeaseCode::NoChain => Self::new(Exit::Conflict, what)
-                    .hint("start a devnet: cowboyctl devnet up --detach"),
-                LeaseCode::NameInUse => Self::new(Exit::Conflict, what)
-                    .hint("choose another name, or take it from that runner: --replace"),
-                LeaseCode::Timeout => Self::new(Exit::TimedOut, what),
-                LeaseCode::Unauthorized => {
-                    Self::failed(what).hint("name the file that has its token: --token-file FILE")
-                }
-                LeaseCode::WrongRunner
-                | LeaseCode::MethodNotAllowed
-                | LeaseCode::LogGap
-                | LeaseCode::LogFull
-                | LeaseCode::StoreFull
-                | LeaseCode::Unavailable
-                | LeaseCode::Internal => Self::failed(what),
-            },
+            LeaseError::Refused { detail, .. } => {
+                let name = Some(detail.code.to_string());
+                Self { name, ..Self::refused_by_lease_server(detail.code, what) }
+            }
+        }
+    }
+}
+
+impl CliError {
+    /// What a lease server refused.
+    fn refused_by_lease_server(code: LeaseCode, what: String) -> Self {
+        match code {
+            LeaseCode::NotFound => Self::new(Exit::NotFound, what),
+            LeaseCode::MalformedJson
+            | LeaseCode::MissingField
+            | LeaseCode::InvalidField
+            | LeaseCode::BodyTooLarge => Self::new(Exit::Usage, what),
+            LeaseCode::NotAcked
+            | LeaseCode::CancelRequested
+            | LeaseCode::NoCancelRequested
+            | LeaseCode::JobEnded
+            | LeaseCode::SchedulesFull
+            | LeaseCode::NotLeased => Self::new(Exit::Conflict, what),
+            LeaseCode::NoChain => {
+                Self::new(Exit::Conflict, what).hint("start a devnet: cowboyctl devnet up --detach")
+            }
+            LeaseCode::NameInUse => Self::new(Exit::Conflict, what)
+                .hint("choose another name, or take it from that runner: --replace"),
+            LeaseCode::Timeout => Self::new(Exit::TimedOut, what),
+            LeaseCode::Unauthorized => {
+                Self::failed(what).hint("name the file that has its token: --token-file FILE")
+            }
+            LeaseCode::WrongRunner
+            | LeaseCode::MethodNotAllowed
+            | LeaseCode::LogGap
+            | LeaseCode::LogFull
+            | LeaseCode::StoreFull
+            | LeaseCode::Unavailable
+            | LeaseCode::Internal => Self::failed(what),
         }
     }
 }
@@ -287,6 +364,13 @@ impl From<HomeError> for CliError {
         match error {
             HomeError::InUse { name, .. } => Self::new(Exit::Conflict, what)
                 .hint(format!("stop it: cowboyctl devnet down {name}")),
+            HomeError::Relative(path) => {
+                let here = std::env::current_dir().unwrap_or_default().join(path);
+                Self::new(Exit::Usage, what).hint(format!(
+                    "name a folder from / on: export COWBOYCTL_HOME={}",
+                    here.display()
+                ))
+            }
             HomeError::NoHome | HomeError::Io { .. } => Self::failed(what),
             HomeError::NotFolder(_) => Self::failed(what).hint(
                 "move it away or remove it: a devnet's folder has real files and folders only",

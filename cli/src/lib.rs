@@ -41,7 +41,7 @@ pub fn run() -> ExitCode {
     match commands::parse().and_then(commands::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::error(&error);
+            output::error(&error, commands::format());
             ExitCode::from(error.exit as u8)
         }
     }

@@ -57,6 +57,9 @@ pub enum HomeError {
     /// Neither variable names a home.
     #[error("no place for devnets: set COWBOYCTL_HOME, XDG_STATE_HOME or HOME to an absolute path")]
     NoHome,
+    /// `COWBOYCTL_HOME` begins at no fixed folder.
+    #[error("COWBOYCTL_HOME is {}, a relative path", .0.display())]
+    Relative(PathBuf),
     /// A file or folder that cannot be read or written.
     #[error("{path}: {source}")]
     Io {
@@ -93,6 +96,9 @@ impl HomeError {
     }
 }
 
+/// Devnets that are being removed, in the folder of all.
+const REMOVED: &str = ".removed";
+
 /// The folder that all devnets of a user are in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
@@ -102,9 +108,12 @@ impl Home {
     pub fn from_env() -> Result<Self, HomeError> {
         let variable = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         if let Some(home) = env::var_os("COWBOYCTL_HOME").filter(|home| !home.is_empty()) {
-            // Made absolute once: a daemon changes its folder.
+            // A relative one would be another folder in each command's folder.
             let path = PathBuf::from(home);
-            return std::path::absolute(&path).map(Self).map_err(HomeError::io(&path));
+            return match path.is_absolute() {
+                true => Ok(Self(path)),
+                false => Err(HomeError::Relative(path)),
+            };
         }
         variable("XDG_STATE_HOME")
             .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
@@ -343,6 +352,10 @@ impl DevnetHome {
         match take_lock(&self.lock_path())? {
             Some(file) => {
                 let lock = Lock { home: self.clone(), _file: file };
+                // Whoever had the lock until now may have removed the folder.
+                if !self.exists() {
+                    return Err(HomeError::InUse { name: self.name.clone(), pid: None });
+                }
                 self.check()?;
                 lock.finish_reset()?;
                 Ok(lock)
@@ -486,6 +499,18 @@ impl Lock {
     pub fn write_account_key(&self, account: &Name, key: &SecretKey) -> Result<(), HomeError> {
         let text = format!("{}\n", hex::encode(key.to_bytes()));
         write_private(&self.home.account_key_path(account), &text)
+    }
+
+    /// Deletes the devnet's folder with all that is in it. If this process is killed meanwhile, the
+    /// devnet is there or gone; the next removal deletes the rest.
+    pub fn remove(self) -> Result<(), HomeError> {
+        let home = self.home.home();
+        let removed = home.path().join(REMOVED);
+        create_private_dir(&removed)?;
+        let path = removed.join(format!("{}.{}", self.home.name, process::id()));
+        remove_dir(&path)?;
+        fs::rename(&self.home.path, &path).map_err(HomeError::io(&self.home.path))?;
+        remove_dir(&removed)
     }
 
     /// Deletes the chain, the runners' work and the logs. The topology and the accounts' keys stay.

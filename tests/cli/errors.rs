@@ -3,8 +3,9 @@
 
 use crate::{
     shape,
-    support::{Folder, Outcome},
+    support::{Folder, Outcome, outcome},
 };
+use serde_json::Value;
 use std::fs;
 
 /// Commands that would run on: each gets what it refuses.
@@ -33,6 +34,26 @@ fn commands() -> Vec<(String, Vec<String>)> {
     found
 }
 
+/// The arguments of every command by their names in the reference, whether it can do without them
+/// or not; words of another command apart.
+fn arguments() -> Vec<(String, Vec<String>)> {
+    let page = fs::read_to_string(shape::folder().join("../cli.md")).unwrap();
+    let mut found = Vec::new();
+    for section in page.split("\n## cowboyctl ").skip(1) {
+        let (command, help) = section.split_once('\n').unwrap();
+        let usage = help.split_once("Usage: cowboyctl ").unwrap().1.lines().next().unwrap();
+        let words = usage.split(' ').skip(command.split(' ').count());
+        let words = words.take_while(|word| !word.contains("--"));
+        let names = words.filter(|word| !["[OPTIONS]", "<COMMAND>", "[COMMAND]"].contains(word));
+        let names: Vec<_> = names.map(str::to_owned).collect();
+        if !names.is_empty() {
+            found.push((command.to_owned(), names));
+        }
+    }
+    assert!(found.len() > 60, "the reference was not read: {found:?}");
+    found
+}
+
 /// Something for an argument: of its kind, but nothing that is there; or of no kind at all.
 fn argument(name: &str, wrong: bool) -> Vec<String> {
     if wrong {
@@ -53,6 +74,23 @@ fn argument(name: &str, wrong: bool) -> Vec<String> {
         _ => "none",
     };
     vec![value.to_owned()]
+}
+
+/// The same command line in JSON: its error is what its schema says, with the same exit code.
+fn check_json(folder: &Folder, args: &[&str], code: i32) {
+    let args = [args, &["--output", "json"]].concat();
+    let outcome = folder.run(&args);
+    assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
+    if code == 0 {
+        return;
+    }
+    let last = outcome.stderr.lines().last().unwrap_or_default();
+    let error: Value =
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("{args:?}: {outcome:?}"));
+    let schema = shape::schema(&["error"]).unwrap();
+    shape::validate(&schema, &error).unwrap_or_else(|wrong| panic!("{args:?}: {wrong}: {error}"));
+    assert_eq!(error["error"]["exit"], code, "{args:?}");
+    assert_ne!(error["error"]["message"], "", "{args:?}");
 }
 
 fn check(args: &[&str], outcome: &Outcome) {
@@ -88,6 +126,9 @@ fn every_command_fails_in_words() {
             let args: Vec<_> = words.iter().copied().chain(own).chain(more).collect();
             let outcome = folder.run(&args);
             check(&args, &outcome);
+            if !args.contains(&"--output") {
+                check_json(&folder, &args, outcome.code);
+            }
             outcome.code
         };
         let values =
@@ -102,6 +143,101 @@ fn every_command_fails_in_words() {
         with([values(false), vec!["--devnet".to_owned(), "Not A Name".to_owned()]].concat());
         with([values(false), vec!["--devnet".to_owned(), "nowhere".to_owned()]].concat());
     }
+}
+
+/// '' is no name, no id and no file, and is refused before anything is looked for.
+#[test]
+fn an_empty_argument_is_refused() {
+    // Data, which may be empty, and words of a command to be run.
+    let data = ["[PAYLOAD]", "[ARGUMENTS]", "<COMMAND>...", "[COMMAND]..."];
+    let folder = Folder::new();
+    for (command, names) in arguments() {
+        for (at, name) in names.iter().enumerate().filter(|(_, name)| !data.contains(&&***name)) {
+            let others = names.iter().enumerate().flat_map(|(other, name)| match other == at {
+                true => vec![String::new()],
+                false if name.starts_with('[') && other > at => Vec::new(),
+                false => argument(name, false),
+            });
+            let line: Vec<_> = command.split(' ').map(str::to_owned).chain(others).collect();
+            let line: Vec<_> = line.iter().map(String::as_str).collect();
+            let outcome = folder.run(&line);
+            assert_eq!(outcome.code, 2, "{name} of {line:?}: {outcome:?}");
+            let said = ["is empty", "invalid value ''", "``", "unrecognized subcommand ''"];
+            let said = said.iter().any(|said| outcome.stderr.contains(said));
+            assert!(said, "{name} of {line:?}: {outcome:?}");
+        }
+    }
+    let said = folder.fails(2, &["account", "show", "dev-0", "--node", ""]);
+    assert!(said.starts_with("error: --node <NAME> is empty\n"), "{said}");
+}
+
+#[test]
+fn an_empty_variable_counts_as_none() {
+    let folder = Folder::new();
+    let variables = ["COWBOYCTL_DEVNET", "COWBOYCTL_OUTPUT", "COWBOYCTL_NODE", "COWBOYCTL_TIMEOUT"];
+    let mut command = folder.command(&["devnet", "down"]);
+    command.envs(variables.map(|name| (name, "")));
+    let outcome = outcome(&mut command);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (4, ""), "{outcome:?}");
+    assert!(outcome.stderr.starts_with("error: no devnet is there\n"), "{outcome:?}");
+}
+
+#[test]
+fn a_home_begins_at_the_root() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["devnet", "ls"]);
+    let outcome = outcome(command.env("COWBOYCTL_HOME", "here"));
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    let expected = "error: COWBOYCTL_HOME is here, a relative path\n  name a folder from / on: ";
+    assert!(outcome.stderr.starts_with(expected), "{outcome:?}");
+}
+
+#[test]
+fn errors_are_in_the_format_of_the_data() {
+    let folder = Folder::new();
+    let said = |format: &str| {
+        let outcome = folder.run(&["devnet", "status", "--devnet", "x", "--output", format]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (4, ""));
+        outcome.stderr
+    };
+    let json = "{\"error\":{\"code\":\"not_running\",\"exit\":4,\"name\":null,\"message\":\"there is no \
+                devnet `x`\",\"detail\":null,\"hint\":\"start one: cowboyctl devnet up --detach --name x\"}}\n";
+    assert_eq!((said("json").as_str(), said("jsonl").as_str()), (json, json));
+    assert!(said("yaml").starts_with("error:\n  code: not_running\n  exit: 4\n"));
+    // Also where the rest of the command line cannot be read.
+    let refused = folder.fails(2, &["devnet", "status", "-ojson", "--no-such-flag"]);
+    assert!(refused.starts_with("{\"error\":{\"code\":\"usage\",\"exit\":2,"), "{refused}");
+}
+
+#[test]
+fn devnets_that_do_not_run_are_removed() {
+    let folder = Folder::new();
+    for name in ["a", "b", "c"] {
+        drop(folder.devnet(name).lock().unwrap());
+    }
+    let busy = folder.devnet("busy").lock().unwrap();
+    let said = folder.fails(8, &["devnet", "rm", "a", "busy"]);
+    assert!(said.starts_with("error: devnet `busy` is running\n"), "{said}");
+    assert!(folder.devnet("a").exists(), "all of them or none");
+    assert_eq!(folder.prints(&["devnet", "rm", "a", "--quiet"]), "a\n");
+    let removed = folder.prints(&["devnet", "rm", "--stopped", "--output", "json"]);
+    assert!(removed.contains("\"b\"") && removed.contains("\"c\""), "{removed}");
+    shape::seen(&["devnet rm"]);
+    let left: Vec<_> = fs::read_dir(folder.path("home")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    folder.fails(4, &["devnet", "rm", "a"]);
+    drop(busy);
+    folder.fails(2, &["devnet", "rm"]);
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let folder = Folder::new();
+    assert_eq!(folder.prints(&["help"]), folder.prints(&["--help"]));
+    let words = ["help", "job", "submit"];
+    assert_eq!(folder.prints(&words), folder.prints(&["job", "submit", "--help"]));
+    let said = folder.fails(2, &["help", "job", "sumbit"]);
+    assert_eq!(said, "error: cowboyctl job has no command `sumbit`\n  did you mean `submit`?\n");
 }
 
 #[test]
@@ -167,7 +303,7 @@ fn yaml_errors_draw_their_line() {
         |          ^
       every field with its default: cowboyctl devnet init -
     ");
-    insta::assert_snapshot!(check("j.yaml", "work:\n  costum: {}\n", 7, &["job", "submit", "-f"]), @"
+    insta::assert_snapshot!(check("j.yaml", "work:\n  costum: {}\n", 2, &["job", "submit", "-f"]), @"
     error: j.yaml: kind: is missing
       no job is like that; the fields are listed in docs/jobs.md
     ");

@@ -8,6 +8,7 @@ mod dashboard;
 mod devnet;
 mod doctor;
 mod fault;
+mod help;
 mod job;
 mod lease;
 mod man;
@@ -37,12 +38,14 @@ use crate::{
     output::{Filter, Format, Ui},
 };
 use clap::{
-    ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    builder::FalseyValueParser, parser::ValueSource,
+    Arg, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    ValueEnum as _,
+    builder::{FalseyValueParser, Resettable},
+    parser::ValueSource,
 };
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::topology::Name;
-use std::future::Future;
+use std::{env, ffi::OsString, future::Future};
 use tokio::runtime::Runtime;
 
 const AFTER_HELP: &str = "\
@@ -181,6 +184,8 @@ enum Command {
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
     Completions(completions::Completions),
+    /// Print the help of a command
+    Help(help::Help),
     /// Print or write manual pages
     ///
     /// To read one: cowboyctl man job submit | man -l -
@@ -201,8 +206,16 @@ impl Cli {
 }
 
 /// Commands that print text for people alone: there is no JSON that a filter could rewrite.
-pub const TEXT: [&str; 7] =
-    ["completions", "dashboard", "devnet init", "devnet logs", "lease logs", "lease runner", "man"];
+pub const TEXT: [&str; 8] = [
+    "completions",
+    "dashboard",
+    "devnet init",
+    "devnet logs",
+    "help",
+    "lease logs",
+    "lease runner",
+    "man",
+];
 
 /// The whole command line as clap knows it.
 pub fn command() -> clap::Command {
@@ -211,7 +224,8 @@ pub fn command() -> clap::Command {
 
 /// Reads the command line. Prints help and the version by itself, and ends the process then.
 pub fn parse() -> Result<Cli, CliError> {
-    read(command().try_get_matches()).map_err(|error| {
+    let mut command = without_empty_variables(command());
+    read(command.try_get_matches_from_mut(env::args_os())).map_err(|error| {
         if is_answer(&error) {
             error.exit();
         }
@@ -219,11 +233,78 @@ pub fn parse() -> Result<Cli, CliError> {
     })?
 }
 
+/// The format that the command line asks for, as far as it can be told of one that clap refuses.
+pub fn format() -> Format {
+    let asked = asked_format(env::args_os().skip(1));
+    let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok());
+    asked.and_then(|asked| Format::from_str(&asked, false).ok()).unwrap_or_default()
+}
+
+/// The value of the last `--output` or `-o`.
+fn asked_format(args: impl Iterator<Item = OsString>) -> Option<String> {
+    let (mut asked, mut is_next) = (None, false);
+    for arg in args {
+        let arg = arg.to_string_lossy();
+        if std::mem::take(&mut is_next) {
+            asked = Some(arg.into_owned());
+        } else if arg == "--" {
+            break;
+        } else if arg == "--output" || arg == "-o" {
+            is_next = true;
+        } else if let Some(value) = arg.strip_prefix("--output=") {
+            asked = Some(value.to_owned());
+        } else if let Some(value) = arg.strip_prefix("-o").filter(|_| !arg.starts_with("--")) {
+            asked = Some(value.trim_start_matches('=').to_owned());
+        }
+    }
+    asked
+}
+
 /// What clap found on a command line; the outer error is clap's own.
 fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>, clap::Error> {
     let matches = found?;
     let cli = Cli::from_arg_matches(&matches)?;
-    Ok(check_filter(&cli.global, &matches).map(|()| cli))
+    let checked = refuse_empty(&command(), &matches);
+    Ok(checked.and_then(|()| check_filter(&cli.global, &matches)).map(|()| cli))
+}
+
+/// An environment variable that is empty counts as one that is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let empty = |arg: &Arg| {
+        arg.get_env().is_some_and(|name| env::var_os(name).is_some_and(|value| value.is_empty()))
+    };
+    let unset = |arg: Arg| if empty(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(unset).mut_subcommands(without_empty_variables)
+}
+
+/// What these values are called may be empty: texts that are data, and words of another command.
+const MAY_BE_EMPTY: [&str; 6] = ["PAYLOAD", "TEXT", "ARGUMENTS", "COMMAND", "FILTER", "TEMPLATE"];
+
+/// Refuses '' as a name, an id or a file, before anything is sent.
+fn refuse_empty(command: &clap::Command, matches: &ArgMatches) -> Result<(), CliError> {
+    let (mut command, mut at) = (command, matches);
+    loop {
+        for arg in command.get_arguments() {
+            let id = arg.get_id().as_str();
+            let typed = at.try_contains_id(id).is_ok_and(|there| there)
+                && at.value_source(id) == Some(ValueSource::CommandLine);
+            let names = arg.get_value_names().unwrap_or_default();
+            if !typed || names.iter().any(|name| MAY_BE_EMPTY.contains(&name.as_str())) {
+                continue;
+            }
+            if at.get_raw(id).is_some_and(|mut values| values.any(|value| value.is_empty())) {
+                return Err(CliError::new(Exit::Usage, format!("{arg} is empty"))
+                    .hint("a variable that is not set? In a script: set -u"));
+            }
+        }
+        match at.subcommand() {
+            Some((name, below)) => {
+                let Some(named) = command.find_subcommand(name) else { return Ok(()) };
+                (command, at) = (named, below);
+            }
+            None => return Ok(()),
+        }
+    }
 }
 
 /// A filter rewrites JSON: what else is asked for on the same command line contradicts it. From the
@@ -284,6 +365,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Doctor(doctor) => doctor.run(&cx),
         Command::Dashboard(dashboard) => dashboard.run(&cx),
         Command::Completions(completions) => completions.run(),
+        Command::Help(help) => help.run(),
         Command::Man(man) => man.run(cx.ui),
     }
 }

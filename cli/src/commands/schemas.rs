@@ -6,6 +6,7 @@ use super::{
     TEXT, account, actor, chain, devnet, doctor, job, lease, presence, proof, quickstart, runner,
     sim, speculation, timer, validator,
 };
+use crate::error::ErrorReport;
 use clap::Command;
 use cowboy_devnet::{
     api::types as api,
@@ -71,6 +72,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet init", Text),
     ("devnet validate", Json(&[one::<devnet::file::Resolved>()])),
     ("devnet reset", Json(&[one::<devnet::down::ResetReport>()])),
+    ("devnet rm", Json(&[many::<devnet::rm::RmReport>()])),
     ("devnet snapshot save", Json(&[one::<api::Snapshot>()])),
     ("devnet snapshot load", Json(&[one::<devnet::snapshot::Loaded>()])),
     ("devnet snapshot ls", Json(&[many::<api::Snapshot>()])),
@@ -234,6 +236,7 @@ const ALL: &[(&str, Prints)] = &[
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
     ("dashboard", Text),
     ("completions", Text),
+    ("help", Text),
     ("man", Text),
 ];
 
@@ -246,7 +249,10 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
             Some((format!("{}.json", command.replace(' ', "-")), (text + "\n").into_bytes()))
         }
     };
-    ALL.iter().filter_map(file).collect()
+    let error = schema("", &[one::<ErrorReport>()]);
+    let error = serde_json::to_string_pretty(&error).expect("plain data") + "\n";
+    let error = ("error.json".to_owned(), error.into_bytes());
+    ALL.iter().filter_map(file).chain([error]).collect()
 }
 
 fn schema(command: &str, shapes: &[Shape]) -> Value {
@@ -268,7 +274,10 @@ fn schema(command: &str, shapes: &[Shape]) -> Value {
     }
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": format!("cowboyctl {command} --output json"),
+        "title": match command {
+            "" => "an error, on standard error with --output json".to_owned(),
+            _ => format!("cowboyctl {command} --output json"),
+        },
     });
     let fields = schema.as_object_mut().expect("it is an object");
     match <[Value; 1]>::try_from(documents) {

@@ -5,8 +5,13 @@ use super::{CliError, Excerpt, Exit, nearest};
 use std::{io, path::Path};
 
 impl CliError {
-    /// A file or folder that cannot be read or written.
+    /// A file or folder that cannot be read or written: not found where it is not there, else this
+    /// class of failure.
     pub fn file(exit: Exit, path: &Path, error: &io::Error) -> Self {
+        let exit = match error.kind() {
+            io::ErrorKind::NotFound => Exit::NotFound,
+            _ => exit,
+        };
         let refused = Self::new(exit, format!("{}: {error}", path.display()));
         match error.kind() {
             io::ErrorKind::NotFound => {
@@ -119,11 +124,14 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there_says_where_it_was_looked_for() {
         let error = io::Error::from_raw_os_error(2);
-        let text = CliError::file(Exit::Failed, Path::new("a.yaml"), &error).to_string();
+        let error_of = |path: &str| CliError::file(Exit::Failed, Path::new(path), &error);
+        assert_eq!(error_of("a.yaml").exit, Exit::NotFound);
+        let text = error_of("a.yaml").to_string();
         let (what, hint) = text.split_once('\n').unwrap();
         assert_eq!(what, "a.yaml: no such file or folder");
         assert!(hint.starts_with("  check its name; paths begin at /"), "{hint}");
-        let error = CliError::file(Exit::Failed, Path::new("/a"), &error).to_string();
-        assert_eq!(error, "/a: no such file or folder\n  check its name");
+        assert_eq!(error_of("/a").to_string(), "/a: no such file or folder\n  check its name");
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(CliError::file(Exit::Failed, Path::new("a"), &denied).exit, Exit::Failed);
     }
 }

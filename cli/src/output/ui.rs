@@ -7,7 +7,7 @@ use super::{
     table::table,
     theme::{ERROR, HEADING, WARNING},
 };
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, ErrorReport, Exit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -219,11 +219,14 @@ pub fn warn(text: &str) {
     say(&format!("{WARNING}warning:{WARNING:#} {text}"));
 }
 
-/// Why a command is not done, on stderr.
-pub fn error(error: &CliError) {
-    match error.exit {
-        Exit::BrokenPipe => {}
-        _ => say(&format!("{ERROR}error:{ERROR:#} {error}")),
+/// Why a command is not done, on stderr: in the format of its data.
+pub fn error(error: &CliError, format: Format) {
+    match (error.exit, format) {
+        (Exit::BrokenPipe, _) => {}
+        (_, Format::Table) => say(&format!("{ERROR}error:{ERROR:#} {error}")),
+        (_, Format::Yaml) => say(json::document(format, &ErrorReport::from(error)).trim_end()),
+        // One line, as warnings and notes are before it.
+        _ => say(json::record(Format::Jsonl, &ErrorReport::from(error)).trim_end()),
     }
 }
 

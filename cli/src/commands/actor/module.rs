@@ -34,6 +34,11 @@ impl Source {
             let at = error.utf8_error().valid_up_to();
             CliError::new(Exit::Usage, format!("{}: no UTF-8 at byte {at}", file.display()))
         })?;
+        if text.trim().is_empty() {
+            let what = format!("{}: empty: a module has a handler at least", args::shown(file));
+            return Err(CliError::new(Exit::Usage, what)
+                .hint("see one: examples/actors, or docs/actors.md"));
+        }
         Ok(Self { file: file.to_owned(), text })
     }
 

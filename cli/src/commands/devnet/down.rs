@@ -1,6 +1,6 @@
 //! `devnet down` and `devnet reset`: until no process holds the devnet.
 
-use super::{Which, not_running};
+use super::Which;
 use crate::{
     args,
     context::Context,
@@ -58,6 +58,8 @@ pub enum How {
     Terminated,
     /// By SIGKILL.
     Killed,
+    /// It did not run.
+    NotRunning,
 }
 
 /// A devnet that has stopped.
@@ -91,7 +93,12 @@ impl Down {
         let progress = cx.ui.progress(format!("stopping devnet {}", devnet.name()));
         let report = stop(&devnet, self.timeout).await?;
         drop(progress);
-        cx.ui.document(&report.ok_or_else(|| not_running(devnet.name()))?)
+        let name = devnet.name().clone();
+        let report = report.unwrap_or(DownReport { name, pid: None, how: How::NotRunning });
+        if report.how == How::NotRunning {
+            cx.ui.note(&format!("devnet `{}` was not running", report.name));
+        }
+        cx.ui.document(&report)
     }
 }
 
@@ -205,6 +212,7 @@ impl Document for DownReport {
             How::Gracefully => "stopped",
             How::Terminated => "terminated",
             How::Killed => "killed",
+            How::NotRunning => "was not running",
         };
         let mut lines = vec![("devnet", self.name.to_string()), ("status", how.to_owned())];
         lines.extend(self.pid.map(|pid| ("process", pid.to_string())));

@@ -6,6 +6,7 @@ pub(super) mod file;
 pub mod launch;
 mod logs;
 pub(super) mod report;
+pub(super) mod rm;
 mod rotating;
 pub(super) mod snapshot;
 pub(super) mod status;
@@ -50,6 +51,8 @@ pub enum Devnet {
     Validate(file::Validate),
     /// Stop a devnet and delete its chain; keys and topology stay
     Reset(down::Reset),
+    /// Remove devnets with their chains, keys and logs; snapshots stay
+    Rm(rm::Rm),
     /// Save a devnet's state, and bring it back
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
@@ -80,6 +83,7 @@ impl Devnet {
             Self::Init(init) => init.run(cx),
             Self::Validate(validate) => validate.run(cx),
             Self::Reset(reset) => block_on(reset.run(cx)),
+            Self::Rm(rm) => block_on(rm.run(cx)),
             Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),
             Self::Report(report) => block_on(report.run(cx)),
         }

@@ -10,6 +10,7 @@ use cowboy_devnet::{
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use std::{
+    collections::BTreeSet,
     fs::{self, File, Permissions},
     io,
     os::unix::fs::PermissionsExt as _,
@@ -215,13 +216,17 @@ impl Row for Finding {
 pub struct Report(pub Vec<Finding>);
 
 impl Report {
-    /// For people: a line for each finding, and one below it for what to do.
+    /// For people: a line for each finding that is not as it should be, and one below it for what
+    /// to do; then a line of all that is.
     pub fn draw(&self, columns: usize) -> String {
-        let width = |text: fn(&Finding) -> usize| self.0.iter().map(text).max().unwrap_or(0);
+        let (good, found): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|finding| finding.state == State::Ok);
+        let width =
+            |text: fn(&Finding) -> usize| found.iter().map(|it| text(it)).max().unwrap_or(0);
         let check = width(|finding| finding.check.len());
         let subject = width(|finding| finding.subject.chars().count()).min(columns / 3);
         let mut text = String::new();
-        for finding in &self.0 {
+        for finding in found {
             let (style, word) = match finding.state {
                 _ if finding.fixed => (DONE, "fixed"),
                 State::Ok => (DONE, State::Ok.word()),
@@ -233,6 +238,13 @@ impl Report {
             if let Some(fix) = finding.fix.as_ref().filter(|_| finding.state != State::Ok) {
                 text += &format!("{:7}  {:check$}  {fix}\n", "", "");
             }
+        }
+        if !good.is_empty() {
+            let names: BTreeSet<_> = good.iter().map(|finding| finding.check).collect();
+            let names: Vec<_> = names.into_iter().collect();
+            let word = State::Ok.word();
+            let count = good.len();
+            text += &format!("{DONE}{word:7}{DONE:#}  {count} checks: {}\n", names.join(", "));
         }
         text.trim_end().to_owned()
     }

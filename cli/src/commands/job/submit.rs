@@ -229,7 +229,7 @@ fn document(file: &Path) -> Result<JobSpec, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
-        CliError::yaml(Exit::Invalid, &args::shown(file), &text, &problem)
+        CliError::yaml(Exit::Usage, &args::shown(file), &text, &problem)
             .hint("no job is like that; the fields are listed in docs/jobs.md")
     };
     terms::json(&text)

@@ -72,7 +72,7 @@ pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
-        CliError::yaml(Exit::Invalid, &args::shown(file), &text, &problem)
+        CliError::yaml(Exit::Usage, &args::shown(file), &text, &problem)
             .hint("no pipeline is like that; the fields are listed in docs/speculation.md")
     };
     let pipeline: PipelineRequest =

@@ -1,0 +1,100 @@
+//! `devnet rm`: a devnet with all that it has, but for its snapshots.
+
+use super::down::stop;
+use crate::{
+    args, complete,
+    context::{self, Context},
+    error::{CliError, Exit},
+    output::Row,
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    orchestrator::home::{DevnetHome, State},
+    topology::Name,
+};
+use serde::Serialize;
+use std::{collections::BTreeSet, time::Duration};
+
+#[derive(Debug, Args)]
+pub struct Rm {
+    /// The devnets
+    #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(complete::devnets))]
+    #[arg(required_unless_present_any = ["stopped", "all"])]
+    devnets: Vec<Name>,
+    /// Every devnet that does not run
+    #[arg(long, conflicts_with_all = ["devnets", "all"], env = "COWBOYCTL_STOPPED")]
+    #[arg(hide_env_values = true, value_parser = FalseyValueParser::new())]
+    stopped: bool,
+    /// Every devnet; those that run are stopped first
+    #[arg(long, conflicts_with = "devnets", env = "COWBOYCTL_ALL", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    all: bool,
+    /// How long each devnet may take to stop by itself before it is killed
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// A devnet that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct RmReport {
+    /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
+    name: Name,
+    /// Whether it ran.
+    was_running: bool,
+}
+
+impl Rm {
+    /// Runs the command: nothing is removed where one of the devnets cannot be.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let home = context::home()?;
+        let mut chosen = Vec::new();
+        if self.stopped || self.all {
+            for devnet in home.list()? {
+                if self.all || !runs(&devnet)? {
+                    chosen.push(devnet);
+                }
+            }
+        }
+        let names: BTreeSet<_> = self.devnets.iter().collect();
+        for name in names {
+            let devnet = cx.existing(Some(name))?;
+            if runs(&devnet)? {
+                let what = format!("devnet `{name}` is running");
+                return Err(CliError::new(Exit::Conflict, what)
+                    .hint(format!("stop it: cowboyctl devnet down {name}")));
+            }
+            chosen.push(devnet);
+        }
+        let mut removed = Vec::new();
+        for devnet in chosen {
+            let was_running = self.all && stop(&devnet, self.timeout).await?.is_some();
+            devnet.lock()?.remove()?;
+            removed.push(RmReport { name: devnet.name().clone(), was_running });
+        }
+        if removed.is_empty() {
+            cx.ui.note("no devnet to remove");
+        }
+        cx.ui.list(&removed)
+    }
+}
+
+fn runs(devnet: &DevnetHome) -> Result<bool, CliError> {
+    Ok(!matches!(devnet.state()?, State::Absent | State::Stopped))
+}
+
+impl Row for RmReport {
+    const HEADER: &'static [&'static str] = &["removed", "ran"];
+
+    fn cells(&self) -> Vec<String> {
+        let ran = if self.was_running { "yes" } else { "no" };
+        vec![self.name.to_string(), ran.to_owned()]
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}
