@@ -372,7 +372,7 @@ fn a_server_without_a_chain_takes_no_schedule() {
     assert!(said.contains("no chain") && said.contains("cowboyctl devnet up"), "{said}");
     let said = served.folder.fails(4, &[&add[..], &["0x12"]].concat());
     assert!(said.contains("no devnet is running"), "{said}");
-    let said = served.folder.fails(2, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
+    let said = served.folder.fails(1, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
     assert!(said.contains("none.yaml"), "{said}");
     assert_eq!(served.json(&["lease", "schedule", "ls"]), serde_json::json!([]));
     let said = served.folder.fails(3, &["lease", "schedule", "rm", "12"]);

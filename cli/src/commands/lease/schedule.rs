@@ -15,9 +15,9 @@ use cowboy_engine::primitives::Address;
 pub enum Schedule {
     /// Hand a run in by itself, whenever a timer of an actor fires
     ///
-    /// By the lease server of a devnet: each fire of its chain that succeeds makes one run, from the
-    /// next block on, over restarts. `timer schedule ACTOR --every BLOCKS` makes such a timer. The
-    /// server keeps the run as it is now, with its secrets.
+    /// By the lease server of a devnet: each fire that succeeds makes one run, from the next block
+    /// on, over restarts. `timer schedule ACTOR --every BLOCKS` makes such a timer. The server
+    /// keeps the run as it is now, with its secrets.
     Add {
         #[command(flatten)]
         source: Source,

@@ -1,9 +1,10 @@
 //! Schedules over HTTP: made, refused, told of fires, removed.
 
-use super::lab::{Answer, Lab, OPERATOR, one};
+use super::lab::{Answer, LONG, Lab, OPERATOR, one};
 use crate::lease::schedules::Fire;
 use cowboy_engine::primitives::{Address, Hash};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 const VALUE: &str = "hunter2-hunter2";
 
@@ -78,6 +79,33 @@ async fn a_schedule_is_made_makes_runs_and_is_removed() {
     chain.block(44, vec![fire(44)]).await;
     assert_eq!(lab.operator("GET", "schedules", None).await.body, json!([]));
     assert_eq!(lab.operator("GET", "runs", None).await.body, runs);
+}
+
+#[tokio::test]
+async fn secrets_go_from_the_disk_with_their_schedule() {
+    let lab = Lab::new().await;
+    lab.schedules().begin(1).await;
+    let mut job = one("j");
+    job["env"] = json!({"KEY": {"secret": VALUE}});
+    let body = json!({"actor": actor(), "run": {"jobs": [job]}});
+    let made = lab.operator("POST", "schedules", Some(body)).await;
+    let is_there = || {
+        let secret = VALUE.as_bytes();
+        let mut files = lab.files().into_iter();
+        files.any(|(_, bytes)| bytes.windows(secret.len()).any(|window| window == secret))
+    };
+    assert!(is_there());
+    let id = made.body["schedule"].as_str().unwrap();
+    assert_eq!(lab.operator("DELETE", &format!("schedules/{id}"), None).await.status, 200);
+    // The owner's next turn: it knows that they have gone.
+    lab.operator("GET", "status", None).await;
+    lab.advance(1);
+    let gone = async {
+        while is_there() {
+            lab.operator("GET", "status", None).await;
+        }
+    };
+    timeout(LONG, gone).await.expect("it goes");
 }
 
 #[tokio::test]
