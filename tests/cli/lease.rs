@@ -1,5 +1,6 @@
 //! The commands of leases, against a server and runners in processes of their own.
 
+mod containers;
 mod machine;
 mod protocol;
 mod tls;

@@ -52,6 +52,8 @@ impl Folder {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("COWBOYCTL_HOME", self.path("home"))
+            // The same on machines that have an engine.
+            .env("COWBOYCTL_CONTAINERS", "off")
             .current_dir(self.0.path())
             .stdin(Stdio::null());
         command

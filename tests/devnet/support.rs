@@ -71,6 +71,8 @@ impl Home {
         command
             .args(args)
             .env("COWBOYCTL_HOME", self.0.path())
+            // The same on machines that have an engine.
+            .env("COWBOYCTL_CONTAINERS", "off")
             .env_remove("COWBOYCTL_DEVNET")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());

@@ -253,7 +253,7 @@ impl Process {
 }
 
 /// Where `program` is: itself if it is a path, otherwise in a directory of `path`.
-fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
+pub(crate) fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(program.into());
     }

@@ -7,12 +7,13 @@ use crate::{
     error::{CliError, Exit},
     output::{Ui, millis},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::{Args, ValueEnum, builder::FalseyValueParser};
 use cowboy_devnet::lease::{
     client::Client,
     messages::ErrorCode,
     runner::{
         self, JobNotice, Notice, Outcome, Runner as Work, RunnerConfig, RunnerError, Stop,
+        container::{Choice, Engine, EngineError},
         folder::{FolderError, RunnerFolder, RunnerLock},
     },
 };
@@ -33,6 +34,10 @@ pub struct Runner {
     #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
     capabilities: Vec<String>,
+    /// What runs jobs with an image
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Containers::Auto)]
+    #[arg(env = "COWBOYCTL_CONTAINERS", hide_env_values = true)]
+    containers: Containers,
     /// End after one job
     #[arg(long, conflicts_with = "max_jobs", env = "COWBOYCTL_ONCE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
@@ -50,6 +55,30 @@ pub struct Runner {
     dir: Option<PathBuf>,
     #[command(flatten)]
     server: Server,
+}
+
+/// What runs a runner's containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Containers {
+    /// podman or docker, the first that works; without one, jobs with an image are not for it.
+    Auto,
+    /// docker, which must work.
+    Docker,
+    /// podman, which must work.
+    Podman,
+    /// Nothing: jobs with an image are not for it.
+    Off,
+}
+
+impl From<Containers> for Choice {
+    fn from(containers: Containers) -> Self {
+        match containers {
+            Containers::Auto => Self::Auto,
+            Containers::Docker => Self::Docker,
+            Containers::Podman => Self::Podman,
+            Containers::Off => Self::Off,
+        }
+    }
 }
 
 /// Whose token a runner shows.
@@ -103,12 +132,15 @@ impl Runner {
         at_hand: &Mutex<Option<JobNotice>>,
     ) -> Result<(), CliError> {
         let name = self.name.clone().unwrap_or_else(runner::random_name);
-        let lock = self.lock(&name)?;
+        let lock = self.lock(&name).await?;
+        let engine = Engine::find(self.containers.into(), lock.folder().path()).await?;
+        let engine_name = engine.as_ref().map(Engine::name);
         let (access, stopped) = (self.access(cx, &name).await?, Mutex::new(None));
         let config = RunnerConfig {
             name: name.clone(),
             capabilities: self.capable(),
             max_jobs: if self.once { Some(1) } else { self.max_jobs },
+            engine,
             lock,
         };
         let client = match &access {
@@ -128,10 +160,12 @@ impl Runner {
             }
             told(ui, &notice);
         };
-        let outcome = match Work::new(config, client) {
+        let outcome = match Work::new(config, client).await {
             Ok(runner) => {
                 let at = self.server.server.as_deref().unwrap_or("the lease server");
-                ui.note(&format!("runner {name} asks {at} for jobs"));
+                let engine = engine_name.map(|engine| format!("; containers: {engine}"));
+                let engine = engine.unwrap_or_default();
+                ui.note(&format!("runner {name} asks {at} for jobs{engine}"));
                 Box::pin(runner.run(stop, tell)).await
             }
             Err(error) => Err(error),
@@ -154,7 +188,7 @@ impl Runner {
         }
         if own
             && let Ok(lock) = RunnerFolder::of(context::home()?.path(), &name).lock()
-            && let Err(error) = lock.remove()
+            && let Err(error) = lock.remove().await
         {
             ui.note(&format!("the runner's folder is left behind: {error}"));
         }
@@ -201,12 +235,12 @@ impl Runner {
     }
 
     /// Takes a folder for the runner. What killed runners have left in the home is cleared away.
-    fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
+    async fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
         let Some(dir) = &self.dir else {
             let home = context::home()?;
             // Its own is not swept: what is left there is told when the runner starts.
             let lock = RunnerFolder::of(home.path(), name).lock()?;
-            RunnerFolder::sweep(home.path())?;
+            RunnerFolder::sweep(home.path()).await?;
             return Ok(lock);
         };
         let absolute = std::path::absolute(dir).map_err(|error| {
@@ -273,6 +307,13 @@ impl From<FolderError> for CliError {
             FolderError::Strange(_) => Self::new(Exit::Usage, what)
                 .hint("name an empty folder, or one that is not there: --dir FOLDER"),
         }
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> Self {
+        Self::failed(error.to_string())
+            .hint("start it, or do without jobs that have an image: --containers off")
     }
 }
 

@@ -74,6 +74,14 @@ impl Directories {
         Ok(Self { private: Private::new(folder)?, ..self })
     }
 
+    /// Kills the processes that a killed runner left whose jobs' directories are in `folder`.
+    pub(crate) fn kill_left(folder: &Path) {
+        // An error: there is no such folder.
+        if let Ok(folder) = fs::canonicalize(folder) {
+            tree::kill_left(|directory| directory.starts_with(&folder));
+        }
+    }
+
     /// What commands are kept out of.
     pub(super) fn private(&self) -> Option<&Private> {
         self.private.as_ref()

@@ -24,7 +24,7 @@ use std::{
 use tokio::{
     process::{Child, Command},
     signal::unix,
-    time::{sleep, timeout},
+    time::{sleep, sleep_until, timeout},
 };
 
 /// How long the end of a killed leader is waited for.
@@ -82,15 +82,24 @@ impl Tree {
     /// another. `exits` watches for children's ends since before the start, or that of a quick one
     /// could be missed.
     pub(crate) async fn exited(&self, exits: &mut unix::Signal) -> io::Result<()> {
-        let mut reaped = Instant::now();
-        while !has_exited(self.leader())? {
-            exits.recv().await;
-            if orphans::are_adopted() && reaped.elapsed() >= REAP_PAUSE {
-                tokio::task::spawn_blocking(orphans::reap).await?;
-                reaped = Instant::now();
+        let adopts = orphans::are_adopted();
+        // When orphans that ended are looked for next: an engine may wait for them to be reaped.
+        let (mut look_at, mut due) = (Instant::now() + REAP_PAUSE, false);
+        while !self.has_exited()? {
+            tokio::select! {
+                _ = exits.recv() => due = adopts,
+                () = sleep_until(look_at.into()), if due => {
+                    tokio::task::spawn_blocking(orphans::reap).await?;
+                    (look_at, due) = (Instant::now() + REAP_PAUSE, false);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether the leader has exited.
+    pub(crate) fn has_exited(&self) -> io::Result<bool> {
+        has_exited(self.leader())
     }
 
     /// Kills every process of the group.

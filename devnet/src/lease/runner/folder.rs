@@ -4,11 +4,13 @@
 //! <home>/.lease-runners/NAME/         0700
 //!   lock                              held exclusively by the runner; its pid
 //!   jobs/                             the directories of its jobs; emptied when it starts
+//!   containers/                       the names of its jobs' containers; the same
 //! ```
 //!
 //! The kernel drops the lock with its holder: what lies in a folder whose lock is free was left by
 //! a runner that was killed. What cannot be removed stays, and stops no other runner.
 
+use super::container::left;
 use crate::{
     executor::command::Directories,
     home::{self, HomeError},
@@ -24,7 +26,7 @@ use std::{
 const RUNNERS: &str = ".lease-runners";
 
 /// How often a lock is taken that a sweep had just removed.
-const LOCK_ATTEMPTS: u32 = 3;
+const LOCK_ATTEMPTS: u32 = 8;
 
 /// The folder of one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,10 +93,13 @@ impl RunnerFolder {
             }
             let file = match home::take_lock(&path) {
                 Ok(Some(file)) => file,
-                Ok(None) => {
-                    let pid = home::holder(&path);
-                    return Err(FolderError::InUse { path: self.0.clone(), pid });
-                }
+                Ok(None) => match home::holder(&path) {
+                    Some(pid) => {
+                        return Err(FolderError::InUse { path: self.0.clone(), pid: Some(pid) });
+                    }
+                    // A sweep is about to take it, or has removed it.
+                    None => continue,
+                },
                 // A sweep has removed the folder just now.
                 Err(HomeError::Io { source, .. }) if source.kind() == NotFound => continue,
                 Err(error) => return Err(error.into()),
@@ -109,8 +114,8 @@ impl RunnerFolder {
         Err(FolderError::InUse { path: self.0.clone(), pid: None })
     }
 
-    /// Clears away what killed runners left in a home: their processes, their folders.
-    pub fn sweep(home: &Path) -> Result<(), HomeError> {
+    /// Clears away what killed runners left in a home: their containers, processes and folders.
+    pub async fn sweep(home: &Path) -> Result<(), HomeError> {
         let runners = home.join(RUNNERS);
         let entries = match fs::read_dir(&runners) {
             Ok(entries) => entries,
@@ -121,7 +126,7 @@ impl RunnerFolder {
             let folder = Self(entry.map_err(HomeError::io(&runners))?.path());
             // Whoever holds a lock runs; whatever else is wrong is that runner's to say.
             if let Ok(lock) = folder.lock()
-                && let Err(error) = lock.remove()
+                && let Err(error) = lock.remove().await
             {
                 tracing::warn!(
                     %error,
@@ -146,14 +151,19 @@ impl RunnerLock {
         &self.folder
     }
 
-    /// Clears away what is in the folder, with processes that work there, and the folder itself. If
-    /// something in it cannot be removed, which the log tells, it stays.
-    pub fn remove(self) -> Result<(), HomeError> {
+    /// Clears away what is in the folder, with containers and processes that work there, and the
+    /// folder itself. If something in it cannot be removed, which the log tells, it stays.
+    pub async fn remove(self) -> Result<(), HomeError> {
         let jobs = self.folder.jobs_path();
+        let cleared = left::clear(&self.folder.0, &jobs).await;
+        let no_container = cleared.map_err(HomeError::io(&self.folder.0))?;
         Directories::in_folder(&jobs).map_err(HomeError::io(&jobs))?;
         match fs::remove_dir(&jobs) {
             Err(error) if error.kind() == DirectoryNotEmpty => return Ok(()),
             other => other.map_err(HomeError::io(&jobs))?,
+        }
+        if !no_container {
+            return Ok(());
         }
         // With its file the lock goes: what is there from then on is another runner's, which has
         // waited for it.
@@ -169,8 +179,8 @@ impl RunnerLock {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_folder_has_one_runner() {
+    #[tokio::test]
+    async fn a_folder_has_one_runner() {
         let home = tempfile::tempdir().unwrap();
         let folder = RunnerFolder::of(home.path(), "..");
         assert!(folder.path().starts_with(home.path().join(RUNNERS)));
@@ -179,7 +189,7 @@ mod tests {
         let mine = Some(std::process::id());
         assert!(matches!(error, FolderError::InUse { pid, .. } if pid == mine), "{error}");
         drop(lock);
-        folder.lock().unwrap().remove().unwrap();
+        folder.lock().unwrap().remove().await.unwrap();
         assert!(!folder.path().exists());
     }
 
@@ -196,10 +206,10 @@ mod tests {
         RunnerFolder::at(&photos).lock().unwrap();
     }
 
-    #[test]
-    fn a_sweep_takes_what_no_runner_has() {
+    #[tokio::test]
+    async fn a_sweep_takes_what_no_runner_has() {
         let home = tempfile::tempdir().unwrap();
-        RunnerFolder::sweep(home.path()).unwrap();
+        RunnerFolder::sweep(home.path()).await.unwrap();
         let [mine, killed, strange] =
             ["mine", "killed", "strange"].map(|name| RunnerFolder::of(home.path(), name));
         let lock = mine.lock().unwrap();
@@ -207,7 +217,7 @@ mod tests {
         for folder in [&mine, &killed, &strange] {
             fs::create_dir_all(folder.jobs_path().join("cowboy-job-left")).unwrap();
         }
-        RunnerFolder::sweep(home.path()).unwrap();
+        RunnerFolder::sweep(home.path()).await.unwrap();
         assert!(mine.jobs_path().join("cowboy-job-left").exists());
         assert!(!killed.path().exists());
         assert!(strange.jobs_path().join("cowboy-job-left").exists());
@@ -222,9 +232,11 @@ mod tests {
                 let folder = RunnerFolder::of(home.path(), &name.to_string());
                 let home = home.path();
                 scope.spawn(move || {
-                    RunnerFolder::sweep(home).unwrap();
+                    let runtime = tokio::runtime::Runtime::new().unwrap();
+                    let sweep = || runtime.block_on(RunnerFolder::sweep(home)).unwrap();
+                    sweep();
                     let lock = folder.lock().unwrap();
-                    RunnerFolder::sweep(home).unwrap();
+                    sweep();
                     assert!(lock.folder().lock_path().exists());
                 });
             }

@@ -1,8 +1,9 @@
 //! A granted job from its ack to its end.
 //!
 //! ```text
-//! ack ─▶ caches restored ─▶ steps ─▶ artifacts ─▶ caches saved ─▶ Complete
-//!                    └─────────┴──────────┴─────────────┴─ canceled ─▶ what there is ─▶ CancelAck
+//! ack ─▶ caches restored ─▶ container ─▶ steps ─▶ artifacts ─▶ caches saved ─▶ Complete
+//!                 └────────────┴─────────┴──────────┴─────────────┴─ canceled ─▶ what there is
+//!                                                                               ─▶ CancelAck
 //! ```
 //!
 //! While all of it goes on, heartbeats keep the lease, and the log is sent. When the lease is lost
@@ -16,6 +17,7 @@ use super::{
     archive::{HOME, WORK},
     artifacts::Artifacts,
     cache::{Caches, Folders, relative},
+    container::{self, Container, Containers, Unmade},
     hold::{CallError, Halt, Hold, Loss, Said},
     log::{Log, Lost},
     mask::Secrets,
@@ -26,7 +28,7 @@ use super::{
     workspace::Workspace,
 };
 use crate::{
-    executor::command::Directory,
+    executor::command::{DIRECTORY_VARIABLE, Directory},
     lease::messages::{
         AckLease, AckLeaseTag, Artifact, CancelAck, CancelAckTag, Complete, CompleteStatus,
         CompleteTag, FinalStatus, LeaseGranted, LogCursor, MAX_OUTPUT_BYTES, MAX_OUTPUTS,
@@ -110,18 +112,23 @@ struct Prepared {
     env: BTreeMap<String, OsString>,
 }
 
-/// Does what was granted at `at`, in `directory`, which is gone afterwards.
+/// Does what was granted at `at`, in `directory`, which is gone afterwards; with an image in one of
+/// `containers`, if the runner has any.
 pub(super) async fn run(
     granted: &LeaseGranted,
     at: Instant,
     runner: &str,
     api: &Api,
+    containers: Option<&Containers>,
     directory: Directory,
     stop: Stop,
 ) -> Outcome {
     let hold = Hold::new(granted, runner, at);
     let workspace = Workspace::new(directory);
-    let outcome = Box::pin(work(granted, runner, api, &hold, &workspace, stop)).await;
+    let mut container = Container::new(containers, workspace.path());
+    let work = work(granted, runner, api, &hold, &workspace, &mut container, stop);
+    let outcome = Box::pin(work).await;
+    container.remove().await;
     workspace.close().await;
     outcome
 }
@@ -132,6 +139,7 @@ async fn work(
     api: &Api,
     hold: &Hold,
     workspace: &Workspace,
+    container: &mut Container<'_>,
     stop: Stop,
 ) -> Outcome {
     let acked = Instant::now();
@@ -161,7 +169,7 @@ async fn work(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        outcome = job.run(workspace) => outcome,
+        outcome = job.run(workspace, container) => outcome,
         () = beside => unreachable!("it goes on for as long as it is asked"),
     }
 }
@@ -213,10 +221,10 @@ async fn until_halted(hold: &Hold, work: impl Future<Output = ()>) {
 }
 
 impl Job<'_> {
-    async fn run(mut self, workspace: &Workspace) -> Outcome {
+    async fn run(mut self, workspace: &Workspace, container: &mut Container<'_>) -> Outcome {
         let (api, hold, directory) = (self.api, self.hold, workspace.path());
         let spec = &self.granted.job_spec;
-        let prepared = match self.prepare(directory) {
+        let prepared = match self.prepare(directory, container) {
             Ok(prepared) => prepared,
             Err(summary) => {
                 in_time(hold, self.output.note(&summary)).await;
@@ -240,10 +248,16 @@ impl Job<'_> {
             let worked = Worked::Failed { exit_code: None, summary };
             return self.end(worked, &workdir).await;
         }
+        if let Some(ended) = self.make(container, &prepared.env).await {
+            return self.end(ended, &workdir).await;
+        }
         self.timings.started_at = Some(Timestamp::now().to_string());
-        let place = Place { job: directory, workdir: &workdir, env: &prepared.env };
+        let within = spec.image.as_ref().map(|_| &*container);
+        let env = &prepared.env;
+        let place = Place { job: directory, workdir: &workdir, env, container: within };
         let worked = self.steps(&place).await;
         self.timings.finished_at = Some(Timestamp::now().to_string());
+        in_time(hold, container.kill()).await;
         let worked = self.read_outputs(&home, worked).await;
         if !matches!(worked, Worked::Halted(..)) {
             until_halted(hold, self.upload(&workdir)).await;
@@ -256,11 +270,8 @@ impl Job<'_> {
     }
 
     /// Makes the job's folders and its environment. Errors: why it cannot run here.
-    fn prepare(&self, directory: &Path) -> Result<Prepared, String> {
+    fn prepare(&self, directory: &Path, within: &Container<'_>) -> Result<Prepared, String> {
         let spec = &self.granted.job_spec;
-        if let Some(image) = &spec.image {
-            return Err(format!("this runner has no containers, and the job wants {image}"));
-        }
         let workdir = relative(Path::new(&spec.workdir)).ok_or_else(|| {
             format!("workdir {} does not lead below the job's directory", spec.workdir)
         })?;
@@ -272,11 +283,18 @@ impl Job<'_> {
         make(&home)
             .and_then(|()| make(&directory.join(WORK).join(&workdir)))
             .map_err(|error| format!("the job's folders cannot be made: {error}"))?;
+        // Every path that a step is told goes through this.
+        let seen = |path: &Path| match spec.image {
+            None => path.to_owned(),
+            Some(_) => container::inside(directory, path),
+        };
         let mut env: BTreeMap<String, OsString> = BTreeMap::new();
-        env.insert("PATH".to_owned(), env::var_os("PATH").unwrap_or_default());
-        env.insert("HOME".to_owned(), home.clone().into());
+        if spec.image.is_none() {
+            env.insert("PATH".to_owned(), env::var_os("PATH").unwrap_or_default());
+        }
+        env.insert("HOME".to_owned(), seen(&home).into());
         env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-        env.insert("COWBOY_OUTPUT".to_owned(), outputs::path(&home).into());
+        env.insert("COWBOY_OUTPUT".to_owned(), seen(&outputs::path(&home)).into());
         let own = [
             ("COWBOY_RUN_ID", self.granted.run_id.clone()),
             ("COWBOY_JOB_ID", self.granted.job_id.clone()),
@@ -284,6 +302,10 @@ impl Job<'_> {
             ("COWBOY_ATTEMPT", self.granted.attempt.to_string()),
         ];
         env.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
+        if let Some(image) = &spec.image {
+            env.insert(DIRECTORY_VARIABLE.to_owned(), seen(directory).into());
+            within.check(image, &env)?;
+        }
         Ok(Prepared { workdir, env })
     }
 
@@ -378,6 +400,25 @@ impl Job<'_> {
         match worked {
             Worked::Done => Worked::Failed { exit_code: None, summary },
             other => other,
+        }
+    }
+
+    /// Makes the container of a job with an image. How the job ends, where it has none.
+    async fn make(
+        &mut self,
+        container: &mut Container<'_>,
+        env: &BTreeMap<String, OsString>,
+    ) -> Option<Worked> {
+        let (image, hold) = (self.granted.job_spec.image.as_ref()?, self.hold);
+        self.position.done(0, "making its container");
+        match container.start(image, env, hold, &mut self.output).await {
+            Ok(()) => None,
+            Err(Unmade::Halted(halt)) => Some(Worked::Halted(halt, Stopped::default())),
+            Err(Unmade::Failed(summary)) => {
+                let summary = self.output.mask(&summary);
+                in_time(hold, self.output.note(&summary)).await;
+                Some(Worked::Failed { exit_code: None, summary })
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! A runner of the lease protocol: asks for work, does it on this machine, and says how it went.
 //!
 //! * [`Runner::run`] asks for a lease with long polling. Upon a grant: a fresh directory is made,
-//!   the lease acked, and the job's steps run in their order with `sh -c`, as this user.
+//!   the lease acked, and the job's steps run in their order with `sh -c`, as this user; those of a
+//!   job with an image in a container, if the runner has an engine.
 //! * While anything of a job goes on: heartbeats at the interval, each with the progress and how
 //!   much of the log was sent.
 //! * Every request is made again where that may help, with growing pauses, for as long as the lease
@@ -27,6 +28,7 @@
 //! | [`workspace`] | its directory, and the threads at work there |
 //! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
 //! | [`step`] | one step: its shell, its processes, their output |
+//! | [`container`] | the container of a job with an image |
 //! | [`output`] | what steps write, masked, and the progress they tell |
 //! | [`outputs`] | values for jobs that need this one |
 //! | [`mask`] | secrets out of a stream |
@@ -40,6 +42,7 @@ mod api;
 mod archive;
 mod artifacts;
 mod cache;
+pub mod container;
 pub mod folder;
 mod glob;
 mod guard;
@@ -70,6 +73,7 @@ use crate::{
     spelling::Quoted,
 };
 use api::Api;
+use container::{Containers, Engine, left};
 use folder::RunnerLock;
 use hold::{Pauses, is_unknown};
 use std::{env::consts, io, time::Duration};
@@ -153,6 +157,8 @@ pub struct RunnerConfig {
     pub capabilities: Vec<String>,
     /// After how many jobs it ends; none: never by itself.
     pub max_jobs: Option<u64>,
+    /// What runs the containers of jobs with an image; with one, it is capable of those too.
+    pub engine: Option<Engine>,
     /// Its folder.
     pub lock: RunnerLock,
 }
@@ -227,6 +233,7 @@ pub struct Runner {
     capabilities: Vec<String>,
     max_jobs: Option<u64>,
     api: Api,
+    containers: Option<Containers>,
     directories: Directories,
     _lock: RunnerLock,
 }
@@ -243,9 +250,9 @@ pub fn random_name() -> String {
 
 impl Runner {
     /// A runner that asks `client`'s server. What a killed runner left in the folder is cleared
-    /// away.
-    pub fn new(config: RunnerConfig, client: Client) -> Result<Self, RunnerError> {
-        let RunnerConfig { name, capabilities, max_jobs, lock } = config;
+    /// away, containers included.
+    pub async fn new(config: RunnerConfig, client: Client) -> Result<Self, RunnerError> {
+        let RunnerConfig { name, mut capabilities, max_jobs, engine, lock } = config;
         check("name", &name)?;
         capabilities.iter().try_for_each(|capability| check("capability", capability))?;
         let refused = |given: &str, expected| RunnerError::Name {
@@ -253,17 +260,25 @@ impl Runner {
             given: given.to_owned(),
             expected,
         };
-        if capabilities.iter().any(|capability| capability == CONTAINER) {
-            return Err(refused(CONTAINER, "this runner runs steps without containers"));
+        match (&engine, capabilities.iter().any(|capability| capability == CONTAINER)) {
+            (None, true) => return Err(refused(CONTAINER, "this runner has no container engine")),
+            (Some(_), false) => capabilities.push(CONTAINER.to_owned()),
+            _ => {}
         }
         if let Some(excess) = capabilities.get(MAX_CAPABILITIES) {
             return Err(refused(excess, "32 are the most"));
         }
-        let directories = Directories::in_folder(&lock.folder().jobs_path()).map_err(|source| {
+        let folder = lock.folder();
+        left::clear(folder.path(), &folder.jobs_path()).await.map_err(|source| {
+            RunnerError::Local { what: "the folder of the jobs' containers", source }
+        })?;
+        let directories = Directories::in_folder(&folder.jobs_path()).map_err(|source| {
             RunnerError::Local { what: "the folder of the jobs' directories", source }
         })?;
+        let runner = folder.path().to_owned();
+        let containers = engine.map(|engine| Containers { engine, runner });
         let api = Api::new(client);
-        Ok(Self { name, capabilities, max_jobs, api, directories, _lock: lock })
+        Ok(Self { name, capabilities, max_jobs, api, containers, directories, _lock: lock })
     }
 
     /// Does jobs, one at a time, until there were enough or it is to end.
@@ -280,7 +295,9 @@ impl Runner {
             };
             tell(Notice::Granted(job.clone()));
             let stop = stop.clone();
-            let outcome = job::run(&granted, at, &self.name, &self.api, directory, stop).await;
+            let (api, containers) = (&self.api, self.containers.as_ref());
+            let job_run = job::run(&granted, at, &self.name, api, containers, directory, stop);
+            let outcome = job_run.await;
             tell(Notice::Ended { job, outcome, took: at.elapsed() });
             done += 1;
         }

@@ -2,6 +2,7 @@
 //! with all of them when this ends.
 
 use super::{
+    container::{Container, LastLine},
     hold::{Halt, Hold},
     output::Output,
 };
@@ -42,6 +43,8 @@ pub(super) struct Place<'a> {
     pub(super) workdir: &'a Path,
     /// Its whole environment.
     pub(super) env: &'a BTreeMap<String, OsString>,
+    /// The container that they run in, which has the environment.
+    pub(super) container: Option<&'a Container<'a>>,
 }
 
 /// How a step ended.
@@ -65,19 +68,49 @@ pub(super) async fn run(
     hold: &Hold,
     output: &mut Output<'_>,
 ) -> io::Result<End> {
+    let ended = || io::Error::other("its container has ended");
+    let command = match place.container {
+        None => shell(place, script),
+        Some(container) => container.step(place.workdir, script).ok_or_else(ended)?,
+    };
+    let end = attend(command, place.job, place.container, hold, output, None).await?;
+    match (&end, place.container) {
+        (End::Exited(status), Some(container)) if !status.success() && container.has_ended() => {
+            Err(ended())
+        }
+        _ => Ok(end),
+    }
+}
+
+/// Runs a command to its end, passes on what it writes, and has `heard` hear that. `mark` marks its
+/// processes; those of a client are in a container.
+pub(super) async fn attend(
+    mut command: Command,
+    mark: &Path,
+    container: Option<&Container<'_>>,
+    hold: &Hold,
+    output: &mut Output<'_>,
+    heard: Option<&mut LastLine>,
+) -> io::Result<End> {
     // Before the start, or the exit of a quick step could be missed.
     let exits = signal(SignalKind::child())?;
-    let (reader, tree) = start(place, script)?;
+    let (reader, stdout) = io::pipe()?;
+    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    let stderr = stdout.try_clone()?;
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let tree = Tree::start(&mut command, mark)?;
+    // With the command go this process' writing ends.
+    drop(command);
     let (over, is_over) = watch::channel(false);
     let work = async {
-        let end = end(tree, exits, hold).await;
+        let end = end(tree, exits, container, hold).await;
         // An error: the output was given up.
         let _ = over.send(true);
         end
     };
     let read = async {
         let read = async {
-            if let Err(error) = read(reader, is_over, output).await {
+            if let Err(error) = read(reader, is_over, output, heard).await {
                 output.note(&format!("the rest of the output cannot be read: {error}")).await;
             }
         };
@@ -90,8 +123,13 @@ pub(super) async fn run(
     end
 }
 
-/// Waits until the shell has exited or has to stop, and clears all of it away.
-async fn end(tree: Tree, mut exits: Signal, hold: &Hold) -> io::Result<End> {
+/// Waits until the command has exited or has to stop, and clears all of it away.
+async fn end(
+    tree: Tree,
+    mut exits: Signal,
+    container: Option<&Container<'_>>,
+    hold: &Hold,
+) -> io::Result<End> {
     let halt = tokio::select! {
         biased;
         halt = hold.halted() => halt,
@@ -108,39 +146,35 @@ async fn end(tree: Tree, mut exits: Signal, hold: &Hold) -> io::Result<End> {
         }
         Halt::Stopped => GRACE,
     };
-    let status = match grace {
-        Duration::ZERO => tree.end(|| ()).await?,
-        grace => {
-            let over = async {
-                tokio::select! {
-                    _ = hold.lost() => {}
-                    () = sleep_until(now + grace) => {}
-                }
+    let over = async {
+        tokio::select! {
+            _ = hold.lost() => {}
+            () = sleep_until(now + grace) => {}
+        }
+    };
+    let status = match (grace, container) {
+        (Duration::ZERO, _) => tree.end(|| ()).await?,
+        (_, None) => tree.stop(over).await?,
+        (_, Some(container)) => {
+            let ends = async {
+                container.ask_to_end().await;
+                tree.exited(&mut exits).await
             };
-            tree.stop(over).await?
+            tokio::select! {
+                ended = ends => ended?,
+                () = over => {}
+            }
+            tree.end(|| ()).await?
         }
     };
     Ok(End::Halted(halt, status))
 }
 
-/// The shell, and the reading end of the one pipe that it writes to.
-fn start(place: &Place<'_>, script: &str) -> io::Result<(pipe::Receiver, Tree)> {
-    let (reader, stdout) = io::pipe()?;
-    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    let stderr = stdout.try_clone()?;
+/// The shell of a step without a container.
+fn shell(place: &Place<'_>, script: &str) -> Command {
     let mut command = Command::new(SHELL);
+    command.arg0("sh").args(["-c", script]).current_dir(place.workdir).env_clear().envs(place.env);
     command
-        .arg0("sh")
-        .args(["-c", script])
-        .current_dir(place.workdir)
-        .env_clear()
-        .envs(place.env)
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr);
-    // The command is dropped here, and with it this process' writing ends.
-    let tree = Tree::start(&mut command, place.job)?;
-    Ok((reader, tree))
 }
 
 /// Passes on what comes until nobody can write any more or, once the step is over, until there is
@@ -149,6 +183,7 @@ async fn read(
     reader: pipe::Receiver,
     mut is_over: watch::Receiver<bool>,
     output: &mut Output<'_>,
+    mut heard: Option<&mut LastLine>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BLOCK];
     let mut rest = MAX_REST;
@@ -157,6 +192,9 @@ async fn read(
         match reader.try_read(&mut buffer) {
             Ok(0) => break Ok(()),
             Ok(length) => {
+                if let Some(heard) = &mut heard {
+                    heard.push(&buffer[..length]);
+                }
                 output.write(&buffer[..length]).await;
                 if over {
                     rest = rest.saturating_sub(length);

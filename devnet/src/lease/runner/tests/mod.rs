@@ -1,6 +1,7 @@
 //! The runner against a server of its own, which misbehaves where a test says so; and, in `real`,
 //! against a lease server.
 
+mod containers;
 mod fake;
 mod files;
 mod lease;
@@ -47,6 +48,7 @@ fn grant(number: u32, spec: Value) -> Value {
 struct Bench {
     fake: Fake,
     home: TempDir,
+    engine: Option<Engine>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
@@ -59,7 +61,7 @@ struct Running {
 impl Bench {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        Self { fake: Fake::start(), home, notices: Arc::default() }
+        Self { fake: Fake::start(), home, engine: None, notices: Arc::default() }
     }
 
     fn jobs_path(&self) -> PathBuf {
@@ -72,14 +74,15 @@ impl Bench {
             name: "tested".to_owned(),
             capabilities: capabilities(),
             max_jobs: Some(jobs),
+            engine: self.engine.clone(),
             lock: folder::RunnerFolder::of(self.home.path(), "tested").lock().unwrap(),
         };
         let client = Client::new(&self.fake.url(), "a token", &Tls::default()).unwrap();
-        let runner = Runner::new(config, client).unwrap();
         let (stopper, stop) = Stop::new();
         let notices = Arc::clone(&self.notices);
         let tell = move |notice| notices.lock().unwrap().push(notice);
-        Running { stopper, task: tokio::spawn(runner.run(stop, tell)) }
+        let work = async move { Runner::new(config, client).await?.run(stop, tell).await };
+        Running { stopper, task: tokio::spawn(work) }
     }
 
     /// Has these jobs done, one after the other.
@@ -134,24 +137,25 @@ fn is_anywhere(text: &str) -> bool {
 #[tokio::test]
 async fn what_is_no_runner_is_refused_before_it_asks() {
     let bench = Bench::new();
-    let check = |name: &str, capabilities: &[&str], expected: &str| {
+    let check = async |name: &str, capabilities: &[&str], expected: &str| {
         let config = RunnerConfig {
             name: name.to_owned(),
             capabilities: capabilities.iter().map(|&text| text.to_owned()).collect(),
             max_jobs: None,
+            engine: None,
             lock: folder::RunnerFolder::of(bench.home.path(), "tested").lock().unwrap(),
         };
         let client = Client::new(&bench.fake.url(), "a token", &Tls::default()).unwrap();
-        let error = Runner::new(config, client).map(drop).unwrap_err().to_string();
+        let error = Runner::new(config, client).await.map(drop).unwrap_err().to_string();
         assert_eq!(error, expected);
     };
     let expected = "letters, digits and . _ : - are expected, 128 at most";
-    check("", &[], &format!("name ``: {expected}"));
-    check("a b", &[], &format!("name `a b`: {expected}"));
-    check("a", &["linux", "ä"], &format!("capability `ä`: {expected}"));
-    let reason = "this runner runs steps without containers";
-    check("a", &["container"], &format!("capability `container`: {reason}"));
-    check("a", &["x"; 33], "capability `x`: 32 are the most");
+    check("", &[], &format!("name ``: {expected}")).await;
+    check("a b", &[], &format!("name `a b`: {expected}")).await;
+    check("a", &["linux", "ä"], &format!("capability `ä`: {expected}")).await;
+    let reason = "this runner has no container engine";
+    check("a", &["container"], &format!("capability `container`: {reason}")).await;
+    check("a", &["x"; 33], "capability `x`: 32 are the most").await;
 }
 
 #[tokio::test]

@@ -48,10 +48,11 @@ impl Site {
             name: "tested".to_owned(),
             capabilities: capabilities(),
             max_jobs: Some(1),
+            engine: None,
             lock: folder::RunnerFolder::of(self.home.path(), "tested").lock().unwrap(),
         };
         let (stopper, stop) = Stop::new();
-        let runner = Runner::new(config, client).unwrap();
+        let runner = Runner::new(config, client).await.unwrap();
         Running { stopper, task: tokio::spawn(runner.run(stop, |_| ())) }
     }
 
