@@ -332,7 +332,7 @@ fn a_module_is_loaded_before_anything_is_sent() {
     fs::write(folder.path("bytes.star"), [b'x', 0xff]).unwrap();
     let refused = folder.fails(2, &["actor", "deploy", "bytes.star"]);
     assert!(refused.starts_with("error: bytes.star: no UTF-8 at byte 1"), "{refused}");
-    let refused = folder.fails(1, &["actor", "deploy", "none.star"]);
+    let refused = folder.fails(3, &["actor", "deploy", "none.star"]);
     assert!(refused.starts_with("error: none.star: "), "{refused}");
     let later = &fake.requests()[sent..];
     assert!(later.iter().all(|r| r.line == "GET /v1/chain/parameters"), "{later:?}");

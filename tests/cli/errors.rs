@@ -79,7 +79,7 @@ fn argument(name: &str, wrong: bool) -> Vec<String> {
 /// The same command line in JSON: its error is what its schema says, with the same exit code.
 fn check_json(folder: &Folder, args: &[&str], code: i32) {
     let args = [args, &["--output", "json"]].concat();
-    let outcome = folder.run(&args);
+    let outcome = outcome(&mut folder.command(&args));
     assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
     if code == 0 {
         return;
@@ -162,7 +162,7 @@ fn an_empty_argument_is_refused() {
             let line: Vec<_> = line.iter().map(String::as_str).collect();
             let outcome = folder.run(&line);
             assert_eq!(outcome.code, 2, "{name} of {line:?}: {outcome:?}");
-            let said = ["is empty", "invalid value ''", "``", "unrecognized subcommand ''"];
+            let said = ["is empty", "invalid value ''", "a value is required", "subcommand ''"];
             let said = said.iter().any(|said| outcome.stderr.contains(said));
             assert!(said, "{name} of {line:?}: {outcome:?}");
         }
@@ -237,7 +237,7 @@ fn help_is_a_command_too() {
     let words = ["help", "job", "submit"];
     assert_eq!(folder.prints(&words), folder.prints(&["job", "submit", "--help"]));
     let said = folder.fails(2, &["help", "job", "sumbit"]);
-    assert_eq!(said, "error: cowboyctl job has no command `sumbit`\n  did you mean `submit`?\n");
+    assert!(said.starts_with("error: unrecognized subcommand 'sumbit'\n"), "{said}");
 }
 
 #[test]

@@ -373,7 +373,7 @@ fn a_server_without_a_chain_takes_no_schedule() {
     assert!(said.contains("no chain") && said.contains("cowboyctl devnet up"), "{said}");
     let said = served.folder.fails(4, &[&add[..], &["0x12"]].concat());
     assert!(said.contains("no devnet is running"), "{said}");
-    let said = served.folder.fails(1, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
+    let said = served.folder.fails(3, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
     assert!(said.contains("none.yaml"), "{said}");
     assert_eq!(served.json(&["lease", "schedule", "ls"]), serde_json::json!([]));
     let said = served.folder.fails(3, &["lease", "schedule", "rm", "12"]);
@@ -539,7 +539,7 @@ fn a_run_file_is_checked_before_anybody_is_asked() {
     check(secret, &["--env", "A=b"], 4, "there is no lease server");
     check("jobs: { a: { steps: [x] } }", &["--job", "b"], 3, "there is no job `b`: the file has a");
     check("jobs: { a: { steps: [x] } }", &["--env", "1=b"], 2, "env: `1`: expected a variable");
-    folder.fails(1, &["lease", "submit", "no-such.yaml"]);
+    folder.fails(3, &["lease", "submit", "no-such.yaml"]);
     let Outcome { stderr, .. } = folder.run(&["lease", "submit", "-"]);
     assert!(stderr.contains("standard input: missing field `jobs`"), "{stderr}");
 }

@@ -88,9 +88,9 @@ fn a_plan_is_told_in_fields_and_what_is_wrong_where_it_is() {
     assert_eq!((&first["accepted"], &refused["speculative_ms"]), (&false.into(), &Value::Null));
     shape::seen(&["speculation plan"]);
 
-    folder.fails(1, &["speculation", "plan", "none.yaml"]);
+    folder.fails(3, &["speculation", "plan", "none.yaml"]);
     fs::write(folder.path("bad.yaml"), "name: p\ntasks: []\n").unwrap();
-    folder.fails(7, &["speculation", "plan", "bad.yaml"]);
+    folder.fails(2, &["speculation", "plan", "bad.yaml"]);
     folder.fails(4, &["speculation", "plan", "chain.yaml", "--devnet", "nowhere"]);
     let refused = folder.fails(2, &["speculation", "plan", "chain.yaml", "--workload", "any"]);
     assert!(refused.contains("expected low-latency-pipelines, production-default"), "{refused}");

@@ -451,11 +451,11 @@ fn a_bad_file_is_told_with_task_and_field() {
         "name: p\ntasks:\n- {id: a}\n",
     ] {
         fs::write(folder.path("bad.yaml"), text).unwrap();
-        let error = folder.fails(7, &["speculation", "submit", "bad.yaml"]);
+        let error = folder.fails(2, &["speculation", "submit", "bad.yaml"]);
         all += &format!("{text}---\n{error}\n");
     }
     insta::assert_snapshot!(all);
-    insta::assert_snapshot!(folder.fails(1, &["speculation", "submit", "none.yaml"]), @"
+    insta::assert_snapshot!(folder.fails(3, &["speculation", "submit", "none.yaml"]), @"
     error: none.yaml: no such file or folder
       check its name; paths begin at [folder]
     ");

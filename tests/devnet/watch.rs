@@ -88,7 +88,8 @@ impl Watch {
         assert_eq!(self.child.wait().unwrap().code(), Some(130));
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert_eq!(stderr, "error: interrupted\n");
+        let error: Value = serde_json::from_str(&stderr).unwrap();
+        assert_eq!(error["error"]["code"], "interrupted", "{error}");
         std::mem::take(&mut self.seen)
     }
 }

@@ -67,6 +67,8 @@ fn command_lines_parse() {
     check("cowboyctl presence show");
     check("cowboyctl chain wait +3 --timeout 5s");
     check("cowboyctl chain advance --blocks 100 --timeout 5m");
+    check("cowboyctl chain advance 70");
+    refuse("cowboyctl chain advance");
     check("cowboyctl timer fees --limit 3");
     // What it was called before.
     check("cowboyctl timer fees --blocks 3");
@@ -152,5 +154,8 @@ fn command_lines_parse() {
     refuse("cowboyctl lease ls --state done");
     refuse("cowboyctl lease logs job_1 --attempt 0");
     refuse("cowboyctl lease token issue");
-    refuse("cowboyctl help");
+    check("cowboyctl help job submit");
+    check("cowboyctl devnet rm a b");
+    check("cowboyctl devnet rm --stopped");
+    refuse("cowboyctl devnet rm a --all");
 }

@@ -5,7 +5,7 @@
 //! ${{ needs.build.result }}                the state that it ended in, as SUCCEEDED
 //! ```
 //!
-//! Nothing else may stand between `${{` and `}}`. An output that the job did not write is empty.
+//! Nothing else may be between `${{` and `}}`. An output that the job did not write is empty.
 
 /// The beginning of what is replaced.
 pub const OPEN: &str = "${{";

@@ -584,7 +584,7 @@ fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
         }
     }
     for job in board.jobs().filter(|job| job.waits_for_turn()) {
-        let (_, first) = board.before(&job.id().0).expect("somebody has the turn");
+        let (_, first) = board.before(&job.id().0).expect("another member has the turn");
         let open = |job: &Job| !job.state().is_terminal();
         assert!(match first {
             Member::Job(first) => open(board.job(&first.0).unwrap()),

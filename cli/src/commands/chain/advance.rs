@@ -4,7 +4,7 @@ use super::reach;
 use crate::{
     args,
     context::{Context, Deadline},
-    error::CliError,
+    error::{CliError, Exit},
     output::{Document, fields, millis},
 };
 use clap::Args;
@@ -15,9 +15,13 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Args)]
 pub struct Advance {
     /// How many blocks beyond the head: 1 to 100000
+    #[arg(value_name = "COUNT", required_unless_present = "blocks")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    count: Option<u64>,
+    /// The same
     #[arg(long, value_name = "COUNT", env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    blocks: u64,
+    blocks: Option<u64>,
     /// How long at most; then the block time holds again
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
@@ -41,9 +45,12 @@ pub struct Advanced {
 impl Advance {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let Some(blocks) = self.count.or(self.blocks) else {
+            return Err(CliError::new(Exit::Usage, "how many blocks?").hint("as: chain advance 70"));
+        };
         let client = cx.client()?;
         let (started, deadline) = (Instant::now(), Deadline::after(self.timeout));
-        let advance = client.advance(self.blocks, self.timeout).await?;
+        let advance = client.advance(blocks, self.timeout).await?;
         reach(cx.ui, &client, advance.to, deadline).await?;
         cx.ui.document(&Advanced {
             from: advance.from,

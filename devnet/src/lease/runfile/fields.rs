@@ -324,7 +324,7 @@ impl<'de, T: Field> Deserialize<'de> for GroupEntry<T> {
                         Key::CancelInProgress => cancel.replace(map.next_value()?).is_some(),
                     };
                     if twice {
-                        return Err(A::Error::custom("a field stands here twice"));
+                        return Err(A::Error::custom("a field is here twice"));
                     }
                 }
                 let group = group.ok_or_else(|| A::Error::missing_field("group"))?;

@@ -537,7 +537,7 @@ fn groups_are_names_or_mappings() {
         ("[a]", "expected a group's name, or {group: NAME, cancel_in_progress: true or false}"),
         ("{ cancel_in_progress: true }", "missing field `group`"),
         ("{ group: a, cancel: true }", "unknown field `cancel`, expected `group` or `cancel_in"),
-        ("{ group: a, group: b }", "a field stands here twice"),
+        ("{ group: a, group: b }", "a field is here twice"),
         ("{ group: a, cancel_in_progress: 1 }", "expected a boolean"),
     ];
     for (wrong, expected) in wrong {

@@ -60,7 +60,7 @@ pub(super) fn ends(
     Ok(ends)
 }
 
-/// What a reference stands for; an output that was not written is empty.
+/// The value of a reference; an output that was not written is empty.
 fn value(part: Part<'_>, ends: &Ends) -> String {
     let end = part.job().and_then(|job| ends.get(job));
     let value = end.and_then(|(state, outputs)| match part {

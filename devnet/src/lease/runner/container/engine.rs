@@ -86,7 +86,7 @@ pub(super) enum AskError {
 
 impl Engine {
     /// The engine of this choice, which says that it works. `runner` is the runner's folder, which
-    /// marks its processes. `None`: there is none, and none was asked for by name.
+    /// marks its processes. `None`: no engine works, and the choice names no engine.
     pub async fn find(choice: Choice, runner: &Path) -> Result<Option<Self>, EngineError> {
         let (names, patience): (&[&'static str], _) = match choice {
             Choice::Off => return Ok(None),
@@ -111,7 +111,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// The engine that this program is. Errors: why it is none that works.
+    /// The engine that this program is. Errors: why it does not work.
     pub(in crate::lease::runner) async fn at(
         program: &Path,
         runner: &Path,

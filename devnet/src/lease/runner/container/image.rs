@@ -23,7 +23,7 @@ const TRANSPORTS: [&str; 14] = [
     "tarball",
 ];
 
-/// Why `image` is no name of an image, if it is none.
+/// Refuses a text that is not the name of an image, and says why.
 pub(super) fn check(image: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("{} names no image: {why}", Quoted(image)));
     let known = |c: char| c.is_ascii_alphanumeric() || "._-/:@+[]".contains(c);

@@ -52,7 +52,7 @@ pub(super) fn note(runner: &Path, name: &str, program: &Path) -> io::Result<()> 
     file.write_all(program.as_os_str().as_bytes())
 }
 
-/// Notes that there is none any more.
+/// Notes that the container is gone.
 pub(super) fn forget(runner: &Path, name: &str) -> io::Result<()> {
     fs::remove_file(path(runner).join(name))
 }
@@ -85,7 +85,7 @@ pub(in crate::lease::runner) async fn clear(runner: &Path, jobs: &Path) -> io::R
             // An engine that does not answer is asked once.
             _ if silent => Err(AskError::Silent),
             Some(program) => engine::remove(&program, &name, runner).await,
-            // It was being noted when its runner was killed: there is none.
+            // Its runner was killed while noting it: the container was never made.
             None => Ok(()),
         };
         match removed {

@@ -421,7 +421,7 @@ impl LastLine {
         }
     }
 
-    /// The line, or, if there is none, how its writer ended.
+    /// The line, or, without a line, how its writer ended.
     fn or(&self, status: ExitStatus) -> String {
         match shown(&self.line) {
             line if line.is_empty() => status.to_string(),

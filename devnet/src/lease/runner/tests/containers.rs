@@ -228,7 +228,7 @@ async fn what_goes_wrong_before_the_first_step_is_the_summary() {
         assert!(notes(&bench).is_empty());
     }
 
-    // Without the engine's own init there is none.
+    // Without the engine's own init the container has no init.
     let (bench, engine) = equipped().await;
     upon(&engine, "create", no_init);
     let spec = json!({ "image": "tools", "steps": ["echo step"] });
