@@ -1,4 +1,4 @@
-//! Fires of the chain's timers, as the chain's follower tells a server of them.
+//! Fires of the chain's timers, as the task that follows the chain tells a server of them.
 //!
 //! A schedule ([`messages::Schedule`](super::messages::Schedule)) makes a run for each of them that
 //! it is about, once: where it goes on is stored with the run. So fires may be told again, and have
@@ -118,7 +118,7 @@ impl Schedules {
 /// Waits until the server may be told again.
 async fn again(error: &ServiceError) {
     if matches!(error, ServiceError::Stopping) {
-        // The caller is gone.
+        // The server is gone.
         return pending().await;
     }
     tracing::debug!(%error, "schedules wait");

@@ -21,7 +21,7 @@ impl Service {
         *self.shared.chain() = ChainHead::Unknown;
     }
 
-    /// The chain is at this height. The follower tells of the block's fires afterwards: a schedule
+    /// The chain is at this height. The fires of that block are told afterwards: a schedule
     /// that is made from then on does not count it, one that was made before does.
     pub fn chain_is_at(&self, height: u64) {
         let mut chain = self.shared.chain();

@@ -50,7 +50,7 @@ async fn a_schedule_is_made_makes_runs_and_is_removed() {
         "created_at": "1970-01-01T00:16:40.000Z", "since": 41, "runs": 0, "skipped": 0,
     });
     assert_eq!(made.body, expected);
-    // Nothing fired in 42, and the block is told again after the follower restarts.
+    // Nothing fired in 42, and the block is told again after a restart.
     chain.reached(43);
     chain.block(42, Vec::new()).await;
     let other = Fire { handler: "other".to_owned(), position: 1, ..fire(43) };

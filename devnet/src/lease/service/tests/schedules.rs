@@ -19,7 +19,7 @@ fn schedule(handler: Option<&str>, run: NewRun) -> NewSchedule {
     NewSchedule { actor: ACTOR.to_string(), handler: handler.map(str::to_owned), run }
 }
 
-/// Tells a service of fires as the chain's follower does.
+/// Tells a service of fires as the task that follows the chain does.
 async fn tell(service: &Service, fires: Vec<Fire>) -> usize {
     let due = service.due_schedules(fires).await.unwrap();
     let count = due.len();
