@@ -1,8 +1,8 @@
 //! Has the released program keep its relative relocations packed, where linker and loader know the
 //! form: a megabyte less to download, and fewer pages to touch at each start.
 //!
-//! rust-lld, Rust's own linker for this target, writes the form; glibc reads it from 2.36 on, and says
-//! so where it is older. A program built on an older system is linked as before.
+//! rust-lld, Rust's own linker for this target, writes the form; glibc reads it from 2.36 on, and
+//! an older one names the version that it lacks. A build on an older system links as before.
 
 use std::{env, path::Path, process::Command};
 

@@ -262,7 +262,7 @@ fn does_a_job_once(home: &Home, process: &Python, chain_id: &str, key: &SecretKe
 
 /// It is the only one that could, so the job ends in time; its word is on the chain.
 fn says_that_it_cannot_do_a_job(home: &Home, runner: &str) {
-    let args = ["job", "submit", "custom", "--wait", "--timeout-blocks", "8", "--"];
+    let args = ["job", "submit", "custom", "--wait", "--timeout-blocks", "24", "--"];
     let command = ["sh", "-c", "echo out of ink >&2; exit 3"];
     let refused = home.fails(1, &[&args[..], &command].concat());
     assert!(refused.contains(runner) && refused.contains("exit"), "{refused}");
