@@ -169,7 +169,7 @@ fn an_empty_argument_is_refused() {
             }
         }
     }
-    let said = folder.fails(2, &["account", "show", "dev-0", "--node", ""]);
+    let said = folder.fails(2, &["account", "balance", "dev-0", "--node", ""]);
     assert!(said.starts_with("error: --node <NAME> is empty\n"), "{said}");
 }
 

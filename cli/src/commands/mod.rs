@@ -224,8 +224,14 @@ pub fn command() -> clap::Command {
 
 /// Reads the command line. Prints help and the version by itself, and ends the process then.
 pub fn parse() -> Result<Cli, CliError> {
-    let mut command = without_empty_variables(command());
-    read(command.try_get_matches_from_mut(env::args_os())).map_err(|error| {
+    let is_empty = |(name, value): (OsString, OsString)| {
+        value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
+    };
+    let command = match env::vars_os().any(is_empty) {
+        true => without_empty_variables(command()),
+        false => command(),
+    };
+    read(command.try_get_matches()).map_err(|error| {
         if is_answer(&error) {
             error.exit();
         }
@@ -264,8 +270,13 @@ fn asked_format(args: impl Iterator<Item = OsString>) -> Option<String> {
 fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>, clap::Error> {
     let matches = found?;
     let cli = Cli::from_arg_matches(&matches)?;
-    let checked = refuse_empty(&command(), &matches);
-    Ok(checked.and_then(|()| check_filter(&cli.global, &matches)).map(|()| cli))
+    let may_be = |arg: OsString| arg.is_empty() || arg.as_encoded_bytes().ends_with(b"=");
+    if env::args_os().any(may_be)
+        && let Err(error) = refuse_empty(&command(), &matches)
+    {
+        return Ok(Err(error));
+    }
+    Ok(check_filter(&cli.global, &matches).map(|()| cli))
 }
 
 /// An environment variable that is empty counts as one that is not set.
@@ -293,7 +304,12 @@ fn refuse_empty(command: &clap::Command, matches: &ArgMatches) -> Result<(), Cli
                 continue;
             }
             if at.get_raw(id).is_some_and(|mut values| values.any(|value| value.is_empty())) {
-                return Err(CliError::new(Exit::Usage, format!("{arg} is empty"))
+                let value = names.first().map_or(id, |name| name.as_str()).to_uppercase();
+                let shown = match arg.get_long() {
+                    Some(long) => format!("--{long} <{value}>"),
+                    None => format!("<{value}>"),
+                };
+                return Err(CliError::new(Exit::Usage, format!("{shown} is empty"))
                     .hint("a variable that is not set? In a script: set -u"));
             }
         }
