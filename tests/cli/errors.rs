@@ -119,22 +119,26 @@ fn check(args: &[&str], outcome: &Outcome) {
 fn every_command_fails_in_words() {
     for (command, needed) in commands() {
         let folder = Folder::new();
-        let words: Vec<_> = command.split(' ').collect();
+        let lasting = LASTING.iter().find(|(lasting, _)| *lasting == command);
+        let own = lasting.into_iter().flat_map(|(_, own)| own.iter().copied());
+        let words: Vec<_> = command.split(' ').chain(own).collect();
+        let line = |more: &[String]| {
+            let more = more.iter().cloned();
+            words.iter().map(|word| (*word).to_owned()).chain(more).collect::<Vec<_>>()
+        };
         let with = |more: Vec<String>| {
-            let lasting = LASTING.iter().find(|(lasting, _)| *lasting == command);
-            let more = more.iter().map(String::as_str);
-            let own = lasting.into_iter().flat_map(|(_, own)| own.iter().copied());
-            let args: Vec<_> = words.iter().copied().chain(own).chain(more).collect();
+            let line = line(&more);
+            let args: Vec<_> = line.iter().map(String::as_str).collect();
             let outcome = folder.run(&args);
             check(&args, &outcome);
-            if !args.contains(&"--output") {
-                check_json(&args);
-            }
             outcome.code
         };
         let values =
             |wrong| needed.iter().flat_map(|name| argument(name, wrong)).collect::<Vec<_>>();
         with(values(false));
+        for more in [values(false), vec!["--no-such-flag".to_owned()]] {
+            check_json(&line(&more).iter().map(String::as_str).collect::<Vec<_>>());
+        }
         if !needed.is_empty() {
             with(values(true));
             assert_eq!(with(Vec::new()), 2, "{command} without its arguments");
