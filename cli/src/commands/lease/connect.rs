@@ -24,7 +24,7 @@ pub struct Server {
     /// The lease server [default: the current devnet's, else that of `lease serve`]
     #[arg(long, value_name = "URL", env = "COWBOYCTL_SERVER", hide_env_values = true)]
     pub server: Option<String>,
-    /// The token to show there [default: as it stands in the folder of a server of this machine]
+    /// The token to show there [default: the one in the folder of this machine's server]
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
     /// Certificates, PEM, that vouch for the server instead of those of the system

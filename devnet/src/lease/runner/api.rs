@@ -115,8 +115,8 @@ impl Api {
         self.waited("lease", request, request.wait_seconds, "a granted lease").await
     }
 
-    /// Sends a message that the server may keep waiting for so many seconds; `None`: it answers
-    /// that there is nothing.
+    /// Sends a message that the server may hold for up to this many seconds. `None`: the server had
+    /// nothing to say by then.
     async fn waited<T: DeserializeOwned>(
         &self,
         path: &str,
