@@ -88,7 +88,9 @@ pub fn accounts() -> Vec<CompletionCandidate> {
 /// The newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
-    let ids = jobs.iter().map(|job| described(job.job_id, format!("{} {}", job.kind, job.status)));
+    let ids = jobs
+        .iter()
+        .map(|job| named_or(&job.name, job.job_id, format!("{} {}", job.kind, job.status)));
     and_latest(ids.collect())
 }
 
@@ -105,7 +107,7 @@ pub fn actors() -> Vec<CompletionCandidate> {
     let candidate = |actor: &cowboy_devnet::api::types::ActorSummary| {
         let deployer = actor.deployer_name.clone();
         let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
-        described(actor.actor, format!("by {deployer} at {}", actor.deployed_at))
+        named_or(&actor.name, actor.actor, format!("by {deployer} at {}", actor.deployed_at))
     };
     actors.iter().map(candidate).collect()
 }
@@ -114,12 +116,18 @@ pub fn actors() -> Vec<CompletionCandidate> {
 pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
     let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
-        described(
+        named_or(
+            &timer.name,
             timer.timer_id,
             format!("{} of {} at {}", timer.handler, timer.actor, timer.height),
         )
     };
     and_latest(timers.iter().map(candidate).collect())
+}
+
+/// A name where there is one, else an id.
+fn named_or(name: &Option<String>, id: impl ToString, help: String) -> CompletionCandidate {
+    described(name.clone().unwrap_or_else(|| id.to_string()), help)
 }
 
 /// Pools of runners.

@@ -5,13 +5,13 @@ use crate::{
     output::{Progress, Ui},
 };
 use cowboy_devnet::{
-    api::types::BlockNotice,
+    api::types::{BlockNotice, Status, Validator, ValidatorState},
     client::{Client, EventStream},
     duration::Plain,
-    orchestrator::home::{DevnetHome, Home, State},
+    orchestrator::home::{DevnetHome, Home},
     topology::Name,
 };
-use std::{cell::RefCell, pin::pin, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// What the global options say.
@@ -36,7 +36,7 @@ impl Context {
         let all = home.list()?;
         let mut running = Vec::new();
         for devnet in &all {
-            if devnet.state()? != State::Stopped {
+            if !devnet.state()?.is_down() {
                 running.push(devnet.clone());
             }
         }
@@ -59,6 +59,27 @@ impl Context {
         match self.running(None) {
             Err(error) if error.exit == Exit::NotRunning => only(home()?.list()?, "there"),
             other => other,
+        }
+    }
+
+    /// Notes it where the validator that `--node` names is behind the others: what it answers is
+    /// old, and what it is told may not reach them.
+    pub async fn note_if_behind(&self) {
+        let Some(node) = &self.node else { return };
+        // An error: the command itself meets it and tells it.
+        let Ok(client) = self.client() else { return };
+        let Ok(validators) = client.with_timeout(SILENCE).validators().await else { return };
+        let highest = validators.iter().map(|validator| validator.height).max().unwrap_or(0);
+        let asked = validators
+            .iter()
+            .find(|validator| validator.name == *node || node.parse() == Ok(*validator.address));
+        if let Some(Validator { name, height, .. }) = asked
+            && highest > height + IN_TOUCH
+        {
+            self.ui.note(&format!(
+                "--node {name}: it is at block {height} and the head is {highest}; leave --node \
+                 away to ask the newest"
+            ));
         }
     }
 
@@ -120,6 +141,9 @@ pub struct Wait<'a> {
     progress: Progress,
 }
 
+/// Blocks that a validator in touch with the others is behind the head at most.
+const IN_TOUCH: u64 = 3;
+
 /// How long nothing comes before it is asked why.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -150,15 +174,42 @@ impl Wait<'_> {
                 () = sleep(SILENCE) => {
                     // An error: it is told by the stream.
                     let Ok(status) = client.status().await else { continue };
-                    let why = status.validators.into_iter().find_map(|v| v.reason);
-                    *self.reason.borrow_mut() =
-                        why.map_or(String::new(), |why| format!("; validators stand still: {why}"));
+                    *self.reason.borrow_mut() = standstill(&status);
                     let last = self.last.borrow().clone();
                     self.saw(last);
                 }
             }
         }
     }
+}
+
+/// Why no block comes, as far as a devnet's status tells.
+fn standstill(status: &Status) -> String {
+    let mut names = BTreeMap::<_, Vec<_>>::new();
+    for validator in &status.validators {
+        let says = match (validator.status, &validator.reason) {
+            (
+                ValidatorState::Starting | ValidatorState::Running | ValidatorState::CatchingUp,
+                _,
+            ) => continue,
+            (state, Some(reason)) => format!("{state}: {reason}"),
+            (state, None) => state.to_string(),
+        };
+        names.entry(says).or_default().push(validator.name.as_str());
+    }
+    let mut parts: Vec<_> =
+        names.into_iter().map(|(says, names)| format!("{} {says}", names.join(", "))).collect();
+    if !status.faults.is_empty() {
+        parts.push("faults are in force, see cowboyctl fault ls".to_owned());
+    }
+    let highest = status.validators.iter().map(|validator| validator.height).max();
+    let asked = status.head.as_ref().map(|head| head.height);
+    if let (Some(highest), Some(asked)) = (highest, asked)
+        && highest > asked + IN_TOUCH
+    {
+        parts.push(format!("the asked validator is behind: the head is block {highest}"));
+    }
+    parts.into_iter().map(|part| format!("; {part}")).collect()
 }
 
 impl Deadline {
@@ -189,5 +240,61 @@ impl Deadline {
                 .detail(format!("last seen: {}", wait.seen()))
                 .hint("give it longer with --timeout, or see: cowboyctl devnet status"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_devnet::api::types::{Head, ValidatorStatus};
+    use cowboy_engine::primitives::{Address, Hash};
+
+    fn validator(index: u64, status: ValidatorState, reason: Option<&str>) -> ValidatorStatus {
+        ValidatorStatus {
+            name: format!("validator-{index}"),
+            address: Address([0; 20]).into(),
+            height: 10 * index,
+            status,
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_standstill_says_who_does_not_run_and_who_is_behind() {
+        use ValidatorState::{CatchingUp, Died, Paused, Running, Stopped};
+        let check = |head, validators: Vec<ValidatorStatus>, expected: &str| {
+            let status = Status {
+                name: "local".to_owned(),
+                running: true,
+                ready: false,
+                chain_id: None,
+                head: Some(Head { height: head, hash: Hash([0; 32]).into(), finalized_at: None }),
+                kept_from: None,
+                validators,
+                runners: Vec::new(),
+                faults: Vec::new(),
+                supply: None,
+                pid: None,
+                started_at: None,
+                died: None,
+            };
+            assert_eq!(standstill(&status), expected);
+        };
+        let fine = || vec![validator(4, Running, None), validator(5, CatchingUp, None)];
+        check(50, fine(), "");
+        let behind = "; the asked validator is behind: the head is block 50";
+        check(40, fine(), behind);
+        let away = vec![
+            validator(1, Died, Some("no space left on device")),
+            validator(2, Stopped, None),
+            validator(3, Stopped, None),
+            validator(4, Paused, Some("200 MiB are free")),
+        ];
+        check(
+            40,
+            away,
+            "; validator-1 died: no space left on device; validator-4 paused: 200 MiB are free; \
+             validator-2, validator-3 stopped",
+        );
     }
 }

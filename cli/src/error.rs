@@ -9,13 +9,17 @@ pub use excerpt::Excerpt;
 
 use clap::error::ErrorKind;
 use cowboy_devnet::{
-    api::types::{ErrorCode, ErrorDetail},
+    api::{
+        funding,
+        types::{ErrorCode, ErrorDetail},
+    },
     client::ClientError,
     lease::{client::ClientError as LeaseError, messages::ErrorCode as LeaseCode},
     orchestrator::home::HomeError,
     topology::TopologyError,
     verification::VerificationError,
 };
+use cowboy_engine::primitives::Shortfall;
 use serde::Serialize;
 use std::{fmt, io};
 
@@ -238,6 +242,9 @@ impl From<ClientError> for CliError {
                 .hint(format!("start one: cowboyctl devnet up --detach --name {name}")),
             ClientError::NotRunning(name) => Self::new(Exit::NotRunning, what)
                 .hint(format!("start it: cowboyctl devnet up --detach --name {name}")),
+            ClientError::Died { name, .. } => Self::new(Exit::NotRunning, what)
+                .detail(format!("what it said last: cowboyctl devnet logs {name}"))
+                .hint(format!("start it again: cowboyctl devnet up --detach --name {name}")),
             ClientError::Starting(name) => Self::new(Exit::NotRunning, what)
                 .hint(format!("watch it: cowboyctl devnet logs --follow {name}")),
             ClientError::Unreachable { .. } => {
@@ -296,7 +303,11 @@ impl From<ErrorDetail> for CliError {
             Some(name) if !detail.message.contains(name) => format!("{name}: {}", detail.message),
             _ => detail.message,
         };
-        Self { name: detail.name, hint: detail.hint, ..Self::new(exit, what) }
+        let hint = detail.hint.or_else(|| {
+            let short = Shortfall::in_text(&what)?;
+            Some(funding(&short, None))
+        });
+        Self { name: detail.name, hint, ..Self::new(exit, what) }
     }
 }
 

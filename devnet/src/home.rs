@@ -19,7 +19,8 @@
 //!
 //! The files are the truth, and the lock decides: whoever can take it knows that no process runs
 //! the devnet, whatever `devnet.json` says, because the kernel drops a lock with its holder. A
-//! devnet that was killed leaves a `devnet.json` behind; [`Lock::clean`] removes it.
+//! devnet that was killed leaves a `devnet.json` behind, which says that it was: the next start or
+//! stop removes it ([`Lock::clean`]).
 //!
 //! `<home>` is `$COWBOYCTL_HOME`, else `$XDG_STATE_HOME/cowboyctl`, else
 //! `~/.local/state/cowboyctl`.
@@ -178,8 +179,10 @@ pub struct Record {
 pub enum State {
     /// There is no folder.
     Absent,
-    /// There is a folder, and no process runs it.
+    /// There is a folder, and no process runs it: it never ran, or it was stopped.
     Stopped,
+    /// There is a folder, and the process that ran it was killed: its record is still there.
+    Died(Record),
     /// A process holds the lock and has not said yet where it answers.
     Starting {
         /// That process; unknown for the moment between taking the lock and saying so.
@@ -187,6 +190,13 @@ pub enum State {
     },
     /// A process runs it.
     Running(Record),
+}
+
+impl State {
+    /// Whether no process runs the devnet.
+    pub const fn is_down(&self) -> bool {
+        matches!(self, Self::Absent | Self::Stopped | Self::Died(_))
+    }
 }
 
 /// One devnet's folder.
@@ -288,6 +298,11 @@ impl DevnetHome {
         self.data_path().join("speculation.db")
     }
 
+    /// `data/names.json`: the names that users gave to actors, timers and jobs.
+    pub fn names_path(&self) -> PathBuf {
+        self.data_path().join("names.json")
+    }
+
     /// `lease`: what the lease server keeps.
     pub fn lease_path(&self) -> PathBuf {
         self.path.join("lease")
@@ -369,13 +384,15 @@ impl DevnetHome {
         holder(&self.lock_path())
     }
 
-    /// Whether the devnet runs. What a killed devnet left behind does not count.
+    /// Whether the devnet runs.
     pub fn state(&self) -> Result<State, HomeError> {
         if !self.exists() {
             return Ok(State::Absent);
         }
         if !is_held(&self.lock_path())? {
-            return Ok(State::Stopped);
+            // One that cannot be read tells nothing: `doctor` finds it.
+            let record = self.record().ok().flatten();
+            return Ok(record.map_or(State::Stopped, State::Died));
         }
         let pid = self.holder();
         // A record by another process is a killed one's, not cleaned yet by the one that starts.
@@ -400,6 +417,11 @@ impl DevnetHome {
     /// The saved topology; `None` where the devnet never started.
     pub fn topology(&self) -> Result<Option<String>, HomeError> {
         read_if_there(&self.topology_path())
+    }
+
+    /// What `data/names.json` says; empty where there is none.
+    pub fn names(&self) -> Result<String, HomeError> {
+        Ok(read_if_there(&self.names_path())?.unwrap_or_default())
     }
 
     /// The names of the accounts that have a key here, sorted.

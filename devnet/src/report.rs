@@ -72,6 +72,7 @@ impl Report {
         let running = matches!(state, State::Running(_));
         let (name, pid) = match &state {
             State::Absent | State::Stopped => ("stopped", None),
+            State::Died(record) => ("died", Some(record.pid)),
             State::Starting { pid } => ("starting", *pid),
             State::Running(record) => ("running", Some(record.pid)),
         };

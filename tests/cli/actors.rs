@@ -27,6 +27,7 @@ pub fn actor() -> Address {
 fn summary() -> ActorSummary {
     ActorSummary {
         actor: Text(actor()),
+        name: None,
         deployer: account("dev-0").address,
         deployer_name: Some("dev-0".to_owned()),
         code: hash(7),
@@ -36,7 +37,8 @@ fn summary() -> ActorSummary {
 }
 
 fn shown() -> Actor {
-    let ActorSummary { actor, deployer, deployer_name, code, deployed_at, balance } = summary();
+    let ActorSummary { actor, name, deployer, deployer_name, code, deployed_at, balance } =
+        summary();
     let handler = |name: &str, line| Handler {
         name: name.to_owned(),
         parameters: vec!["ctx".to_owned(), "payload".to_owned()],
@@ -45,6 +47,7 @@ fn shown() -> Actor {
     let entry = |key: &str, value| StateEntry { key: key.to_owned(), value };
     Actor {
         actor,
+        name,
         deployer,
         deployer_name,
         code,

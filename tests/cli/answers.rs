@@ -7,7 +7,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     actor,
-    primitives::{Address, CBY, Hash, Wei},
+    primitives::{Address, CBY, Hash, Shortfall, Wei},
 };
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub fn plan() -> Plan {
     Topology::default().resolve(&Overrides::default(), "", "").unwrap()
 }
 
-fn address(name: &str) -> AddressText {
+pub fn address(name: &str) -> AddressText {
     Text(plan().key(&name.parse::<Name>().unwrap()).address())
 }
 
@@ -86,6 +86,7 @@ fn status() -> Status {
         supply: None,
         pid: Some(4_242),
         started_at: None,
+        died: None,
     }
 }
 
@@ -172,7 +173,12 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
         }),
         error: failed.then(|| "InsufficientBalance".to_owned()),
         message: failed
-            .then(|| "InsufficientBalance: 2.5 CBY are needed, 1 CBY are there".to_owned()),
+            .then(|| Shortfall {
+                payer: *address("dev-0"),
+                need: Wei::new(2 * CBY + CBY / 2),
+                have: Wei::cby(1),
+            })
+            .map(|short| short.to_string()),
         timer_allowance: None,
         actor: None,
         events: vec![],
@@ -343,6 +349,7 @@ pub fn job(id: u8) -> Job {
     };
     Job {
         job_id: hash(id),
+        name: None,
         kind: "custom".to_owned(),
         submitter: address("dev-0"),
         submitter_name: Some("dev-0".to_owned()),
@@ -380,6 +387,7 @@ fn summary(id: u8) -> JobSummary {
     let job = job(id);
     JobSummary {
         job_id: job.job_id,
+        name: None,
         kind: job.kind,
         submitter: job.submitter,
         submitter_name: job.submitter_name,

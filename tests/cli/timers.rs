@@ -5,7 +5,7 @@ use crate::{
     shape,
     support::{Answer, Fake, Folder, Request},
 };
-use cowboy_devnet::api::types::*;
+use cowboy_devnet::{api::types::*, topology::field_of};
 use cowboy_engine::{
     chain::transaction::{Payload, SetPhase, SignedTransaction},
     presence::Phase,
@@ -34,6 +34,7 @@ fn shown_actor() -> Actor {
     };
     Actor {
         actor: Text(actor()),
+        name: Some("beat".to_owned()),
         deployer: account("dev-0").address,
         deployer_name: Some("dev-0".to_owned()),
         code: hash(7),
@@ -91,6 +92,7 @@ fn timer(status: TimerStatus) -> Timer {
     }
     Timer {
         timer_id: hash(1),
+        name: None,
         actor: Text(actor()),
         height: 50,
         tier: waits.then_some(if scheduled { TimerTier::Ring } else { TimerTier::CarryOver }),
@@ -146,6 +148,7 @@ fn summary(id: u8, status: TimerStatus) -> TimerSummary {
     let timer = timer(status);
     TimerSummary {
         timer_id: hash(id),
+        name: (id == 1).then(|| "nightly".to_owned()),
         actor: timer.actor,
         height: timer.height,
         expires_at: timer.expires_at,
@@ -304,6 +307,7 @@ fn fairness() -> Fairness {
 fn parameter(key: &str, value: u64) -> GovernedParameter {
     GovernedParameter {
         key: key.to_owned(),
+        name: field_of(key),
         value: Setting::Number(value),
         genesis: Setting::Number(2_000_000),
         unit: "cycles".to_owned(),
@@ -321,6 +325,7 @@ fn phase() -> GovernedParameter {
     let word = |word: &str| Setting::Word(word.to_owned());
     GovernedParameter {
         key: "migration.phase".to_owned(),
+        name: field_of("migration.phase"),
         value: word("shadow"),
         genesis: word("hot-path"),
         unit: "word".to_owned(),
@@ -339,6 +344,7 @@ fn policy() -> GovernedParameter {
     let pending = |height, to: &str| PendingSetting { height, value: word(to), by: None };
     GovernedParameter {
         key: "system:cip1:policy".to_owned(),
+        name: field_of("system:cip1:policy"),
         value: word("eip1559"),
         source: "CIP-1".to_owned(),
         genesis: word("eip1559"),

@@ -2,12 +2,13 @@
 
 use crate::{
     shape,
-    support::{Home, list},
+    support::{Home, list, wait_until},
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::{
     fs,
+    net::{TcpListener, UdpSocket},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     thread,
@@ -302,4 +303,46 @@ fn what_a_killed_removal_left_is_told_and_removed() {
         home.run(&["doctor", "--fix"]);
         assert!(leftovers(&home).is_empty(), "{files:?}: {:?}", leftovers(&home));
     }
+}
+
+/// Takes the port as soon as whoever listens there stops, and holds it until the answer's end.
+fn taken<T: Send + 'static>(
+    address: &Value,
+    bind: fn(&str) -> std::io::Result<T>,
+) -> thread::JoinHandle<T> {
+    let address = address.as_str().unwrap().to_owned();
+    thread::spawn(move || {
+        loop {
+            match bind(&address) {
+                Ok(socket) => return socket,
+                Err(_) => thread::park_timeout(Duration::from_millis(1)),
+            }
+        }
+    })
+}
+
+#[test]
+fn a_port_that_is_taken_while_a_devnet_is_saved_leaves_no_validator_stopped() {
+    let home = Home::new();
+    home.up(&["--wait", "3", "--runners", "2"]);
+    let shown = |validator: &str| home.json(&["validator", "show", validator]);
+    let before = [shown("validator-1"), shown("validator-2")];
+    let quic = taken(&before[0]["quic"], |at| UdpSocket::bind(at));
+    let p2p = taken(&before[1]["p2p"], |at| TcpListener::bind(at));
+    let saved = home.json(&["devnet", "snapshot", "save"]);
+    let held = (quic.join().unwrap(), p2p.join().unwrap());
+    home.wait_validators(|head| head);
+    let after = [shown("validator-1"), shown("validator-2")];
+    assert_ne!(after[0]["quic"], before[0]["quic"]);
+    assert_ne!(after[1]["p2p"], before[1]["p2p"]);
+    assert_eq!(after[1]["quic"], before[1]["quic"], "what is free stays");
+    // Runners and validators find them there.
+    wait_until("the runners are connected again", || {
+        let connected = shown("validator-1")["connected_runners"].clone();
+        list(&connected).len() == list(&before[0]["connected_runners"]).len()
+    });
+    drop(held);
+    home.json(&["devnet", "down"]);
+    home.up(&["--wait", &(saved["height"].as_u64().unwrap() + 5).to_string()]);
+    assert_eq!(shown("validator-1")["quic"], after[0]["quic"], "it keeps the new one");
 }

@@ -13,6 +13,7 @@ mod job;
 mod lease;
 mod man;
 mod mru;
+mod naming;
 mod pool;
 mod presence;
 mod proof;
@@ -362,20 +363,20 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command {
         Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
         Command::Devnet(devnet) => devnet.run(&cx),
-        Command::Chain(chain) => block_on(chain.run(&cx)),
-        Command::Account(account) => block_on(account.run(&cx)),
-        Command::Actor(actor) => block_on(actor.run(&cx)),
-        Command::Timer(timer) => block_on(timer.run(&cx)),
+        Command::Chain(chain) => ask(&cx, chain.run(&cx)),
+        Command::Account(account) => ask(&cx, account.run(&cx)),
+        Command::Actor(actor) => ask(&cx, actor.run(&cx)),
+        Command::Timer(timer) => ask(&cx, timer.run(&cx)),
         Command::Runner(runner) => runner.run(&cx),
-        Command::Validator(validator) => block_on(validator.run(&cx)),
-        Command::Fault(fault) => block_on(fault.run(&cx)),
-        Command::Job(job) => block_on(job.run(&cx)),
-        Command::Task(task) => block_on(task.run(&cx)),
-        Command::Presence(presence) => block_on(presence.run(&cx)),
-        Command::Mru(mru) => block_on(mru.run(&cx)),
-        Command::Pool(pool) => block_on(pool.run(&cx)),
+        Command::Validator(validator) => ask(&cx, validator.run(&cx)),
+        Command::Fault(fault) => ask(&cx, fault.run(&cx)),
+        Command::Job(job) => ask(&cx, job.run(&cx)),
+        Command::Task(task) => ask(&cx, task.run(&cx)),
+        Command::Presence(presence) => ask(&cx, presence.run(&cx)),
+        Command::Mru(mru) => ask(&cx, mru.run(&cx)),
+        Command::Pool(pool) => ask(&cx, pool.run(&cx)),
         Command::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(&cx)),
-        Command::Speculation(speculation) => block_on(speculation.run(&cx)),
+        Command::Speculation(speculation) => ask(&cx, speculation.run(&cx)),
         Command::Lease(lease) => lease.run(&cx),
         Command::Sim(sim) => sim.run(&cx),
         Command::Doctor(doctor) => doctor.run(&cx),
@@ -386,7 +387,15 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
     }
 }
 
-/// Runs a command that asks a devnet, until it is done or interrupted.
+/// Runs a command that asks a devnet. It notes first where the asked validator is behind.
+fn ask(cx: &Context, command: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
+    block_on(async {
+        cx.note_if_behind().await;
+        command.await
+    })
+}
+
+/// Runs a command until it is done or interrupted.
 fn block_on(command: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
     to_end(async {
         tokio::select! {

@@ -3,6 +3,7 @@
 use super::{
     devnet::{self, Up, UpReport},
     job::{self, Submitted},
+    naming::Naming,
     transaction::Signer,
 };
 use crate::{
@@ -115,7 +116,9 @@ impl Quickstart {
         step(cx, "which runners the validators vote present", &command, &presence)?;
 
         let signer = Signer::find(devnet, "dev-0")?;
-        let job = job::submit(cx.ui, &client, &signer, greeting(), true, deadline).await?;
+        let job =
+            job::submit(cx.ui, &client, &signer, greeting(), (true, &Naming::default()), deadline)
+                .await?;
         let command = format!(
             "cowboyctl job submit custom --wait{to_it} -- sh -c 'echo hello from the devnet'"
         );

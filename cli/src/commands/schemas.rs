@@ -103,7 +103,7 @@ const ALL: &[(&str, Prints)] = &[
     ("actor deploy", Json(&[one::<actor::deploy::Deployed>()])),
     ("actor ls", Json(&[many::<api::ActorSummary>()])),
     ("actor show", Json(&[one::<api::Actor>()])),
-    ("actor call", Json(&[one::<api::Transaction>(), one::<api::DryRun>()])),
+    ("actor call", Json(&[one::<actor::call::Called>(), one::<api::DryRun>()])),
     ("actor logs", Json(&[many::<api::ActorLine>(), one::<api::ActorLine>()])),
     ("timer schedule", Json(&[one::<timer::schedule::Scheduled>()])),
     ("timer ls", Json(&[many::<api::TimerSummary>()])),

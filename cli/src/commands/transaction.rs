@@ -7,25 +7,29 @@ use crate::{
     output::Ui,
 };
 use cowboy_devnet::{
-    api::types::{
-        Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
-        TransactionStatus,
+    api::{
+        funding,
+        types::{
+            Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
+            TransactionStatus,
+        },
     },
     client::{Client, ClientError},
     orchestrator::home::DevnetHome,
-    topology::{FAUCET, Name},
+    topology::Name,
 };
 use cowboy_engine::{
     actor::Budget,
     chain::transaction::{Payload, Transaction as Unsigned},
-    primitives::{Address, Hash, SecretKey, Wei, keccak256},
+    primitives::{Address, Hash, SecretKey, Shortfall, Wei, keccak256},
 };
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
 const NONCE_ATTEMPTS: u32 = 32;
 
-/// What the chain calls it when the sender has less than a transaction takes.
-const SHORT: &str = "InsufficientBalance";
+/// Blocks without a transaction after which it is handed in again: to whichever validators run
+/// then. Two suffice in a chain in order, one to propose it and one that was under way.
+const RESEND_BLOCKS: u64 = 3;
 
 /// An account whose key is at hand.
 #[derive(Debug)]
@@ -142,16 +146,32 @@ pub async fn settle(
         .wait_for(ui, "the transaction's block", async |wait| {
             let mut blocks = client.follow(None);
             blocks.connect().await?;
-            let (hash, nonce) = submit(client, signer, payload, limits).await?;
+            let Sent { hash, nonce, request } = submit(client, signer, payload, limits).await?;
             let hash = hash.to_string();
             wait.saw(format!("{hash} in the mempool"));
+            let mut sent_at = None;
             loop {
-                let notice = wait.next(client, &mut blocks).await?;
-                let transaction = client.transaction(&hash).await?;
+                let height = wait.next(client, &mut blocks).await?.height;
+                let transaction = match client.transaction(&hash).await {
+                    Ok(transaction) => transaction,
+                    // The validators that had it have stopped.
+                    Err(error) if error.code() == Some(ErrorCode::NotFound) => {
+                        client.submit(&request).await?;
+                        sent_at = Some(height);
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 let status = transaction.status;
-                wait.saw(format!("{hash} {} at block {}", name_of(status), notice.height));
+                wait.saw(format!("{hash} {} at block {height}", name_of(status)));
                 match status {
-                    TransactionStatus::Pending => {}
+                    TransactionStatus::Pending => {
+                        if height >= *sent_at.get_or_insert(height) + RESEND_BLOCKS {
+                            // A refusal: the next block tells why, or has it.
+                            let _ = client.submit(&request).await;
+                            sent_at = Some(height);
+                        }
+                    }
                     TransactionStatus::Success
                     | TransactionStatus::Failed
                     | TransactionStatus::Skipped
@@ -169,38 +189,39 @@ fn rejection(transaction: &Transaction) -> CliError {
         TransactionStatus::Failed => "failed".to_owned(),
         status => format!("was {}", name_of(status)),
     };
-    let hint = match transaction.error.as_deref() {
-        Some(SHORT) => {
-            let sender = transaction.sender.to_string();
-            funding(transaction.sender_name.as_deref().unwrap_or(&sender))
+    let hint = match Shortfall::in_text(&reason) {
+        Some(short) => {
+            let is_sender = short.payer == *transaction.sender;
+            let name = transaction.sender_name.as_deref().filter(|_| is_sender);
+            funding(&short, name)
         }
-        _ => format!("see it: cowboyctl chain tx {}", transaction.hash),
+        None => format!("see it: cowboyctl chain tx {}", transaction.hash),
     };
     CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} {outcome}", transaction.hash))
         .hint(hint)
 }
 
-/// How an account that has too little gets more.
-fn funding(account: &str) -> String {
-    match account {
-        FAUCET => "give some back to it: cowboyctl account transfer FROM faucet AMOUNT".to_owned(),
-        account => format!("give it some: cowboyctl account fund {account} AMOUNT"),
-    }
+/// A transaction that a mempool has taken.
+struct Sent {
+    hash: Hash,
+    nonce: u64,
+    /// As it was handed in, for another time.
+    request: TransactionRequest,
 }
 
-/// Hands the signed transaction to the mempool; returns its hash and nonce.
+/// Signs the transaction and hands it to the mempool.
 async fn submit(
     client: &Client,
     signer: &Signer,
     payload: Payload,
     limits: Limits,
-) -> Result<(Hash, u64), CliError> {
+) -> Result<Sent, CliError> {
     let parameters = client.parameters().await?;
     let address = AddressText::from(signer.address()).to_string();
     let mut attempt = 1;
     loop {
-        let Account { next_nonce: nonce, name, .. } = client.account(&address).await?;
+        let Account { next_nonce: nonce, .. } = client.account(&address).await?;
         let mut transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
@@ -217,7 +238,9 @@ async fn submit(
         let signed = transaction.sign(&signer.key);
         let request = TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) };
         match client.submit(&request).await {
-            Ok(accepted) if !accepted.known => return Ok((*accepted.hash, nonce)),
+            Ok(accepted) if !accepted.known => {
+                return Ok(Sent { hash: *accepted.hash, nonce, request });
+            }
             // Another command wants the very same, and was first with this nonce: it happens twice.
             Ok(_) if attempt < NONCE_ATTEMPTS => attempt += 1,
             Ok(accepted) => {
@@ -227,10 +250,6 @@ async fn submit(
                     .hint("run fewer commands for the account at once"));
             }
             Err(error) if attempt < NONCE_ATTEMPTS && is_nonce_taken(&error) => attempt += 1,
-            Err(ClientError::Refused(detail)) if detail.name.as_deref() == Some(SHORT) => {
-                let hint = funding(name.as_deref().unwrap_or(&address));
-                return Err(CliError::from(detail).hint(hint));
-            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, HashText, Validator as Entry, ValidatorState},
+    api::types::{AddressText, HashText, Validator as Entry},
     client::Client,
     topology::{GOVERNANCE, Name},
 };
@@ -222,18 +222,6 @@ impl Document for Changed {
     }
 }
 
-/// A state as JSON has it.
-pub fn state(state: ValidatorState) -> &'static str {
-    match state {
-        ValidatorState::Starting => "starting",
-        ValidatorState::Running => "running",
-        ValidatorState::CatchingUp => "catching_up",
-        ValidatorState::Paused => "paused",
-        ValidatorState::Stopped => "stopped",
-        ValidatorState::Died => "died",
-    }
-}
-
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
         &[">index", "name", "address", "status", ">height", ">runners connected"];
@@ -243,7 +231,7 @@ impl Row for Entry {
             self.index.map_or_else(|| "-".to_owned(), |index| index.to_string()),
             self.name.clone(),
             self.address.to_string(),
-            state(self.status).to_owned(),
+            self.status.to_string(),
             self.height.to_string(),
             format!("{}/{}", self.connected_runners.len(), self.subset_of.len()),
         ]
@@ -262,8 +250,8 @@ impl Document for Entry {
             (
                 "status",
                 match &self.reason {
-                    Some(reason) => format!("{}: {reason}", state(self.status)),
-                    None => state(self.status).to_owned(),
+                    Some(reason) => format!("{}: {reason}", self.status),
+                    None => self.status.to_string(),
                 },
             ),
             ("height", self.height.to_string()),

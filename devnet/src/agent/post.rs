@@ -252,7 +252,7 @@ fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Opt
 const fn is_final(error: &MempoolError) -> bool {
     matches!(
         error,
-        MempoolError::InsufficientBalance { .. }
+        MempoolError::InsufficientBalance(_)
             | MempoolError::TooLarge { .. }
             | MempoolError::LimitTooLow { .. }
     )

@@ -60,7 +60,10 @@ impl Speculation for Agent {
     }
 
     fn pipelines(&self, query: &PipelineQuery) -> Vec<PipelineSummary> {
-        let wanted = |run: &&Run| query.status.is_none_or(|status| run.status() == status);
+        let wanted = |run: &&Run| {
+            query.status.is_none_or(|status| run.status() == status)
+                && query.name.as_ref().is_none_or(|name| run.pipeline.name == *name)
+        };
         let core = &self.0.books.lock().core;
         let runs = core.runs.values().rev().filter(wanted);
         runs.take(limit(query.limit)).map(|run| summary(core, run)).collect()

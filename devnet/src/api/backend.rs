@@ -7,10 +7,11 @@
 
 use super::{
     error::ApiError,
+    labels::Labels,
     lane_metrics::LaneMetrics,
     steer::{Steer, SteerError, Told},
     types::{
-        ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+        ConfigureRequest, NamedKind, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
         PipelineRequest, PipelineSummary, RetryRequest, Rollback, Snapshot, SpeculationEventPage,
         SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
         SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried, Text,
@@ -198,6 +199,8 @@ pub struct Config {
     pub validators: Vec<(String, Validator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
+    /// Names that users gave. Those of actors stand for their addresses everywhere.
+    pub labels: Labels,
     /// What goes wrong between the nodes.
     pub faults: Faults,
     /// What the API asks of the process.
@@ -235,6 +238,20 @@ impl Names {
         let mut named = self.0.lock();
         named.by_address.insert(address, name.to_owned());
         named.by_name.insert(name.to_owned(), address);
+    }
+
+    /// Gives an address this name in place of the one that it had, unless the name is another's.
+    /// Whether it did.
+    pub(super) fn give(&self, name: &str, address: Address) -> bool {
+        let mut named = self.0.lock();
+        if named.by_name.get(name).is_some_and(|known| *known != address) {
+            return false;
+        }
+        if let Some(before) = named.by_address.insert(address, name.to_owned()) {
+            named.by_name.remove(&before);
+        }
+        named.by_name.insert(name.to_owned(), address);
+        true
     }
 
     /// The name of an address, if it has one.
@@ -489,6 +506,7 @@ pub struct Backend {
     accounts: Mutex<Vec<Address>>,
     pub(super) hooks: Hooks,
     speculation: Option<Arc<dyn Speculation>>,
+    pub(super) labels: Labels,
     faults: Faults,
     haste: Haste,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
@@ -512,6 +530,11 @@ impl Backend {
         }
         for (name, validator) in &config.validators {
             names.insert(name, validator.pubkey.address());
+        }
+        for (name, id) in config.labels.all(NamedKind::Actor) {
+            if let Ok(address) = id.parse() {
+                names.give(name.as_str(), address);
+            }
         }
         if config.validators.is_empty() {
             return Err(BackendError::NoValidators);
@@ -537,6 +560,7 @@ impl Backend {
             accounts: Mutex::new(config.accounts.into_iter().map(|(_, a)| a).collect()),
             hooks: config.hooks,
             speculation: config.speculation,
+            labels: config.labels,
             faults: config.faults,
             haste: Haste::default(),
             slots: watch::Sender::new(slots),

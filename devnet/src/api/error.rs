@@ -1,14 +1,27 @@
 //! Why a request has no answer, and the response that says so.
 
 use super::types::{ErrorBody, ErrorCode, ErrorDetail, ParseError};
-use crate::{chain::mempool::MempoolError, storage::StorageError};
+use crate::{chain::mempool::MempoolError, storage::StorageError, topology::FAUCET};
 use axum::{
     Json,
     extract::rejection::{JsonRejection, PathRejection, QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use cowboy_engine::primitives::Shortfall;
 use std::fmt;
+
+/// How an account that has too little gets what is missing: by this command.
+pub fn funding(short: &Shortfall, payer: Option<&str>) -> String {
+    let amount = short.to_fund();
+    match payer {
+        Some(FAUCET) => {
+            format!("give some back to it: cowboyctl account transfer FROM {FAUCET} {amount}cby")
+        }
+        Some(name) => format!("give it some: cowboyctl account fund {name} {amount}cby"),
+        None => format!("give it some: cowboyctl account fund {} {amount}cby", short.payer),
+    }
+}
 
 /// A refusal: what the body says, and the HTTP status that carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]

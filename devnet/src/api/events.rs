@@ -1,15 +1,20 @@
 //! `GET /v1/events`: every block as it becomes final, as server-sent events.
 //!
 //! A stream knows one number, the height it sends next. As long as that block is stored it reads
-//! and sends it; else it waits until the ledger says that it has stored one. So a stream has no
-//! queue: a reader that is slow, or starts far back, reads the store at its own pace, and neither
-//! misses a block nor gets one twice. It ends when its validator or the server stops; the reader
-//! comes back with `Last-Event-ID` and is served by another validator.
+//! and sends it; else it waits until a validator has stored one. So a stream has no queue: a reader
+//! that is slow, or starts far back, reads the store at its own pace, and neither misses a block
+//! nor gets one twice.
+//!
+//! Each block comes from the running validator with the highest head, so that one that is paused,
+//! cut off or stopped holds up no reader. A stream that names a validator takes blocks from that
+//! one alone and ends when it stops. Every stream ends when the server stops or no validator runs;
+//! the reader comes back with `Last-Event-ID`.
 //!
 //! A stream that has to make room for another ([`streams`](super::streams)) ends with an event that
 //! says so, and asks the reader to wait before it comes back.
 
 use super::{
+    backend::Running,
     convert::{self, count},
     error::ApiError,
     extract::{InQuery, authorize},
@@ -40,10 +45,10 @@ use cowboy_engine::{
 };
 use futures::{
     FutureExt as _, Stream, StreamExt as _,
-    future::{BoxFuture, select},
+    future::{BoxFuture, select_all},
     stream,
 };
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// The header with the number of the last event that a returning reader has seen: of a block, its
@@ -59,10 +64,9 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let last = headers.get(LAST_EVENT_ID).map(last_seen).transpose()?;
-    // Heard of from here on: the validator that is chosen may stop at any moment.
-    let mut changes: Vec<_> = shared.backend.slots().iter().map(|slot| slot.changes()).collect();
-    let view = Arc::new(View::of(shared.backend.clone(), node.node.as_deref())?);
-    let (stopped, closed) = (changes.swap_remove(view.slot), shared.closed());
+    // Before a validator is chosen: it may stop at any moment.
+    let (mut source, closed) = (Source::of(&shared, node.node), shared.closed());
+    let view = source.view(&shared)?;
     let next = match (last, query.from) {
         (Some(last), _) => Height::new(last).next(),
         (None, Some(from)) => {
@@ -71,17 +75,11 @@ pub(super) async fn events(
         }
         (None, None) => view.head().next(),
     };
+    source.subscribe(&shared, &view);
     let known = authorize(&headers, &shared.backend.token).is_ok();
     let place = shared.streams.take(known, move || reader.stalled());
-    let blocks = Blocks {
-        stored: view.running.ledger.subscribe(),
-        ended: select(stopped.boxed(), closed.boxed()).map(|_| ()).boxed(),
-        shared,
-        view,
-        next,
-        place,
-        replaced: false,
-    };
+    let closed = closed.map(|_| ()).boxed();
+    let blocks = Blocks { source, closed, shared, next, place, replaced: false };
     Ok(respond(stream::unfold(blocks, |mut blocks| async {
         let event = blocks.next().await?;
         Some((event, blocks))
@@ -103,16 +101,67 @@ pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
     })
 }
 
+/// Whose blocks a stream sends.
+struct Source {
+    /// The validator that the request names; `None`: whichever has the highest head.
+    node: Option<String>,
+    /// Resolves when the validators are no longer those of `stored`.
+    changed: BoxFuture<'static, ()>,
+    /// Wakes when a validator has stored a block; the block is read from its store.
+    stored: Vec<Receiver<Arc<ExecutedBlock>>>,
+}
+
+impl Source {
+    fn of(shared: &Shared, node: Option<String>) -> Self {
+        Self { node, changed: shared.backend.changed().boxed(), stored: Vec::new() }
+    }
+
+    /// The chain to read from now.
+    fn view(&self, shared: &Shared) -> Result<Arc<View>, ApiError> {
+        Ok(Arc::new(View::of(shared.backend.clone(), self.node.as_deref())?))
+    }
+
+    /// Listens to the named validator, whose chain `view` is, or to all that run.
+    fn subscribe(&mut self, shared: &Shared, view: &View) {
+        let listen = |running: Running| running.ledger.subscribe();
+        self.stored = match self.node {
+            Some(_) => vec![view.running.ledger.subscribe()],
+            None => shared.backend.running().into_iter().map(listen).collect(),
+        };
+    }
+
+    /// Resolves when a validator may have stored a block, or the validators have changed.
+    async fn grown(&mut self, shared: &Shared) -> Result<(), ApiError> {
+        let stored = &mut self.stored;
+        let any = async {
+            if stored.is_empty() {
+                return pending().await;
+            }
+            let (heard, at, _) = select_all(stored.iter_mut().map(|one| one.recv().boxed())).await;
+            if matches!(heard, Err(RecvError::Closed)) {
+                stored.swap_remove(at);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = &mut self.changed => {}
+            () = any => return Ok(()),
+        }
+        self.changed = shared.backend.changed().boxed();
+        let view = self.view(shared)?;
+        self.subscribe(shared, &view);
+        Ok(())
+    }
+}
+
 /// A stream of blocks.
 struct Blocks {
     shared: Arc<Shared>,
-    view: Arc<View>,
+    source: Source,
     /// The height of the block to send next.
     next: Height,
-    /// Wakes when a block was stored; what it says is read from the store.
-    stored: Receiver<Arc<ExecutedBlock>>,
-    /// Resolves when the validator or the server stops.
-    ended: BoxFuture<'static, ()>,
+    /// Resolves when the server stops.
+    closed: BoxFuture<'static, ()>,
     /// One of the places for streams.
     place: Place,
     /// Another stream has the place, and the reader was told.
@@ -129,25 +178,25 @@ impl Blocks {
             self.replaced = true;
             return Some(farewell());
         }
-        while self.next > self.view.running.ledger.head().height() {
+        let view = loop {
+            let view = self.source.view(&self.shared).ok()?;
+            if self.next <= view.head() {
+                break view;
+            }
             tokio::select! {
                 biased;
-                () = &mut self.ended => return None,
+                () = &mut self.closed => return None,
                 () = self.place.replaced() => {
                     self.replaced = true;
                     return Some(farewell());
                 }
-                stored = self.stored.recv() => {
-                    if matches!(stored, Err(RecvError::Closed)) {
-                        return None;
-                    }
-                }
+                grown = self.source.grown(&self.shared) => grown.ok()?,
             }
-        }
-        if (&mut self.ended).now_or_never().is_some() {
+        };
+        if (&mut self.closed).now_or_never().is_some() {
             return None;
         }
-        let (view, height) = (self.view.clone(), self.next);
+        let height = self.next;
         // Why it cannot be read was logged; a reader that returns gets it as an answer.
         let notice = self.shared.blocking(move |_| notice(&view, height)).await.ok()?;
         self.next = height.next();

@@ -17,6 +17,7 @@ mod events;
 pub(crate) mod extract;
 pub(crate) mod faults;
 mod feed;
+pub mod labels;
 mod lane_metrics;
 mod nodes;
 pub(crate) mod openapi;
@@ -29,6 +30,7 @@ mod view;
 
 pub use crate::http::{Serving, bind};
 pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
+pub use error::funding;
 pub use lane_metrics::LaneMetrics;
 pub use server::start;
 pub(crate) use view::{same_hash, shows_token};

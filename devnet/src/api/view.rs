@@ -8,7 +8,7 @@ use super::{
 use crate::{chain::ledger::Rooted, spelling::nearest, storage::Store};
 use cowboy_engine::{
     chain::{Block, Header, State},
-    primitives::{Address, Hash, Height, keccak256},
+    primitives::{Address, Hash, Height, Shortfall, keccak256},
 };
 use jiff::Timestamp;
 use std::{fmt, ops::Deref, sync::Arc};
@@ -23,8 +23,6 @@ pub(super) struct Glance {
 pub(super) struct View {
     glance: Glance,
     pub running: Running,
-    /// Which validator, by its place in the backend.
-    pub slot: usize,
 }
 
 impl Deref for View {
@@ -39,7 +37,7 @@ impl Glance {
     /// The state of validator `node`, which has to run; else the newest of all.
     pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
         let state = match node {
-            Some(node) => chosen(&backend, node)?.1.ledger.head(),
+            Some(node) => chosen(&backend, node)?.ledger.head(),
             None => backend.newest(),
         };
         Ok(Self { backend, state })
@@ -48,6 +46,17 @@ impl Glance {
     /// A node's name, or its address.
     pub fn name(&self, address: &Address) -> String {
         self.backend.names.of(address)
+    }
+
+    /// An error's text, where it tells of an account that has too little: with that account's name.
+    pub fn with_payer(&self, text: String) -> String {
+        let payer = Shortfall::in_text(&text).map(|short| short.payer);
+        match payer.and_then(|payer| Some((payer, self.backend.names.get(&payer)?))) {
+            Some((payer, name)) => {
+                text.replacen(&payer.to_string(), &format!("{name} ({payer})"), 1)
+            }
+            None => text,
+        }
     }
 
     /// The names of nodes, in order.
@@ -70,12 +79,12 @@ impl Glance {
 impl View {
     /// The chain of validator `node`, or of the furthest that runs.
     pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
-        let (slot, running) = match node {
+        let running = match node {
             Some(node) => chosen(&backend, node)?,
             None => furthest(&backend)?,
         };
         let state = running.ledger.head();
-        Ok(Self { glance: Glance { backend, state }, running, slot })
+        Ok(Self { glance: Glance { backend, state }, running })
     }
 
     /// What the validator keeps.
@@ -167,12 +176,12 @@ impl View {
     }
 }
 
-/// The running validator that a request names, and its place.
-fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
+/// The running validator that a request names.
+fn chosen(backend: &Backend, node: &str) -> Result<Running, ApiError> {
     let slots = backend.slots();
     let address = backend.names.resolve(node);
-    let place = slots.iter().position(|slot| Some(slot.address()) == address);
-    let place = place.ok_or_else(|| {
+    let slot = slots.iter().find(|slot| Some(slot.address()) == address);
+    let slot = slot.ok_or_else(|| {
         let names: Vec<_> = slots.iter().map(|slot| slot.name()).collect();
         let hint = match nearest(node, names.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -180,21 +189,22 @@ fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
         };
         ApiError::not_found(format!("there is no validator `{}`", shown(node))).hint(hint)
     })?;
-    let running = slots[place].running().ok_or_else(|| {
-        let name = slots[place].name();
-        ApiError::unavailable(format!("validator `{name}` is stopped"))
-            .hint(format!("start it: cowboyctl validator start {name}"))
-    })?;
-    Ok((place, running))
+    slot.running().ok_or_else(|| {
+        let name = slot.name();
+        let message = match slot.died() {
+            Some(reason) => format!("validator `{name}` has died: {reason}"),
+            None => format!("validator `{name}` is stopped"),
+        };
+        ApiError::unavailable(message).hint(format!("start it: cowboyctl validator start {name}"))
+    })
 }
 
-/// The running validator that is furthest, and its place; of several, the first. Reads without
-/// `node` never go back in time while one catches up.
-fn furthest(backend: &Backend) -> Result<(usize, Running), ApiError> {
+/// The running validator with the highest head; of several, the first. Reads without `node` never
+/// go back in time while one catches up.
+fn furthest(backend: &Backend) -> Result<Running, ApiError> {
     let slots = backend.slots();
-    let places = slots.iter().enumerate().rev();
-    let running = places.filter_map(|(place, slot)| Some((place, slot.running()?)));
-    running.max_by_key(|(_, running)| running.ledger.head().height()).ok_or_else(|| {
+    let running = slots.iter().rev().filter_map(|slot| slot.running());
+    running.max_by_key(|running| running.ledger.head().height()).ok_or_else(|| {
         ApiError::unavailable("no validator is running")
             .hint("start one: cowboyctl validator start NAME")
     })

@@ -17,7 +17,7 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Account, Fees, SignedTransaction, State, transaction::BadSignature},
     fees::meter,
-    primitives::{Address, Cells, Cycles, Hash, Height, InCby, Wei},
+    primitives::{Address, Cells, Cycles, Hash, Height, Shortfall, Wei},
 };
 use std::{
     cmp::Reverse,
@@ -83,18 +83,9 @@ pub enum MempoolError {
         /// The most that is offered.
         got: Wei,
     },
-    /// The sender cannot pay it.
-    #[error(
-        "InsufficientBalance: up to {} are needed, {} are there",
-        InCby(*need),
-        InCby(*have)
-    )]
-    InsufficientBalance {
-        /// Fee at its cap and value.
-        need: Wei,
-        /// The balance.
-        have: Wei,
-    },
+    /// The sender cannot pay the fee at its cap and the value.
+    #[error("{0}")]
+    InsufficientBalance(Shortfall),
     /// Its limits do not cover what it uses.
     #[error(
         "LimitTooLow: {cycles} cycles and {cells} cells are used, {bought_cycles} and \
@@ -253,7 +244,7 @@ impl Pool {
         let sender = transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
         let entry = Entry::new(transaction, state.height());
         let nonce = entry.transaction.transaction.nonce;
-        check(&entry, &state.account(&sender), state)?;
+        check(&entry, sender, &state.account(&sender), state)?;
         let queue = self.queues.get(&sender);
         let waiting = queue.map_or(0, BTreeMap::len);
         match queue.and_then(|queue| queue.get(&nonce)) {
@@ -408,7 +399,12 @@ fn outbids(new: &Fees, old: &Fees) -> bool {
         && enough(new.max_priority_per_cell, old.max_priority_per_cell)
 }
 
-fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolError> {
+fn check(
+    entry: &Entry,
+    payer: Address,
+    account: &Account,
+    state: &State,
+) -> Result<(), MempoolError> {
     let transaction = &entry.transaction.transaction;
     let (got, expected) = (transaction.nonce, account.nonce);
     if got < expected {
@@ -437,7 +433,7 @@ fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolE
     }
     let (need, have) = (entry.cost(), account.balance);
     if need > have {
-        return Err(MempoolError::InsufficientBalance { need, have });
+        return Err(MempoolError::InsufficientBalance(Shortfall { payer, need, have }));
     }
     Ok(())
 }

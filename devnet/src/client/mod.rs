@@ -17,11 +17,11 @@ use crate::{
         ErrorCode, ErrorDetail, EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery,
         Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
         GovernedParameter, Head, Job, JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest,
-        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
-        PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
-        Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery,
-        StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction,
-        TransactionAccepted, TransactionRequest, Validator, Votes,
+        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NameRequest, NodeQuery,
+        Parameters, PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted,
+        ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping,
+        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -52,6 +52,14 @@ pub enum ClientError {
     /// The devnet has a folder and no process.
     #[error("devnet `{0}` is not running")]
     NotRunning(Name),
+    /// The devnet's process was killed.
+    #[error("devnet `{name}` has died: its process {pid} was killed")]
+    Died {
+        /// The devnet.
+        name: Name,
+        /// The process.
+        pid: u32,
+    },
     /// The devnet's process has not said yet where it answers.
     #[error("devnet `{0}` is starting and does not answer yet")]
     Starting(Name),
@@ -148,6 +156,9 @@ impl Client {
         let record = match home.state()? {
             State::Absent => return Err(ClientError::NoSuchDevnet(home.name().clone())),
             State::Stopped => return Err(ClientError::NotRunning(home.name().clone())),
+            State::Died(record) => {
+                return Err(ClientError::Died { name: home.name().clone(), pid: record.pid });
+            }
             State::Starting { .. } => return Err(ClientError::Starting(home.name().clone())),
             State::Running(record) => record,
         };
@@ -165,7 +176,7 @@ impl Client {
         Self { token: Some(token), ..self }
     }
 
-    /// Asks this validator instead of any.
+    /// Asks this validator instead of any, and hands transactions to it alone.
     pub fn with_node(self, node: Option<String>) -> Self {
         Self { node, ..self }
     }
@@ -253,17 +264,22 @@ impl Client {
         self.post(&["accounts"], &request).await
     }
 
+    /// Gives an actor, a timer or a job a name; without an id only says whether it is free.
+    pub async fn give_name(&self, request: &NameRequest) -> Result<NameRequest, ClientError> {
+        self.post(&["names"], request).await
+    }
+
     /// An account, by name or address.
     pub async fn account(&self, account: &str) -> Result<Account, ClientError> {
         self.get(&["accounts", account], &()).await
     }
 
-    /// Hands a signed transaction to the mempool.
+    /// Hands a signed transaction to the mempools: of all validators, or of the one that is asked.
     pub async fn submit(
         &self,
         request: &TransactionRequest,
     ) -> Result<TransactionAccepted, ClientError> {
-        self.post(&["transactions"], request).await
+        self.post_to(&["transactions"], &NodeQuery { node: self.node.clone() }, request).await
     }
 
     /// Every runner, in registry order.

@@ -189,7 +189,7 @@ async fn speculation_is_asked_for_by_number_and_name() {
     let pipeline: PipelineRequest =
         serde_json::from_str(r#"{"name":"p","tasks":[{"id":"a","command":["true"]}]}"#).unwrap();
     assert_eq!(client.submit_pipeline(&pipeline).await.unwrap().pipeline, 3);
-    let query = PipelineQuery { status: Some(PipelineStatus::Failed), limit: Some(1) };
+    let query = PipelineQuery { status: Some(PipelineStatus::Failed), name: None, limit: Some(1) };
     assert_eq!(client.pipelines(&query).await.unwrap(), []);
     assert_eq!(client.cancel_pipeline(3).await.unwrap().tasks, 2);
     assert_eq!(client.cancel_task(3, "a/b").await.unwrap().tasks, 1);

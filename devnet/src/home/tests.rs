@@ -40,7 +40,8 @@ fn the_lock_decides_whether_a_devnet_runs() {
     assert_eq!(devnet.state().unwrap(), starting, "another process's record is stale");
 
     drop(lock);
-    assert_eq!(devnet.state().unwrap(), State::Stopped, "a record without a holder is stale");
+    let died = devnet.state().unwrap();
+    assert_eq!(died, State::Died(Record { pid: 1, ..record("one") }));
     devnet.lock().unwrap().clean().unwrap();
     assert_eq!(devnet.record().unwrap(), None);
 }

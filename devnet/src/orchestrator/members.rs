@@ -196,6 +196,17 @@ impl Members {
         Ok(member)
     }
 
+    /// Gives a member that does not run other ports for those that are in use.
+    pub(super) fn relocate(&mut self, name: &Name) -> Result<Member, MemberError> {
+        self.ports.add(&self.file.with_file_name("ports.json"), name.as_str())?;
+        let moved = self.member(name);
+        for member in self.members.iter_mut().filter(|member| member.name == *name) {
+            *member = moved.clone();
+        }
+        self.tell();
+        Ok(moved)
+    }
+
     /// Forgets a member that does not run any more. Its chain stays on disk.
     pub(super) fn leave(&mut self, name: &Name) -> Result<(), MemberError> {
         self.members.retain(|member| member.name != *name);

@@ -3,7 +3,7 @@
 use super::{
     expiry,
     genesis::{genesis, proof_seed},
-    home::{DevnetHome, HomeError, Lock, Record},
+    home::{DevnetHome, HomeError, Lock, Record, write_private},
     members::Members,
     ports::PortError,
     readiness, schedules,
@@ -14,6 +14,7 @@ use crate::{
     agent::{self, Agent, StoreError},
     api::{
         backend::{self, Backend, BackendError, Hooks, Speculation},
+        labels::Labels,
         server,
         types::Text,
     },
@@ -241,6 +242,7 @@ async fn live(
             .map(|member| (member.name.to_string(), member.keys.public()))
             .collect(),
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
+        labels: labels(&home)?,
         faults: Faults::new(plan.seed),
         hooks: Hooks {
             switch: supervisor.switch_hook(),
@@ -351,6 +353,17 @@ fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, Ho
         }
     }
     Ok(accounts)
+}
+
+/// The names that users gave.
+fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
+    let path = home.names_path();
+    let save = {
+        let path = path.clone();
+        move |text: &str| write_private(&path, text).map_err(|error| error.to_string())
+    };
+    Labels::new(&home.names()?, Box::new(save))
+        .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
 }
 
 /// Starts the lease server, with the devnet's own token for whoever hands jobs in.

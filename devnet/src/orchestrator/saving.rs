@@ -61,7 +61,10 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
     for validator in &running {
         if let Err(reason) = restart(nodes, validator).await {
             nodes.died(validator, reason.clone());
-            dead.push(format!("validator `{validator}` does not start again: {reason}"));
+            dead.push(format!(
+                "validator `{validator}` does not start again: {reason}; try: cowboyctl validator \
+                 start {validator}"
+            ));
         }
     }
     let mut blocks = None;
@@ -97,7 +100,7 @@ pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, 
 
 async fn restart(nodes: &mut Nodes, validator: &Name) -> Result<(), String> {
     let Some(member) = nodes.member(validator.as_str()) else { return Ok(()) };
-    Nodes::released(&member).await?;
+    let member = nodes.released(&member).await?;
     nodes.start(&member)
 }
 

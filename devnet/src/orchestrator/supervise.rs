@@ -86,9 +86,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOCK_LOOK: Duration = Duration::from_millis(100);
 /// How often free space is looked at.
 const SPACE_LOOK: Duration = Duration::from_secs(1);
-/// How long a validator's port may take to be free: one that has just stopped answers its last
-/// connections for a few round trips, and a busy machine takes its time.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a validator's port may take to be free before it gets another one: one that has just
+/// stopped answers its last connections for a few round trips.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
@@ -501,18 +501,28 @@ impl Nodes {
         tracing::info!(validator = %name, "killed");
     }
 
-    /// Resolves once a stopped validator's port for runners can be listened on again: its last
-    /// connections are drained for a few round trips after it has ended.
-    pub(super) async fn released(member: &Member) -> Result<(), String> {
-        let port = member.quic.port();
+    /// Resolves once a stopped validator's ports can be listened on. A port that stays in use, by
+    /// another program or by its last connections, is replaced, and the other nodes are told.
+    pub(super) async fn released(&mut self, member: &Member) -> Result<Member, String> {
+        let is_free = || {
+            ports::check(Transport::Udp, member.quic.port()).is_ok()
+                && ports::check(Transport::Tcp, member.p2p.port()).is_ok()
+        };
         let released = async {
-            while ports::check(Transport::Udp, port).is_err() {
+            while !is_free() {
                 ::tokio::time::sleep(RELEASE_POLL).await;
             }
         };
-        ::tokio::time::timeout(RELEASE_TIMEOUT, released).await.map_err(|_| {
-            format!("stopped, but port {port} is still in use after {}", Plain(RELEASE_TIMEOUT))
-        })
+        if ::tokio::time::timeout(RELEASE_TIMEOUT, released).await.is_ok() {
+            return Ok(member.clone());
+        }
+        let moved = self.config.members.relocate(&member.name).map_err(|e| e.to_string())?;
+        tracing::warn!(
+            validator = %member.name, p2p = %moved.p2p, quic = %moved.quic,
+            "a port is still in use after {}: it gets another one", Plain(RELEASE_TIMEOUT)
+        );
+        self.targets.listening(self.config.members.for_runners());
+        Ok(moved)
     }
 
     /// A validator that follows the chain from now on.
@@ -549,21 +559,20 @@ impl Nodes {
                 Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
                 Switch::Start => {
                     self.repairs.remove(&member.name);
-                    // One that has just died may still have it.
-                    Self::released(&member).await?;
+                    let member = self.released(&member).await?;
                     self.start(&member)
                 }
                 Switch::Stop => {
                     self.stop(&member.name).await;
-                    Self::released(&member).await
+                    Ok(())
                 }
                 Switch::Kill => {
                     self.kill(&member.name).await;
-                    Self::released(&member).await
+                    Ok(())
                 }
                 Switch::Resync => {
                     self.stop(&member.name).await;
-                    Self::released(&member).await?;
+                    let member = self.released(&member).await?;
                     self.forget(&member.name).await.map_err(|error| error.to_string())?;
                     self.start(&member)
                 }

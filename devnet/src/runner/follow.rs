@@ -448,7 +448,9 @@ fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
     match home.state()? {
         State::Running(record) => Ok(record.rpc_url),
         State::Starting { .. } => Err(ClientError::Starting(home.name().clone())),
-        State::Absent | State::Stopped => Err(ClientError::NotRunning(home.name().clone())),
+        State::Absent | State::Stopped | State::Died(_) => {
+            Err(ClientError::NotRunning(home.name().clone()))
+        }
     }
 }
 

@@ -94,6 +94,7 @@ mod tests {
     fn parameter(key: &str, value: u64) -> GovernedParameter {
         GovernedParameter {
             key: key.to_owned(),
+            name: String::new(),
             value: Setting::Number(value),
             genesis: Setting::Number(value),
             unit: "blocks".to_owned(),

@@ -76,7 +76,7 @@ fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     let name = devnet.name().clone();
     match devnet.state()? {
         State::Absent => return Ok(false),
-        State::Stopped => {}
+        State::Stopped | State::Died(_) => {}
         State::Starting { pid } => return Err(SnapshotError::Running { name, pid }),
         State::Running(record) => {
             return Err(SnapshotError::Running { name, pid: Some(record.pid) });

@@ -29,20 +29,23 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub use crate::storage::StoredHead;
 pub use copy::faults_of;
 pub use load::Loaded;
 
 use crate::{
     api::types::{ChainId, Snapshot, Text},
     home::{self, DevnetHome, Home, HomeError},
-    storage::{self, StorageError, StoredHead},
+    storage::{self, StorageError},
     topology::{Name, TopologyError},
 };
+
 use copy::Copied;
 use jiff::Timestamp;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use scratch::Scratch;
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -399,22 +402,27 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The newest block that any validator has stored.
 fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
+    Ok(heads(devnet)?.into_values().max_by_key(|head| head.height))
+}
+
+/// The newest block that each validator has stored, by the validator's name. One without a block is
+/// not there.
+pub fn heads(devnet: &Path) -> Result<BTreeMap<String, StoredHead>, SnapshotError> {
     let validators = devnet.join("validators");
-    let mut newest: Option<StoredHead> = None;
     let entries = match fs::read_dir(&validators) {
         // Only what has files was copied.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         entries => entries.map_err(HomeError::io(&validators))?,
     };
+    let mut heads = BTreeMap::new();
     for entry in entries {
-        let file = entry.map_err(HomeError::io(&validators))?.path().join("index.db");
-        if !file.is_file() {
-            continue;
-        }
-        let head = storage::head_of(&file)?;
-        if head.as_ref().map(|head| head.height) > newest.as_ref().map(|head| head.height) {
-            newest = head;
+        let entry = entry.map_err(HomeError::io(&validators))?;
+        let file = entry.path().join("index.db");
+        if file.is_file()
+            && let Some(head) = storage::head_of(&file)?
+        {
+            heads.insert(entry.file_name().to_string_lossy().into_owned(), head);
         }
     }
-    Ok(newest)
+    Ok(heads)
 }

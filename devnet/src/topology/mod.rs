@@ -12,6 +12,7 @@
 mod connectivity;
 mod feasibility;
 mod file;
+mod governed;
 mod lease;
 mod locate;
 mod plan;
@@ -28,6 +29,7 @@ pub use file::{
     PresenceSection, Rule, RunnerSection, SeedName, SelectionSection, TelemetrySection, Topology,
     ValidatorSection, load_executors,
 };
+pub use governed::field_of;
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,

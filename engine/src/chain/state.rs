@@ -18,7 +18,7 @@ use crate::{
     },
     presence::{self, Bitmap, Connectivity, Migration, Phase, ThresholdRule},
     primitives::{
-        Address, Hash, Height, InCby, PublicKey, Wei,
+        Address, Hash, Height, PublicKey, Shortfall, Wei,
         codec::{DecodeError, from_slice, to_vec},
         keccak256,
         merkle::Map,
@@ -120,17 +120,8 @@ impl Burned {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// More than there is.
-    #[error(
-        "InsufficientBalance: {} are needed beside the fee, {} are there",
-        InCby(*need),
-        InCby(*have)
-    )]
-    InsufficientBalance {
-        /// How much was to move.
-        need: Wei,
-        /// The balance.
-        have: Wei,
-    },
+    #[error("{0}")]
+    InsufficientBalance(Shortfall),
     /// More than can be counted.
     #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
     BalanceOverflow,
@@ -662,10 +653,9 @@ impl State {
             return Ok(());
         }
         let account = self.account(&from);
-        let balance = account
-            .balance
-            .checked_sub(amount)
-            .ok_or(MoneyError::InsufficientBalance { need: amount, have: account.balance })?;
+        let short = Shortfall { payer: from, need: amount, have: account.balance };
+        let balance = account.balance.checked_sub(amount);
+        let balance = balance.ok_or(MoneyError::InsufficientBalance(short))?;
         self.accounts.insert(from, Account { balance, ..account });
         Ok(())
     }

@@ -9,9 +9,11 @@ pub mod height;
 pub mod json;
 pub mod key;
 pub mod merkle;
+pub mod shortfall;
 
 pub use address::Address;
 pub use amount::{CBY, Cells, Cycles, InCby, Wei};
 pub use hash::{Hash, keccak256};
 pub use height::Height;
 pub use key::{KeyError, PublicKey, SecretKey, Signature};
+pub use shortfall::Shortfall;

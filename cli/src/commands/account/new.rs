@@ -61,10 +61,10 @@ pub async fn run(
         return Err(CliError::new(Exit::Usage, what));
     }
     let client = match devnet.state()? {
-        State::Absent | State::Stopped if fund.is_some() => {
+        State::Absent | State::Stopped | State::Died(_) if fund.is_some() => {
             return Err(ClientError::NotRunning(devnet.name().clone()).into());
         }
-        State::Absent | State::Stopped => None,
+        State::Absent | State::Stopped | State::Died(_) => None,
         State::Starting { .. } => {
             return Err(ClientError::Starting(devnet.name().clone()).into());
         }

@@ -16,12 +16,15 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::{CliError, nearest},
-    output::{amount, warn},
+    output::{Document, amount, warn},
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{Bytes, DryRun, DryRunRequest, StoreQuery, Text, TransactionStatus},
+    api::types::{
+        Bytes, DryRun, DryRunRequest, LogLine, StoreQuery, Text, Transaction, TransactionStatus,
+        Usage,
+    },
     client::{BlockAt, Client},
 };
 use cowboy_engine::{
@@ -32,11 +35,13 @@ use cowboy_engine::{
     },
     primitives::Wei,
 };
+use serde::Serialize;
+use serde_json::Value;
 
 /// `actor call`.
 #[derive(Debug, Args)]
 pub struct Call {
-    /// The actor: its address, or enough of the beginning
+    /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
     /// The handler
@@ -76,6 +81,48 @@ pub struct Call {
     inclusion: Inclusion,
 }
 
+/// A call that was sent, with what it did under the names that a dry run has for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Called {
+    #[serde(flatten)]
+    transaction: Transaction,
+    /// Whether it succeeded.
+    success: bool,
+    /// What the handler returned.
+    result: Option<Value>,
+    /// What it used beside the intrinsic part of a transaction.
+    usage: Option<Usage>,
+    /// Calls begun: its own and one per message.
+    deliveries: u32,
+    /// What actors logged, in order; kept where it failed.
+    log: Vec<LogLine>,
+}
+
+impl Called {
+    fn of(transaction: &Transaction) -> Self {
+        let receipt = transaction.actor.as_ref();
+        Self {
+            success: transaction.status == TransactionStatus::Success,
+            result: receipt.and_then(|receipt| receipt.result.clone()),
+            usage: receipt.map(|receipt| receipt.usage),
+            deliveries: receipt.map_or(0, |receipt| receipt.deliveries),
+            log: receipt.map(|receipt| receipt.log.clone()).unwrap_or_default(),
+            transaction: transaction.clone(),
+        }
+    }
+}
+
+impl Document for Called {
+    fn text(&self) -> String {
+        self.transaction.text()
+    }
+
+    fn id(&self) -> String {
+        self.transaction.id()
+    }
+}
+
 impl Call {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
@@ -109,13 +156,13 @@ impl Call {
             transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         // A call that failed in its block has a receipt that says how far it got.
         if executed.transaction.status == TransactionStatus::Failed {
-            cx.ui.document(&executed.transaction)?;
             let transaction = &executed.transaction;
+            cx.ui.document(&Called::of(transaction))?;
             let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
             return Err(failure(&reason.unwrap_or_default())
                 .hint(format!("see it: cowboyctl chain tx {}", transaction.hash)));
         }
-        cx.ui.document(executed.succeeded()?)
+        cx.ui.document(&Called::of(executed.succeeded()?))
     }
 
     /// What the call may use: as said, else what it uses on the newest state and some more.

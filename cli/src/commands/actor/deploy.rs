@@ -5,6 +5,7 @@ use crate::{
     commands::{
         account::Inclusion,
         chain::named,
+        naming::Naming,
         transaction::{self, Limits, Signer},
     },
     complete,
@@ -14,7 +15,9 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{AddressText, AmountText, HashText, Text, Transaction, Usage};
+use cowboy_devnet::api::types::{
+    AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
+};
 use cowboy_engine::{
     actor::Budget,
     chain::{Code, Payload, transaction::DeployActor},
@@ -34,6 +37,8 @@ pub struct Deploy {
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: String,
     #[command(flatten)]
+    naming: Naming,
+    #[command(flatten)]
     inclusion: Inclusion,
 }
 
@@ -43,6 +48,8 @@ pub struct Deploy {
 pub struct Deployed {
     /// Its address.
     actor: AddressText,
+    /// Its name, where it was given one.
+    name: Option<String>,
     /// The account that deployed it.
     deployer: AddressText,
     /// That account's name, where the devnet knows one.
@@ -68,6 +75,7 @@ impl Deploy {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         let signer = Signer::find(&devnet, &self.from)?;
+        self.naming.check(&client, NamedKind::Actor).await?;
         // What the chain would refuse is refused before it costs a fee.
         let parameters = client.parameters().await?;
         let most = Budget {
@@ -84,8 +92,10 @@ impl Deploy {
             transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         let transaction = executed.succeeded()?;
         let actor = Address::of_actor(&signer.address(), executed.nonce);
+        let name = self.naming.give(&client, NamedKind::Actor, &actor).await?;
         cx.ui.document(&Deployed {
             actor: actor.into(),
+            name,
             deployer: transaction.sender,
             deployer_name: transaction.sender_name.clone(),
             code: Text(code),
@@ -106,7 +116,7 @@ fn paid(transaction: &Transaction) -> Option<AmountText> {
 impl Document for Deployed {
     fn text(&self) -> String {
         let mut lines = vec![
-            ("actor", self.actor.to_string()),
+            ("actor", named(self.name.as_deref(), &self.actor)),
             ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
             ("code", self.code.to_string()),
             ("handlers", self.handlers.join(", ")),

@@ -17,7 +17,7 @@ use cowboy_devnet::{
 /// `actor logs`.
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// The actor: its address, or enough of the beginning
+    /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
     /// How many lines at most, the last ones

@@ -1,6 +1,6 @@
 //! `actor`: modules on the chain, their handlers, stores and logs.
 
-mod call;
+pub(super) mod call;
 pub(super) mod check;
 pub(super) mod deploy;
 mod logs;
@@ -47,7 +47,7 @@ pub enum Actor {
     },
     /// An actor: who deployed it, its handlers, what it holds and stores
     Show {
-        /// The actor: its address, or enough of the beginning
+        /// The actor: a name, its address or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::actors))]
         actor: String,
         /// Only keys of its store that begin so

@@ -13,11 +13,13 @@ use cowboy_devnet::api::types::{
 use serde_json::Value;
 
 impl Row for ActorSummary {
-    const HEADER: &'static [&'static str] = &["actor", "deployer", ">deployed at", ">balance"];
+    const HEADER: &'static [&'static str] =
+        &["actor", "name", "deployer", ">deployed at", ">balance"];
 
     fn cells(&self) -> Vec<String> {
         vec![
             self.actor.to_string(),
+            self.name.clone().unwrap_or_else(|| "-".to_owned()),
             self.deployer_name.clone().unwrap_or_else(|| self.deployer.to_string()),
             self.deployed_at.to_string(),
             amount(*self.balance),
@@ -32,7 +34,7 @@ impl Row for ActorSummary {
 impl Document for Actor {
     fn text(&self) -> String {
         let mut text = fields(&[
-            ("actor", self.actor.to_string()),
+            ("actor", named(self.name.as_deref(), &self.actor)),
             ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
             ("code", self.code.to_string()),
             ("deployed at", self.deployed_at.to_string()),

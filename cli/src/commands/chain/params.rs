@@ -31,7 +31,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 pub enum Params {
     /// Every governed parameter, or one
     Get {
-        /// Its key, or the end of it: lane_timer_cycles
+        /// Its name as a topology has it, its key on the chain, or the end of either:
+        /// lane_timer_cycles
         #[arg(add = ArgValueCandidates::new(complete::parameters))]
         key: Option<String>,
     },
@@ -41,8 +42,8 @@ pub enum Params {
     /// gba-auction, and migration.phase, which is shadow, hot-path or sunset and changes by itself.
     /// What the chain would refuse is refused before it costs a fee.
     Set {
-        /// Keys, or the ends of them, and values: lane_timer_cycles=400000 policy=fifo; or one key
-        /// and one value
+        /// Names or keys, or the ends of them, and values: lane_timer_cycles=400000 policy=fifo; or
+        /// one name and one value
         #[arg(required = true, value_name = "KEY=VALUE")]
         #[arg(add = ArgValueCandidates::new(complete::settings))]
         settings: Vec<String>,
@@ -269,11 +270,13 @@ fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, Cli
 
 /// The parameter of this key, or the only one whose key ends so.
 fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter, CliError> {
-    if let Some(found) = all.iter().position(|parameter| parameter.key == key) {
+    let is_whole = |parameter: &GovernedParameter| parameter.key == key || parameter.name == key;
+    if let Some(found) = all.iter().position(is_whole) {
         return Ok(all.swap_remove(found));
     }
-    let names: Vec<_> = all.iter().map(|parameter| parameter.key.clone()).collect();
-    all.retain(|parameter| ends(&parameter.key, key));
+    let both = |parameter: &GovernedParameter| [parameter.name.clone(), parameter.key.clone()];
+    let names: Vec<_> = all.iter().flat_map(both).collect();
+    all.retain(|parameter| ends(&parameter.key, key) || ends(&parameter.name, key));
     let keys: Vec<_> = all.iter().map(|parameter| parameter.key.clone()).collect();
     match (all.pop(), keys.as_slice()) {
         (Some(only), [_]) => Ok(only),
@@ -285,15 +288,20 @@ fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter,
             let what = format!("UnknownParameter: no parameter is `{key}` or ends so");
             let hint = "see which there are: cowboyctl chain params get";
             let error = CliError::new(Exit::NotFound, what).hint(hint);
-            // By its whole key, or by its last part.
+            // By its whole name or key, or by the last part.
             let parts =
                 names.iter().flat_map(|key| [Some(key.as_str()), key.rsplit([':', '.']).next()]);
             Err(error.detail(match nearest(key, parts.flatten()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known are {}", names.join(", ")),
+                None => format!("known are {}", one_of_two(&names)),
             }))
         }
     }
+}
+
+/// The names without the keys.
+fn one_of_two(names: &[String]) -> String {
+    names.iter().step_by(2).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a key ends with this, at the border of a part.
@@ -303,13 +311,13 @@ fn ends(key: &str, ending: &str) -> bool {
 
 impl Row for GovernedParameter {
     const HEADER: &'static [&'static str] =
-        &["key", ">value", "unit", ">genesis", ">least", ">most", "pending", "source", "meaning"];
+        &["name", ">value", "unit", ">genesis", ">least", ">most", "pending", "source", "meaning"];
 
     fn cells(&self) -> Vec<String> {
         let bound =
             |bound: Option<u64>| bound.map_or_else(|| "-".to_owned(), |bound| bound.to_string());
         vec![
-            self.key.clone(),
+            self.name.clone(),
             self.value.to_string(),
             self.unit.clone(),
             self.genesis.to_string(),
@@ -322,7 +330,7 @@ impl Row for GovernedParameter {
     }
 
     fn id(&self) -> String {
-        self.key.clone()
+        self.name.clone()
     }
 }
 
@@ -340,6 +348,7 @@ impl Document for GovernedParameter {
             _ => self.choices.join(", "),
         };
         let mut lines = vec![
+            ("name", self.name.clone()),
             ("key", self.key.clone()),
             ("value", self.value.to_string()),
             ("unit", self.unit.clone()),
@@ -391,12 +400,14 @@ impl Document for Set {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cowboy_devnet::topology::field_of;
     use cowboy_engine::job::SeedRule;
 
     fn parameter(key: &str, choices: &[&str]) -> GovernedParameter {
         let number = choices.is_empty();
         GovernedParameter {
             key: key.to_owned(),
+            name: field_of(key),
             value: Setting::Number(7),
             genesis: Setting::Number(7),
             unit: "cycles".to_owned(),

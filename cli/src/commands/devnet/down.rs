@@ -175,7 +175,7 @@ enum Holder {
 impl Holder {
     fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
         Ok(match devnet.state()? {
-            State::Absent | State::Stopped => Self::Nobody,
+            State::Absent | State::Stopped | State::Died(_) => Self::Nobody,
             State::Starting { pid } => pid.map_or(Self::Unknown, Self::Process),
             State::Running(record) => Self::Process(record.pid),
         })

@@ -7,7 +7,7 @@ use crate::{
     output::raw,
 };
 use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::orchestrator::home::{DevnetHome, State, part_before};
+use cowboy_devnet::orchestrator::home::{DevnetHome, part_before};
 use std::{
     collections::VecDeque,
     fs::{self, File},
@@ -57,7 +57,7 @@ impl Logs {
         }
         let mut looks = interval(LOOK);
         loop {
-            let running = !matches!(devnet.state()?, State::Absent | State::Stopped);
+            let running = !devnet.state()?.is_down();
             // Nothing is added any more to one that was replaced: what is read now is the rest.
             let replaced = log.replaced()?;
             while let Some(line) = log.line()? {

@@ -9,10 +9,7 @@ use crate::{
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{
-    orchestrator::home::{DevnetHome, State},
-    topology::Name,
-};
+use cowboy_devnet::{orchestrator::home::DevnetHome, topology::Name};
 use serde::Serialize;
 use std::{collections::BTreeSet, time::Duration};
 
@@ -83,7 +80,7 @@ impl Rm {
 }
 
 fn runs(devnet: &DevnetHome) -> Result<bool, CliError> {
-    Ok(!matches!(devnet.state()?, State::Absent | State::Stopped))
+    Ok(!devnet.state()?.is_down())
 }
 
 impl Row for RmReport {

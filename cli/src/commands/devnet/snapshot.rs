@@ -115,7 +115,7 @@ impl Save {
         let snapshots = Snapshots::beside(&devnet);
         snapshots.check_source(&devnet)?;
         let saved = match devnet.state()? {
-            State::Absent | State::Stopped => {
+            State::Absent | State::Stopped | State::Died(_) => {
                 let _lock = devnet.lock()?;
                 let draft = snapshots.copy(&devnet, self.snapshot.as_ref(), Timestamp::now())?;
                 draft.finish(None)?

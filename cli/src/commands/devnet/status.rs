@@ -2,15 +2,18 @@
 
 use super::{not_running, saved_plan};
 use crate::{
-    commands::{fault, validator::state},
+    commands::fault,
     context::{self, Context},
     error::CliError,
     output::{Document, Row, fields, seconds_since, short, table},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus},
+    api::types::{
+        AddressText, Head, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus,
+    },
     client::Client,
     orchestrator::home::{DevnetHome, State},
+    snapshot::{self, StoredHead},
     topology::{Name, Plan},
 };
 use jiff::Timestamp;
@@ -29,13 +32,13 @@ pub struct Entry {
     name: Name,
     /// Whether a process runs it.
     running: bool,
-    /// `running`, `starting`, `stopped`, or `unresponsive`.
+    /// `running`, `starting`, `stopped`, `unresponsive`, or `died`: its process was killed.
     status: &'static str,
-    /// That process.
+    /// That process, or the one that was killed.
     pid: Option<u32>,
     /// Where its control API answers.
     rpc_url: Option<String>,
-    /// Its head.
+    /// Its head; of one that has died the newest block that is stored.
     height: Option<u64>,
     /// How many validators it has.
     validators: Option<usize>,
@@ -71,12 +74,10 @@ impl Entry {
         };
         match devnet.state()? {
             State::Absent => Ok(stopped),
-            State::Stopped => {
-                // A killed devnet's record: nobody answers there any more.
-                if devnet.record()?.is_some() {
-                    devnet.lock()?.clean()?;
-                }
-                Ok(stopped)
+            State::Stopped => Ok(stopped),
+            State::Died(record) => {
+                let height = last_block(&stored(devnet)).map(|head| head.height);
+                Ok(Self { status: "died", pid: Some(record.pid), height, ..stopped })
             }
             State::Starting { pid } => {
                 Ok(Self { running: true, status: "starting", pid, ..stopped })
@@ -97,6 +98,16 @@ impl Entry {
             }
         }
     }
+}
+
+/// What the validators have stored, as far as it can be read.
+fn stored(devnet: &DevnetHome) -> BTreeMap<String, StoredHead> {
+    snapshot::heads(devnet.path()).unwrap_or_default()
+}
+
+fn last_block(heads: &BTreeMap<String, StoredHead>) -> Option<Head> {
+    let last = heads.values().max_by_key(|head| head.height)?;
+    Some(Head { height: last.height.get(), hash: last.hash.into(), finalized_at: None })
 }
 
 /// The saved topology, where it can be read.
@@ -129,21 +140,29 @@ impl Row for Entry {
 /// Shows a devnet at a glance. One that does not run is shown, too, and is an error.
 pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     let devnet = cx.existing(named)?;
-    if matches!(devnet.state()?, State::Absent | State::Stopped) {
-        cx.ui.document(&stopped(&devnet))?;
+    let state = devnet.state()?;
+    if state.is_down() {
+        let died = match state {
+            State::Died(record) => Some(format!("its process {} was killed", record.pid)),
+            _ => None,
+        };
+        cx.ui.document(&Status { died, ..stopped(&devnet) })?;
+        // The same refusal as of any other question to a devnet.
+        Client::of_devnet(&devnet)?;
         return Err(not_running(devnet.name()));
     }
     cx.ui.document(&cx.client_of(&devnet)?.status().await?)
 }
 
 fn stopped(devnet: &DevnetHome) -> Status {
-    let plan = plan(devnet);
+    let (plan, heads) = (plan(devnet), stored(devnet));
+    let height = |name: &Name| heads.get(name.as_str()).map_or(0, |head| head.height.get());
     let address = |plan: &Plan, name: &Name| AddressText::from(plan.key(name).address());
     let validators = plan.iter().flat_map(|plan| {
-        plan.validators.iter().map(move |validator| ValidatorStatus {
+        plan.validators.iter().map(|validator| ValidatorStatus {
             name: validator.name.to_string(),
             address: address(plan, &validator.name),
-            height: 0,
+            height: height(&validator.name),
             status: ValidatorState::Stopped,
             reason: None,
         })
@@ -162,7 +181,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         running: false,
         ready: false,
         chain_id: None,
-        head: None,
+        head: last_block(&heads),
         kept_from: None,
         validators: validators.collect(),
         runners: runners.collect(),
@@ -170,6 +189,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         supply: None,
         pid: None,
         started_at: None,
+        died: None,
     }
 }
 
@@ -180,7 +200,11 @@ impl Document for Status {
             (true, false) => "running, not every node is ready",
             (false, _) => "stopped",
         };
-        let mut lines = vec![("devnet", self.name.clone()), ("status", running.to_owned())];
+        let running = match &self.died {
+            Some(reason) => format!("died: {reason}"),
+            None => running.to_owned(),
+        };
+        let mut lines = vec![("devnet", self.name.clone()), ("status", running)];
         if let Some(chain_id) = self.chain_id {
             lines.push(("chain", chain_id.to_string()));
         }
@@ -203,18 +227,20 @@ impl Document for Status {
         let mut reasons = BTreeMap::<_, Vec<_>>::new();
         for validator in &self.validators {
             if let Some(reason) = &validator.reason {
-                let state = state(validator.status);
-                reasons.entry((state, reason)).or_default().push(validator.name.as_str());
+                reasons
+                    .entry((validator.status.to_string(), reason))
+                    .or_default()
+                    .push(validator.name.as_str());
             }
         }
-        for ((state, reason), names) in reasons {
+        for ((state, reason), names) in &reasons {
             lines.push((state, format!("{}: {reason}", names.join(", "))));
         }
         let validators = self.validators.iter().map(|validator| {
             vec![
                 validator.name.clone(),
                 validator.address.to_string(),
-                state(validator.status).to_owned(),
+                validator.status.to_string(),
                 validator.height.to_string(),
             ]
         });
@@ -243,7 +269,12 @@ impl Document for Status {
     }
 
     fn id(&self) -> String {
-        if self.running { "running" } else { "stopped" }.to_owned()
+        match (self.running, &self.died) {
+            (true, _) => "running",
+            (false, Some(_)) => "died",
+            (false, None) => "stopped",
+        }
+        .to_owned()
     }
 }
 

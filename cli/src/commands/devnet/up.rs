@@ -93,7 +93,7 @@ impl Up {
         };
         let devnet = home.devnet(&plan.name);
         match devnet.state()? {
-            State::Absent | State::Stopped => {}
+            State::Absent | State::Stopped | State::Died(_) => {}
             State::Starting { pid } => {
                 return Err(HomeError::InUse { name: plan.name, pid }.into());
             }

@@ -180,7 +180,7 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     let mut findings = vec![topology(devnet)];
     findings.extend(record(devnet, &state));
     findings.extend(runners(devnet));
-    if state == State::Stopped {
+    if state.is_down() {
         findings.extend(resetting(devnet));
         findings.extend(leftovers(devnet));
         findings.extend(kept_ports(devnet));
@@ -245,12 +245,16 @@ fn record(devnet: &DevnetHome, state: &State) -> Vec<Finding> {
     let record = match devnet.record() {
         Ok(Some(record)) => record,
         Ok(None) => return Vec::new(),
-        Err(error) if *state == State::Stopped => return vec![stale(error.to_string())],
+        Err(error) if state.is_down() => return vec![stale(error.to_string())],
         Err(error) => return vec![unreadable("stale", name, &error)],
     };
     let mut findings = Vec::new();
-    if *state == State::Stopped {
-        findings.push(stale(ended("devnet.json", record.pid)));
+    if state.is_down() {
+        let what = format!("it has died: its process {} was killed", record.pid);
+        findings.push(Finding {
+            fix: Some(format!("start it again: cowboyctl devnet up --detach --name {name}")),
+            ..stale(what)
+        });
     }
     let ahead = record.started_at.0.duration_since(Timestamp::now()).as_secs();
     if ahead > AHEAD_SECS {

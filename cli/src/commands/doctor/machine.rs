@@ -4,7 +4,7 @@ use super::finding::Finding;
 use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
     executor::command::private,
-    home::{DevnetHome, State},
+    home::DevnetHome,
     orchestrator::files::{memory_mib, needed},
     topology::{Overrides, Plan, Topology},
 };
@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_millis(250);
 
 /// Everything about the machine, for the largest of the devnets that are to run on it.
 pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
-    let stopped = devnets.iter().filter(|devnet| matches!(devnet.state(), Ok(State::Stopped)));
+    let stopped = devnets.iter().filter(|devnet| devnet.state().is_ok_and(|state| state.is_down()));
     let plans = stopped.filter_map(|devnet| saved_plan(devnet).ok().flatten());
     let default = || Topology::default().resolve(&Overrides::default(), "", "").ok();
     let largest = plans.max_by_key(needed).or_else(default);

@@ -1,10 +1,7 @@
 //! Checks of a running devnet: what it says of itself, and what its process has open.
 
 use super::finding::Finding;
-use crate::{
-    commands::{fault, validator::state},
-    context::Context,
-};
+use crate::{commands::fault, context::Context};
 use cowboy_devnet::{
     api::types::{
         PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status, ValidatorState,
@@ -79,7 +76,7 @@ fn validators(status: &Status) -> Finding {
             true => format!("{} is at {} of {highest}", v.name, v.height),
             false => {
                 let reason = v.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
-                format!("{} is {} at {}{reason}", v.name, state(v.status), v.height)
+                format!("{} is {} at {}{reason}", v.name, v.status, v.height)
             }
         })
         .collect();
@@ -252,6 +249,7 @@ mod tests {
             supply: None,
             pid: None,
             started_at: Some(Text(Timestamp::from_second(900).unwrap())),
+            died: None,
         }
     }
 

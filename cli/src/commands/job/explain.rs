@@ -18,7 +18,7 @@ use serde::Serialize;
 /// `job explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The job: its id, or latest
+    /// The job: a name, its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
     /// Which attempt, from 1 [default: the last]

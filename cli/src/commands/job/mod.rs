@@ -40,7 +40,7 @@ pub enum Job {
     Submit(Box<submit::Submit>),
     /// Take a job back that nobody has committed to yet; its escrow comes back
     Cancel {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// The account that submitted it, or that deployed the actor which did
@@ -55,7 +55,7 @@ pub enum Job {
     /// Take the bond of the runner whose result was wrong, 1.5 times the job's --max-price: of jobs
     /// with --verify economic_bond
     Slash {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// The system deployer that says so
@@ -92,13 +92,13 @@ pub enum Job {
     },
     /// A job: where it stands, who works on it, what happened to it
     Show {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
     /// Wait until a job is final
     Wait {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// How long at most
@@ -108,7 +108,7 @@ pub enum Job {
     },
     /// A job's verified result; as a table, the bytes as they are
     Result {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
@@ -117,7 +117,7 @@ pub enum Job {
     /// Each validator remembers its last 4,096 dispatches until it stops; none of it is on the
     /// chain. What a runner answers: `job show` has the events that followed.
     Dispatches {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
@@ -133,7 +133,7 @@ pub enum Job {
     /// nothing. Where it no longer has those blocks, the draw alone is repeated, from what it
     /// recorded: then filters are `recorded only`, and the exit code is 9.
     VerifySelection {
-        /// The job: its id, or latest
+        /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },

@@ -15,11 +15,12 @@ use cowboy_devnet::{
 
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =
-        &["job", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
+        &["job", "name", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
 
     fn cells(&self) -> Vec<String> {
         vec![
             self.job_id.to_string(),
+            or_dash(self.name.clone()),
             self.kind.clone(),
             self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
             self.status.to_string(),

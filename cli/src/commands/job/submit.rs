@@ -3,14 +3,18 @@
 use super::terms::{self, Sending, Terms};
 use crate::{
     args,
-    commands::transaction::{self, Signer},
+    commands::{
+        chain::named,
+        naming::Naming,
+        transaction::{self, Signer},
+    },
     context::{Context, Deadline},
     error::{CliError, Exit},
     output::{Document, Ui, fields, millis},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
-    api::types::{BytesText, HashText, Job, JobEvent, JobStatus, RunnerProgress},
+    api::types::{BytesText, HashText, Job, JobEvent, JobStatus, NamedKind, RunnerProgress},
     client::Client,
 };
 use cowboy_engine::{
@@ -158,7 +162,9 @@ impl Submit {
         let deadline = Deadline::after(sending.timeout);
         // What the chain would refuse is refused before it costs a fee.
         spec.check().map_err(|error| CliError::new(Exit::Rejected, error.to_string()))?;
-        let submitted = submit(cx.ui, &client, &signer, spec, sending.wait, deadline).await?;
+        let submitted =
+            submit(cx.ui, &client, &signer, spec, (sending.wait, &sending.naming), deadline)
+                .await?;
         cx.ui.document(&submitted)?;
         match &submitted.job {
             Some(job) if sending.wait => succeeded(job),
@@ -246,6 +252,8 @@ const INPUT_LIMIT: u64 = 512 * 1024;
 pub struct Submitted {
     /// The job.
     pub job_id: HashText,
+    /// Its name, where it was given one.
+    pub name: Option<String>,
     /// Where it stands.
     pub status: JobStatus,
     /// The transaction that recorded it.
@@ -275,19 +283,22 @@ pub struct Submitted {
     pub job: Option<Job>,
 }
 
-/// Records a job on the chain and, with `wait`, waits until it is final.
+/// Records a job on the chain, gives it its name and, where that is wanted, waits until it is
+/// final.
 pub async fn submit(
     ui: Ui,
     client: &Client,
     signer: &Signer,
     spec: JobSpec,
-    wait: bool,
+    (wait, naming): (bool, &Naming),
     deadline: Deadline,
 ) -> Result<Submitted, CliError> {
+    naming.check(client, NamedKind::Job).await?;
     let payload = Payload::SubmitJob(Arc::new(spec.clone()));
     let executed = transaction::execute(ui, client, signer, payload, deadline).await?;
     let job_id = HashText::from(spec.job_id(&signer.address(), executed.nonce));
     let id = job_id.to_string();
+    let name = naming.give(client, NamedKind::Job, &id).await?;
     let job = if wait {
         wait_until_final(ui, client, &id, deadline).await?
     } else {
@@ -295,6 +306,7 @@ pub async fn submit(
     };
     Ok(Submitted {
         job_id,
+        name,
         status: job.status,
         transaction: executed.transaction.hash,
         submitted_at: executed.transaction.height,
@@ -387,7 +399,10 @@ pub fn succeeded(job: &Job) -> Result<(), CliError> {
 
 impl Document for Submitted {
     fn text(&self) -> String {
-        let mut lines = vec![("job", self.job_id.to_string()), ("status", self.status.to_string())];
+        let mut lines = vec![
+            ("job", named(self.name.as_deref(), &self.job_id)),
+            ("status", self.status.to_string()),
+        ];
         if let Some(height) = self.submitted_at {
             lines.push(("submitted at", height.to_string()));
         }

@@ -1,7 +1,9 @@
 //! What every job is submitted with: money, time, bounds, and how its result is verified.
 
 use crate::{
-    args, complete,
+    args,
+    commands::naming::Naming,
+    complete,
     error::{CliError, Exit},
 };
 use clap::Args;
@@ -28,6 +30,8 @@ pub struct Sending {
     /// Wait for the result
     #[arg(long)]
     pub wait: bool,
+    #[command(flatten)]
+    pub naming: Naming,
     /// How long to wait at most
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]

@@ -21,7 +21,7 @@ pub enum Schedule {
     Add {
         #[command(flatten)]
         source: Source,
-        /// The actor whose timers count: its address, or enough of the beginning
+        /// The actor whose timers count: a name, its address or enough of its beginning, or latest
         #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(names::actors))]
         actor: String,

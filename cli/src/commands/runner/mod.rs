@@ -6,7 +6,7 @@ mod registration;
 mod steer;
 mod update;
 
-use super::{block_on, chain::named};
+use super::{ask, chain::named};
 use crate::{
     complete,
     context::Context,
@@ -116,7 +116,7 @@ impl Runner {
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Start(start) => start.run(cx),
-            other => block_on(other.ask(cx)),
+            other => ask(cx, other.ask(cx)),
         }
     }
 

@@ -16,7 +16,7 @@ pub struct Events {
     #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     follow: bool,
-    /// Only of this pipeline: its number, or latest
+    /// Only of this pipeline: its number, its name, or latest
     #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// `speculation follow`.
 #[derive(Debug, Args)]
 pub struct Follow {
-    /// The pipeline: its number, or latest
+    /// The pipeline: its number, its name, or latest
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: PipelineArg,
     /// How long to follow at most [default: to the end]

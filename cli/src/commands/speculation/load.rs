@@ -391,7 +391,8 @@ fn chain(tasks: u64) -> PipelineRequest {
 
 /// Those that run no longer.
 async fn ended(client: &Client, flying: &BTreeSet<u64>) -> Result<Vec<u64>, CliError> {
-    let query = PipelineQuery { status: Some(PipelineStatus::Running), limit: Some(10_000) };
+    let query =
+        PipelineQuery { status: Some(PipelineStatus::Running), name: None, limit: Some(10_000) };
     let running: BTreeSet<_> =
         client.pipelines(&query).await?.into_iter().map(|one| one.pipeline).collect();
     Ok(flying.difference(&running).copied().collect())

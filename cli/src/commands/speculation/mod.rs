@@ -52,7 +52,7 @@ pub enum Speculation {
     /// A task with several parents stands below the deepest one; the others are named behind it. AT
     /// is when it came where it stands, from when the pipeline was taken.
     Graph {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
         /// What it is drawn as: tree, dot, mermaid or json
@@ -62,7 +62,7 @@ pub enum Speculation {
     },
     /// A pipeline and its tasks, or one of its tasks: times, transactions, output
     Show {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
         /// The task's name
@@ -73,7 +73,7 @@ pub enum Speculation {
     /// The blocks are verified from genesis on; the key, and what the proof has to say, follow from
     /// there, whatever the API says.
     Verify {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
         /// The task's name
@@ -81,7 +81,7 @@ pub enum Speculation {
     },
     /// What each task spent its time with, as bars, beside the synchronous pipeline
     Timeline {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
     },
@@ -97,7 +97,7 @@ pub enum Speculation {
     Events(events::Events),
     /// Cancel a pipeline, or one of its tasks with what depends on it
     Cancel {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
         /// The task's name
@@ -113,7 +113,7 @@ pub enum Speculation {
     /// With a task goes what was rolled back below it. Without names all of the pipeline that
     /// failed.
     Retry {
-        /// The pipeline: its number, or latest
+        /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
         /// The tasks' names
@@ -132,7 +132,7 @@ pub enum Speculation {
 /// Which of something is listed.
 #[derive(Debug, clap::Args)]
 pub struct Of {
-    /// Only of this pipeline: its number, or latest
+    /// Only of this pipeline: its number, its name, or latest
     #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,
@@ -142,10 +142,12 @@ pub struct Of {
 }
 
 /// A pipeline as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineArg {
     /// The one with this number.
     Number(u64),
+    /// The newest of this name.
+    Named(String),
     /// The newest.
     Latest,
 }
@@ -157,10 +159,11 @@ impl FromStr for PipelineArg {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text {
             "latest" => Ok(Self::Latest),
-            _ => digits
-                .then(|| text.parse().ok().map(Self::Number))
-                .flatten()
-                .ok_or_else(|| format!("`{text}` is no pipeline: expected a number, or latest")),
+            _ if digits => text
+                .parse()
+                .map(Self::Number)
+                .map_err(|_| format!("`{text}` is no pipeline: numbers go from 1 to {}", u64::MAX)),
+            _ => Ok(Self::Named(text.to_owned())),
         }
     }
 }
@@ -170,22 +173,28 @@ impl PipelineArg {
     async fn resolve(self, client: &Client) -> Result<u64, CliError> {
         match self {
             Self::Number(number) => Ok(number),
-            Self::Latest => {
-                let query = PipelineQuery { status: None, limit: Some(1) };
-                let newest = client.pipelines(&query).await?;
-                newest.first().map(|pipeline| pipeline.pipeline).ok_or_else(|| {
-                    CliError::new(Exit::NotFound, "there is no pipeline so far")
-                        .hint("submit one: cowboyctl speculation submit FILE")
-                })
-            }
+            Self::Latest => newest(client, None).await?.ok_or_else(|| {
+                CliError::new(Exit::NotFound, "there is no pipeline so far")
+                    .hint("submit one: cowboyctl speculation submit FILE")
+            }),
+            Self::Named(name) => newest(client, Some(name.clone())).await?.ok_or_else(|| {
+                CliError::new(Exit::NotFound, format!("there is no pipeline `{name}`"))
+                    .hint("expected a number, a name or latest; see: cowboyctl speculation ls")
+            }),
         }
     }
 }
 
+/// The number of the newest pipeline, or of the newest with this name.
+async fn newest(client: &Client, name: Option<String>) -> Result<Option<u64>, CliError> {
+    let query = PipelineQuery { status: None, name, limit: Some(1) };
+    Ok(client.pipelines(&query).await?.first().map(|pipeline| pipeline.pipeline))
+}
+
 impl Of {
     async fn query(&self, client: &Client) -> Result<OfPipelineQuery, CliError> {
-        let pipeline = match self.pipeline {
-            Some(pipeline) => Some(pipeline.resolve(client).await?),
+        let pipeline = match &self.pipeline {
+            Some(pipeline) => Some(pipeline.clone().resolve(client).await?),
             None => None,
         };
         Ok(OfPipelineQuery { pipeline, limit: Some(self.limit) })
@@ -220,7 +229,7 @@ impl Speculation {
             | Self::Follow(_)
             | Self::Load(_) => unreachable!("they are run by themselves"),
             Self::Ls { status, limit } => {
-                let query = PipelineQuery { status, limit: Some(limit) };
+                let query = PipelineQuery { status, name: None, limit: Some(limit) };
                 cx.ui.list(&client.pipelines(&query).await?)
             }
             Self::Graph { pipeline, format } => {
@@ -274,16 +283,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pipelines_are_numbers_or_the_latest() {
+    fn pipelines_are_numbers_names_or_the_latest() {
         let check = |text: &str, expected: Option<PipelineArg>| {
             assert_eq!(text.parse().ok(), expected, "{text}");
         };
         check("1", Some(PipelineArg::Number(1)));
         check("18446744073709551615", Some(PipelineArg::Number(u64::MAX)));
         check("latest", Some(PipelineArg::Latest));
-        for bad in ["", "-1", "+1", "1.0", "first", "18446744073709551616"] {
-            check(bad, None);
-        }
+        check("first", Some(PipelineArg::Named("first".to_owned())));
+        check("1.0", Some(PipelineArg::Named("1.0".to_owned())));
+        check("18446744073709551616", None);
     }
 
     #[test]

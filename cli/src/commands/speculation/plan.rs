@@ -115,7 +115,7 @@ impl Basis {
             per_depth: governed("bond_per_depth", defaults.per_depth),
             ..defaults
         };
-        let query = PipelineQuery { status: None, limit: Some(1) };
+        let query = PipelineQuery { limit: Some(1), ..PipelineQuery::default() };
         let last = client.pipelines(&query).await?.first().map_or(0, |one| one.pipeline);
         let opened = status.breaker_opened.as_ref();
         let left = |at: Timestamp| at.as_millisecond() - Timestamp::now().as_millisecond();

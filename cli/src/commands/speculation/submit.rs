@@ -34,6 +34,9 @@ const NAMED: usize = 4;
 pub struct Submit {
     /// A pipeline in YAML or JSON; - for standard input
     file: PathBuf,
+    /// A name for it, in place of the file's
+    #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    name: Option<String>,
     /// Wait until every task is final
     #[arg(long)]
     wait: bool,
@@ -46,7 +49,10 @@ pub struct Submit {
 impl Submit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let request = read(&self.file)?;
+        let mut request = read(&self.file)?;
+        if let Some(name) = self.name {
+            request.name = name;
+        }
         let client = cx.client()?;
         let deadline = Deadline::after(self.timeout);
         let accepted = client.submit_pipeline(&request).await?;

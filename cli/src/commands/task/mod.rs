@@ -84,7 +84,7 @@ pub enum Task {
     },
     /// A task: what it asks for, who has claimed it, what was committed to
     Show {
-        /// The task: its id, or latest
+        /// The task: its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::tasks))]
         task: String,
     },

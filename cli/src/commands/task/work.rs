@@ -37,7 +37,7 @@ use cowboy_engine::{
 /// `task claim`.
 #[derive(Debug, Args)]
 pub struct Claim {
-    /// The task: its id, or latest
+    /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// The last block in which the claim counts: 120, or +100 from now; at most the task's deadline
@@ -64,7 +64,7 @@ impl Claim {
 /// `task commit`.
 #[derive(Debug, Args)]
 pub struct Commit {
-    /// The task: its id, or latest
+    /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// Its output: text, 0x-hex, @FILE or @-
@@ -108,7 +108,7 @@ impl Commit {
 /// `task complete`.
 #[derive(Debug, Args)]
 pub struct Complete {
-    /// The task: its id, or latest
+    /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// The output that was committed to: text, 0x-hex, @FILE or @-
@@ -160,7 +160,7 @@ impl Complete {
 /// `task resolve`.
 #[derive(Debug, Args)]
 pub struct Resolve {
-    /// The task: its id, or latest
+    /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// Why the work came to nothing [default: it did not, the task is completed]

@@ -30,7 +30,7 @@ use serde::Serialize;
 /// Which timer, and by whom.
 #[derive(Debug, Args)]
 struct Target {
-    /// The timer: its id, enough of the beginning, or latest
+    /// The timer: a name, its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: String,
     /// The account that asks and pays for that [default: the actor's deployer; to cancel, the

@@ -38,7 +38,7 @@ pub enum Timer {
     Schedule(schedule::Schedule),
     /// Timers that wait, by height
     Ls {
-        /// Only timers of this actor: its address, or enough of the beginning
+        /// Only timers of this actor: a name, its address or enough of its beginning, or latest
         #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::actors))]
         actor: Option<String>,
@@ -61,7 +61,7 @@ pub enum Timer {
     },
     /// A timer: where it stands, why it did not fire in blocks past, where the money went
     Show {
-        /// The timer: its id, enough of the beginning, or latest
+        /// The timer: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: String,
     },
@@ -87,7 +87,7 @@ pub enum Timer {
     /// Shows the bid or why the agent gave none, the cost of the question, and the timer's rank
     /// among the due ones with that bid.
     Bid {
-        /// The timer: its id, enough of the beginning, or latest
+        /// The timer: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: String,
     },
@@ -108,7 +108,7 @@ pub enum Timer {
     /// The proof is a file that holds a block's header and its certificate, so that others can
     /// check it without the devnet: timer verify FILE.
     Prove {
-        /// The timer: its id, enough of the beginning, or latest
+        /// The timer: a name, its id or enough of its beginning, or latest
         #[arg(required_unless_present = "heights", conflicts_with = "heights")]
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: Option<String>,

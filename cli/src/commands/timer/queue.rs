@@ -19,7 +19,7 @@ use serde::Serialize;
 /// `timer queue`.
 #[derive(Debug, Args)]
 pub struct Queue {
-    /// Only due timers of this actor: its address, or enough of the beginning
+    /// Only due timers of this actor: a name, its address or enough of its beginning, or latest
     #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: Option<String>,

@@ -8,7 +8,8 @@ use super::{
 use crate::{
     args::{self, HeightArg},
     commands::{
-        chain::reason,
+        chain::{named, reason},
+        naming::Naming,
         timer::show::{charge_fields, standing},
         transaction::{self, Executed, Limits, Signer},
     },
@@ -21,8 +22,8 @@ use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{
-        Actor, AddressText, AmountText, Event, HashText, Timer, TimerCharge, TimerStatus,
-        Transaction,
+        Actor, AddressText, AmountText, Event, HashText, NamedKind, Timer, TimerCharge,
+        TimerStatus, Transaction,
     },
     client::Client,
 };
@@ -46,7 +47,7 @@ const ATTEMPTS: u64 = 3;
 /// `timer schedule`.
 #[derive(Debug, Args)]
 pub struct Schedule {
-    /// The actor: its address, or enough of the beginning
+    /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
     /// So many blocks after the one that schedules it
@@ -66,6 +67,8 @@ pub struct Schedule {
     #[arg(long, value_name = "PAYLOAD", default_value = "", hide_default_value = true)]
     #[arg(env = "COWBOYCTL_PAYLOAD", hide_env_values = true)]
     payload: String,
+    #[command(flatten)]
+    naming: Naming,
     /// The handler [default: handle_timer, or what the payload's envelope names]
     #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
     handler: Option<String>,
@@ -156,6 +159,8 @@ impl From<Tier> for timer::Tier {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Scheduled {
     timer_id: HashText,
+    /// Its name, where it was given one.
+    name: Option<String>,
     actor: AddressText,
     handler: String,
     height: u64,
@@ -206,6 +211,7 @@ impl Schedule {
             self.check_for_auction()?;
         }
         let deadline = Deadline::after(self.timeout);
+        self.naming.check(&client, NamedKind::Timer).await?;
         let executed =
             self.send(cx.ui, &client, &signer, (*actor.actor, &payload, gba), deadline).await?;
         let transaction = executed.succeeded()?;
@@ -213,6 +219,7 @@ impl Schedule {
         warn_of(&transaction.events);
 
         let id = told.timer_id.to_string();
+        let name = self.naming.give(&client, NamedKind::Timer, &id).await?;
         // A devnet that cannot say more of it has scheduled it nevertheless.
         let mut known = client.timer(&id).await.ok();
         if let Some(timer) = &known {
@@ -225,6 +232,7 @@ impl Schedule {
         let ended = known.filter(|_| self.wait);
         cx.ui.document(&Scheduled {
             timer_id: told.timer_id,
+            name,
             actor: actor.actor,
             handler,
             height: told.height,
@@ -517,7 +525,7 @@ impl Waited {
 impl Document for Scheduled {
     fn text(&self) -> String {
         let mut lines = vec![
-            ("timer", self.timer_id.to_string()),
+            ("timer", named(self.name.as_deref(), &self.timer_id)),
             ("calls", format!("{} of {}", self.handler, self.actor)),
             ("height", self.height.to_string()),
             ("expires at", self.expires_at.to_string()),

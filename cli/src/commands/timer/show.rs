@@ -1,7 +1,7 @@
 //! What people see of timers.
 
 use crate::{
-    commands::chain::event_table,
+    commands::chain::{event_table, named},
     output::{
         Document, Row, amount, fields, or_dash, short, table,
         timer::{evenly, has_ended, median, tier, weight, why},
@@ -50,6 +50,7 @@ pub fn charge_fields(
 impl Row for TimerSummary {
     const HEADER: &'static [&'static str] = &[
         "timer",
+        "name",
         "actor",
         "handler",
         ">height",
@@ -63,6 +64,7 @@ impl Row for TimerSummary {
     fn cells(&self) -> Vec<String> {
         vec![
             self.timer_id.to_string(),
+            or_dash(self.name.clone()),
             short(&self.actor),
             self.handler.clone(),
             self.height.to_string(),
@@ -95,7 +97,7 @@ impl Document for Timer {
         let per_cycle =
             |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
         let mut lines = vec![
-            ("timer", self.timer_id.to_string()),
+            ("timer", named(self.name.as_deref(), &self.timer_id)),
             ("actor", self.actor.to_string()),
             ("handler", self.handler.clone()),
             ("payload", brief(&payload)),

@@ -17,11 +17,11 @@ const OF_AGENTS: [&str; 2] = ["GbaFailed", "AgentsAsked"];
 /// `timer watch`.
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// The timer: its id, enough of the beginning, or latest [default: every timer]
+    /// The timer: a name, its id or enough of its beginning, or latest [default: every timer]
     #[arg(conflicts_with = "actor")]
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: Option<String>,
-    /// Every timer of this actor: its address, or enough of the beginning
+    /// Every timer of this actor: a name, its address or enough of its beginning, or latest
     #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: Option<String>,

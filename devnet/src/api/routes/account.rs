@@ -8,6 +8,8 @@ use cowboy_engine::{chain::State, primitives::Address};
 
 /// Accounts in a list at most: the devnet's own first, then others by address.
 const LISTED: usize = 10_000;
+/// Blocks that a validator in touch with the others is behind the highest head at most.
+const IN_TOUCH: u64 = 3;
 
 /// `GET /v1/accounts`
 pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
@@ -23,11 +25,13 @@ pub(super) fn show(view: &View, text: &str) -> Result<Account, ApiError> {
     Ok(account(view, &waiting(view), &view.resolve("account", text)?))
 }
 
-/// What each running validator has executed, and what waits there: the others know it a moment
-/// later.
+/// What validators have executed, and what waits there: the others know it a moment later. What
+/// waits at a validator that has fallen behind may never reach the others, and claims no nonce.
 fn waiting(view: &View) -> Vec<(State, Mempool)> {
     let running = view.backend.running();
-    running.into_iter().map(|one| (one.ledger.head(), one.mempool)).collect()
+    let executed = running.into_iter().map(|one| (one.ledger.head(), one.mempool));
+    let oldest = view.backend.newest().height().get().saturating_sub(IN_TOUCH);
+    executed.filter(|(state, _)| state.height().get() >= oldest).collect()
 }
 
 fn account(view: &View, waiting: &[(State, Mempool)], address: &Address) -> Account {

@@ -45,6 +45,7 @@ pub(super) fn list(view: &View, query: &ActorQuery) -> Result<Vec<ActorSummary>,
 fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary {
     ActorSummary {
         actor: (*address).into(),
+        name: view.backend.names.get(address),
         deployer: actor.deployer.into(),
         deployer_name: view.backend.names.get(&actor.deployer),
         code: actor.code.into(),
@@ -64,10 +65,18 @@ pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor,
         Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
     };
     let (state, next) = stored(&view.state, &address, query);
-    let ActorSummary { actor: address, deployer, deployer_name, code: hash, deployed_at, balance } =
-        summary(view, &address, &actor);
+    let ActorSummary {
+        actor: address,
+        name,
+        deployer,
+        deployer_name,
+        code: hash,
+        deployed_at,
+        balance,
+    } = summary(view, &address, &actor);
     Ok(Actor {
         actor: address,
+        name,
         deployer,
         deployer_name,
         code: hash,
@@ -258,12 +267,20 @@ fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
     Ok(rooted.state)
 }
 
-/// The actor that an address, or the only one that its beginning stands for.
+/// The actor that a name or an address stands for, the only one that an address's beginning does,
+/// or the one deployed last.
 pub(super) fn find(
     view: &View,
     state: &chain::State,
     text: &str,
 ) -> Result<(Address, chain::Actor), ApiError> {
+    if text == "latest" {
+        let newest = state.actors_from(&Address([0; 20])).max_by_key(|(_, a)| a.deployed_at);
+        return newest.map(|(address, actor)| (*address, *actor)).ok_or_else(|| {
+            ApiError::not_found("there is no actor so far")
+                .hint("deploy one: cowboyctl actor deploy FILE")
+        });
+    }
     if let Some(address) = view.backend.names.resolve(text) {
         let actor = state.actor(&address).ok_or_else(|| {
             let height = state.height();
@@ -274,8 +291,10 @@ pub(super) fn find(
     }
     let shown = view::shown(text);
     let Some(first) = beginning(text) else {
-        return Err(ApiError::not_found(format!("there is no actor `{shown}`"))
-            .hint("expected an address, or enough of its beginning: 0x and hex digits"));
+        return Err(ApiError::not_found(format!("there is no actor `{shown}`")).hint(
+            "expected a name, an address or enough of its beginning, or latest; list them: \
+                 cowboyctl actor ls",
+        ));
     };
     let mut found = state.actors_from(&first).take_while(|(a, _)| a.to_string().starts_with(text));
     match (found.next(), found.next()) {

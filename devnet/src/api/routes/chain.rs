@@ -168,6 +168,7 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     });
     (transaction.error, transaction.message) =
         receipt.status.error().map(convert::transaction::failure).unzip();
+    transaction.message = transaction.message.map(|message| view.with_payer(message));
     transaction.actor = receipt.actor.as_ref().map(convert::actor::receipt);
     let events = view.store().events_at(height)?;
     let caused = events.iter().filter(|stored| stored.event.transaction == Some(hash));

@@ -1,22 +1,27 @@
 //! What changes state: transactions, starting and stopping.
 
 use crate::api::{
-    backend::{Membership, MembershipError, Running, SaveError, Switch},
-    error::ApiError,
-    extract::{Authorized, InBody, InPath},
+    backend::{Membership, MembershipError, SaveError, Switch},
+    error::{ApiError, funding},
+    extract::{Authorized, InBody, InPath, InQuery},
     nodes,
+    routes::names,
     server::Shared,
     types::{
-        Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, SaveRequest, Snapshot,
-        Stopping, Text, TransactionAccepted, TransactionRequest, Validator,
+        Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
+        NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted, TransactionRequest,
+        Validator,
     },
     view::{Glance, View},
 };
-use crate::topology::{Name, NameError};
+use crate::{
+    chain::mempool::MempoolError,
+    topology::{Name, NameError},
+};
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{Payload, SignedTransaction},
-    primitives::Hash,
+    primitives::Shortfall,
 };
 use std::{
     sync::Arc,
@@ -32,12 +37,17 @@ const MAX_ADVANCE_MS: u64 = 3_600_000;
 pub(super) async fn submit(
     _: Authorized,
     State(shared): State<Arc<Shared>>,
+    InQuery(node): InQuery<NodeQuery>,
     InBody(request): InBody<TransactionRequest>,
 ) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
     let accepted = shared
         .blocking(move |backend| {
-            let view = View::of(backend, None)?;
-            accept(&view, decode(&request)?)
+            let view = View::of(backend, node.node.as_deref())?;
+            let signed = decode(&request)?;
+            match node.node {
+                Some(_) => accept_at(&view, signed),
+                None => accept(&view, signed),
+            }
         })
         .await?;
     Ok((StatusCode::ACCEPTED, Json(accepted)))
@@ -78,27 +88,44 @@ fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("transaction: {error}")))
 }
 
-/// Hands a transaction to a mempool: where one of its sender with its nonce waits already, to that,
-/// which knows it or decides between the two; else to that of the validator which is furthest. One
-/// that is in a block already was accepted before: whoever lost the first answer gets the same
-/// again.
+/// Hands a transaction to the mempools of all validators that run, so that one that is paused, cut
+/// off or killed next does not keep it to itself. The validator with the highest head decides
+/// whether it is taken; of two with the same nonce, that is the first.
 fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     takes_part(view)?;
-    let hash: Hash = signed.hash();
-    let (sender, nonce) = (signed.sender().ok(), signed.transaction.nonce);
     let _turn = view.backend.submissions.lock();
-    let running = view.backend.running();
-    let waits = |one: &&Running| {
-        sender.is_some_and(|sender| one.mempool.with(|pool| pool.waits(&sender, nonce)))
-    };
-    let furthest = || running.iter().rev().max_by_key(|one| one.ledger.head().height());
-    let taker = running.iter().find(waits).or_else(furthest).unwrap_or(&view.running);
+    let accepted = hand_in(view, signed.clone())?;
+    for one in view.backend.running() {
+        // It has fallen behind, or knows it already.
+        let _ = one.mempool.submit(signed.clone(), &one.ledger.newest().state);
+    }
+    Ok(accepted)
+}
+
+/// Hands a transaction to one validator's mempool, which tells the others.
+fn accept_at(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
+    takes_part(view)?;
+    let _turn = view.backend.submissions.lock();
+    hand_in(view, signed)
+}
+
+/// A transaction that is in a block already was accepted before: a client that lost the first
+/// answer gets the same again.
+fn hand_in(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
+    let (taker, hash) = (&view.running, signed.hash());
     let known = match taker.mempool.submit(signed, &taker.ledger.newest().state) {
         Ok(is_new) => !is_new,
         Err(_) if taker.ledger.store().transaction(&hash)?.is_some() => true,
+        Err(MempoolError::InsufficientBalance(short)) => return Err(insufficient(view, &short)),
         Err(error) => return Err(error.into()),
     };
     Ok(TransactionAccepted { hash: Text(hash), known })
+}
+
+/// A refusal that says by name who pays, and how that account gets what is missing.
+fn insufficient(view: &View, short: &Shortfall) -> ApiError {
+    let name = view.backend.names.get(&short.payer);
+    ApiError::rejected(view.with_payer(short.to_string())).hint(funding(short, name.as_deref()))
 }
 
 /// Refused while every validator that runs waits for space on its disk.
@@ -156,6 +183,17 @@ pub(super) async fn name_account(
         super::account::show(&view, &address.to_string())
     };
     Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
+}
+
+/// `POST /v1/names`
+pub(super) async fn give_name(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<NameRequest>,
+) -> Result<(StatusCode, Json<NameRequest>), ApiError> {
+    let given =
+        shared.blocking(move |backend| names::give(&View::of(backend, None)?, request)).await?;
+    Ok((StatusCode::CREATED, Json(given)))
 }
 
 /// `POST /v1/snapshots`

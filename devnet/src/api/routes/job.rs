@@ -1,5 +1,6 @@
 //! Jobs and their results.
 
+use super::names;
 use crate::{
     api::{
         backend::Progress,
@@ -7,9 +8,9 @@ use crate::{
         error::ApiError,
         types::{
             Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobDispatch, JobEvent, JobQuery, JobResult,
-            JobSummary, RunnerProgress, Text, TimeText,
+            JobSummary, NamedKind, RunnerProgress, Text, TimeText,
         },
-        view::{self, View, time},
+        view::{View, time},
     },
     storage::{StoredEvent, StoredResult},
     validator::journal::Answer,
@@ -46,6 +47,7 @@ pub(super) fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, Api
 fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
     JobSummary {
         job_id: (*id).into(),
+        name: view.backend.labels.name(NamedKind::Job, id),
         kind: job.spec.work.kind().name().to_owned(),
         submitter: job.submitter.into(),
         submitter_name: view.backend.names.get(&job.submitter),
@@ -69,10 +71,11 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         None => None,
         Some(end) => Some(times.of(end)?.saturating_sub(times.of(job.submitted_at)?)),
     };
-    let JobSummary { job_id, kind, submitter, submitter_name, status, committee, .. } =
+    let JobSummary { job_id, name, kind, submitter, submitter_name, status, committee, .. } =
         summary(view, &id, job);
     Ok(Job {
         job_id,
+        name,
         kind,
         submitter,
         submitter_name,
@@ -178,10 +181,13 @@ pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
     })
 }
 
-/// The id that a request says, or the newest job's: the one that the list begins with.
+/// The id that a request says: by a name, whole or by its beginning, or the newest job's, the one
+/// that the list begins with.
 pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
     if text != "latest" {
-        return view::hash("job id", text);
+        let named = view.backend.labels.id(NamedKind::Job, text);
+        let jobs = view.state.jobs().map(|(id, _)| id);
+        return names::only("job", named.as_deref().unwrap_or(text), jobs);
     }
     let newest = view.state.jobs().min_by_key(|(id, job)| (Reverse(job.submitted_at), **id));
     newest.map(|(id, _)| *id).ok_or_else(|| {

@@ -16,6 +16,7 @@ mod fault;
 mod job;
 mod metrics;
 mod mru;
+pub(super) mod names;
 mod polling;
 mod pool;
 mod presence;
@@ -40,11 +41,11 @@ use super::{
         EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
         FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
         JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
-        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
-        ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
-        StateProof, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue,
-        TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
-        Votes,
+        LogQuery, MruRecord, NameRequest, NodeQuery, Parameters, PolledJobs, Pool, Presence,
+        PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad,
+        SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery, StreamQuery, Timer,
+        TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -186,6 +187,17 @@ fn others() -> Vec<Route> {
             .body::<AccountRequest>()
             .needs_token(),
         },
+        Route {
+            method: Method::POST,
+            path: "/v1/names",
+            handler: post(control::give_name),
+            operation: Operation::new(
+                "Gives an actor, a timer or a job a name on this devnet",
+                Answer::created::<NameRequest>(),
+            )
+            .body::<NameRequest>()
+            .needs_token(),
+        },
         view(
             "/v1/accounts/{account}",
             "An account",
@@ -197,9 +209,10 @@ fn others() -> Vec<Route> {
             path: "/v1/transactions",
             handler: post(control::submit),
             operation: Operation::new(
-                "Hands a signed transaction to the mempool",
+                "Hands a signed transaction to the mempools of all validators, or of one",
                 Answer::accepted::<TransactionAccepted>(),
             )
+            .query::<NodeQuery>()
             .body::<TransactionRequest>()
             .needs_token(),
         },

@@ -1,5 +1,6 @@
 //! Tasks on the chain.
 
+use super::names;
 use crate::api::{
     error::ApiError,
     types::{
@@ -54,7 +55,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<ChainTask, ApiError> {
                     .hint("put one up: cowboyctl task create --reward 1cby")
             })?
         }
-        id => view::hash("task id", id)?,
+        id => names::only("task", id, view.state.tasks().map(|(id, _)| id))?,
     };
     let task = view.state.task(&id).ok_or_else(|| {
         ApiError::not_found(format!("there is no task {id}")).hint("list them: cowboyctl task ls")

@@ -13,12 +13,13 @@ use crate::{
         error::ApiError,
         types::{
             Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE,
-            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, PendingSetting, Setting, TIMER_PAGE,
+            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, NamedKind, PendingSetting, Setting, TIMER_PAGE,
             TIMER_PAGE_LIMIT, Text, Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
         },
         view::{self, View},
     },
     storage::{End, StoredEvent, StoredTimer, TimerFilter},
+    topology::field_of,
 };
 use cowboy_engine::{
     chain::{
@@ -72,14 +73,15 @@ pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>,
     ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
     timers.extend(ended);
     timers.truncate(limit as usize);
-    Ok(timers.iter().map(|stored| summary(stored, head)).collect())
+    Ok(timers.iter().map(|stored| summary(view, stored, head)).collect())
 }
 
-fn summary(stored: &StoredTimer, head: Height) -> TimerSummary {
+fn summary(view: &View, stored: &StoredTimer, head: Height) -> TimerSummary {
     let StoredTimer { timer, ended } = stored;
     let (status, fired_at) = status(stored, head);
     TimerSummary {
         timer_id: timer.id.into(),
+        name: view.backend.labels.name(NamedKind::Timer, &timer.id),
         actor: timer.actor.into(),
         height: timer.height.get(),
         expires_at: timer.expires_at.get(),
@@ -121,6 +123,7 @@ pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
     let StoredTimer { timer, ended } = &stored;
     Ok(Timer {
         timer_id: id.into(),
+        name: view.backend.labels.name(NamedKind::Timer, &id),
         actor: timer.actor.into(),
         height: timer.height.get(),
         tier: ended.is_none().then(|| convert::timer::tier(timer, head)),
@@ -158,8 +161,8 @@ fn log(fire: Fire) -> Vec<String> {
     fire.outcome.log.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The timer that an id, or the only one that its beginning stands for: as the state has it where
-/// it is still there. The store may be a block ahead of the state.
+/// The timer that a name or an id stands for, or the only one that an id's beginning does: as the
+/// state has it where it is still there. The store may be a block ahead of the state.
 pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     if text == "latest" {
         let newest = view.store().newest_timer()?.ok_or_else(|| {
@@ -168,11 +171,15 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
         })?;
         return Ok(as_it_stands(view, newest));
     }
+    let named = view.backend.labels.id(NamedKind::Timer, text);
+    let text = named.as_deref().unwrap_or(text);
     let (shown, lower) = (view::shown(text), text.to_ascii_lowercase());
     let digits = lower.strip_prefix("0x").unwrap_or_default();
     if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(ApiError::bad_request(format!("`{shown}` is no timer id"))
-            .hint("expected an id, or enough of its beginning: 0x and hex digits"));
+        return Err(ApiError::not_found(format!("there is no timer `{shown}`")).hint(
+            "expected a name, an id or enough of its beginning, or latest; list them: cowboyctl \
+             timer ls",
+        ));
     }
     let first = view::hash("timer id", &format!("0x{digits:0<64}"))?;
     let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
@@ -395,6 +402,7 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
         let (number, policy) = (key.words.is_empty(), key.name == Key::POLICY);
         GovernedParameter {
             key: key.name.to_owned(),
+            name: field_of(key.name),
             value: value(&now),
             genesis: value(&genesis),
             unit: key.unit.to_owned(),
@@ -416,6 +424,7 @@ fn seed(state: &State) -> GovernedParameter {
     let rule = Setting::Word(state.params().selection_seed.to_string());
     GovernedParameter {
         key: SeedRule::KEY.to_owned(),
+        name: field_of(SeedRule::KEY),
         value: rule.clone(),
         genesis: rule,
         unit: "word".to_owned(),
@@ -435,6 +444,7 @@ fn phase(state: &State) -> GovernedParameter {
     let word = |phase: Phase| Setting::Word(phase.to_string());
     GovernedParameter {
         key: Phase::KEY.to_owned(),
+        name: field_of(Phase::KEY),
         value: word(state.phase()),
         genesis: word(state.params().phase),
         unit: "word".to_owned(),

@@ -46,6 +46,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
         supply: Some(supply(glance)),
         pid: Some(backend.pid),
         started_at: Some(Text(backend.started_at)),
+        died: None,
     })
 }
 

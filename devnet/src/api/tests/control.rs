@@ -80,7 +80,7 @@ async fn a_transaction_is_taken_once_and_refused_by_name() {
         assert_eq!(*accepted.hash, signed.hash());
     }
     assert_eq!(devnet.mempool(0).with(|pool| pool.len()), 1);
-    assert_eq!(devnet.mempool(1).with(|pool| pool.len()), 0);
+    assert_eq!(devnet.mempool(1).with(|pool| pool.len()), 1, "all validators have it");
     devnet.push(vec![signed.clone()]);
     devnet.mempool(0).settle(&devnet.state);
     devnet.client.submit(&request(&signed)).await.expect("in a block: as good as taken");
@@ -105,6 +105,35 @@ async fn a_transaction_is_taken_once_and_refused_by_name() {
     }
     let trailing = [signed.to_bytes(), vec![0]].concat();
     check(bytes(trailing), ErrorCode::BadRequest, None, "transaction: ").await;
+}
+
+#[tokio::test]
+async fn a_transaction_for_one_validator_goes_to_that_one_alone() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let signed = devnet.sign("faucet", transfer("dev-0", Wei::cby(1)));
+    devnet.at("validator-1").submit(&request(&signed)).await.unwrap();
+    let waits = |validator: usize| devnet.mempool(validator).with(|pool| pool.len());
+    assert_eq!((waits(0), waits(1)), (0, 1));
+    let stopped = devnet.at("validator-2").submit(&request(&signed)).await.unwrap_err();
+    assert_eq!(stopped.code(), Some(ErrorCode::Unavailable));
+}
+
+#[tokio::test]
+async fn what_waits_at_a_validator_that_fell_behind_takes_no_nonce() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let signed = devnet.sign("faucet", transfer("dev-0", Wei::cby(1)));
+    devnet.at("validator-1").submit(&request(&signed)).await.unwrap();
+    let next = async |devnet: &Devnet| devnet.client.account("faucet").await.unwrap().next_nonce;
+    assert_eq!(next(&devnet).await, 1);
+    for _ in 0..4 {
+        devnet.push_to(&[0], vec![], vec![]);
+    }
+    assert_eq!(next(&devnet).await, 0);
+    let other = devnet.sign("faucet", transfer("dev-0", Wei::cby(2)));
+    devnet.client.submit(&request(&other)).await.unwrap();
+    assert!(devnet.mempool(0).with(|pool| pool.get(&other.hash()).is_some()));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use crate::api::{
     types::{BlockNotice, ErrorCode},
 };
 use cowboy_engine::{chain::Payload, primitives::Wei};
+use futures::FutureExt as _;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -119,6 +120,27 @@ async fn a_stream_ends_with_its_validator_and_goes_on_at_another() {
     assert_eq!(any.next().await.unwrap().height, 2);
     let error = first.next().await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Unavailable));
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_its_validator_stands_still() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let mut any = devnet.client.follow(Some(1));
+    let mut second = devnet.at("validator-1").follow(Some(1));
+    assert_eq!(any.next().await.unwrap().height, 1);
+    assert_eq!(second.next().await.unwrap().height, 1);
+    // Of two with the same head, the first was chosen; now one of them gets no blocks, then the
+    // other one.
+    devnet.push_to(&[1], vec![], vec![]);
+    assert_eq!(timeout(SOON, any.next()).await.unwrap().unwrap().height, 2);
+    assert_eq!(timeout(SOON, second.next()).await.unwrap().unwrap().height, 2);
+    devnet.catch_up(0);
+    devnet.push_to(&[0], vec![], vec![]);
+    assert_eq!(timeout(SOON, any.next()).await.unwrap().unwrap().height, 3);
+    assert!(second.next().now_or_never().is_none(), "it has no block 3");
+    devnet.catch_up(1);
+    assert_eq!(timeout(SOON, second.next()).await.unwrap().unwrap().height, 3);
 }
 
 /// Room for so many streams, and patience.

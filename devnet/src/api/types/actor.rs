@@ -27,6 +27,9 @@ pub struct ActorQuery {
 pub struct ActorSummary {
     /// Its address.
     pub actor: AddressText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The account that deployed it.
     pub deployer: AddressText,
     /// That account's name, where the devnet knows one.
@@ -59,6 +62,9 @@ pub struct StoreQuery {
 pub struct Actor {
     /// Its address.
     pub actor: AddressText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The account that deployed it.
     pub deployer: AddressText,
     /// That account's name, where the devnet knows one.

@@ -99,6 +99,9 @@ pub struct JobQuery {
 pub struct JobSummary {
     /// Its identifier.
     pub job_id: HashText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.
@@ -120,6 +123,9 @@ pub struct JobSummary {
 pub struct Job {
     /// Its identifier.
     pub job_id: HashText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.

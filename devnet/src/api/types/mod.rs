@@ -24,6 +24,7 @@
 //! | `GET /v1/events` | [`StreamQuery`] | server-sent [`BlockNotice`]s |
 //! | `GET /v1/accounts` | | `[`[`Account`]`]` |
 //! | `POST /v1/accounts` * | body [`AccountRequest`] | 201 [`Account`] |
+//! | `POST /v1/names` * | body [`NameRequest`] | 201 [`NameRequest`] |
 //! | `GET /v1/accounts/{account}` (a name or an address) | | [`Account`] |
 //! | `POST /v1/transactions` * | body [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /v1/runners` | | `[`[`Runner`]`]` in registry order |
@@ -96,8 +97,10 @@
 //! | `POST /runner/{runner}/job_result` | [`ResultRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
-//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state. So
-//! does a dry run, a `POST` for the sake of its body, which changes nothing. A request marked *
+//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state; the
+//! one with the highest head does otherwise. So does a dry run, a `POST` for the sake of its body,
+//! which changes nothing. A transaction with `?node=NAME` goes to the mempool of that validator
+//! alone, otherwise to those of all that run. A request marked *
 //! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
 //! file. A runner's heartbeat, commitment and result need none: the runner signed them. Whatever
 //! fails answers with an [`ErrorBody`].
@@ -105,8 +108,9 @@
 //! # Events
 //!
 //! `GET /v1/events` sends one message per finalized and executed block, `event: block`,
-//! `id: <height>`, data a [`BlockNotice`]. With the header `Last-Event-ID: H` it starts at H + 1,
-//! else at `from`, else with the next block. A comment line is sent at least every
+//! `id: <height>`, data a [`BlockNotice`], as soon as any validator has the block, or the one of
+//! `?node=NAME`. With the header `Last-Event-ID: H` it starts at H + 1, else at `from`, else with
+//! the next block. A comment line is sent at least every
 //! [`KEEP_ALIVE_SECS`] seconds, so that a reader can tell a quiet chain from a dead connection.
 //!
 //! When all places for streams are taken, a new stream replaces another. The one that goes ends
@@ -155,10 +159,10 @@ pub use job::{
     UnderRule, Wanted, Withdrawal,
 };
 pub use node::{
-    CapabilitiesRequest, ConnectionEnd, ConnectionLoad, JoinRequest, Left, LimitRequest, NodeQuery,
-    PresenceCondition, PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth,
-    RunnerLoad, RunnerPresence, RunnerState, RunnerStatus, Status, Stopping, Supply, UnmetPresence,
-    Validator, ValidatorState, ValidatorStatus,
+    CapabilitiesRequest, ConnectionEnd, ConnectionLoad, JoinRequest, Left, LimitRequest,
+    NameRequest, NamedKind, NodeQuery, PresenceCondition, PresenceStanding, ReputationStep, Runner,
+    RunnerConnection, RunnerHealth, RunnerLoad, RunnerPresence, RunnerState, RunnerStatus, Status,
+    Stopping, Supply, UnmetPresence, Validator, ValidatorState, ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{

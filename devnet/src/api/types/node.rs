@@ -34,7 +34,7 @@ pub struct Status {
     pub ready: bool,
     /// What its transactions name; absent when it does not run.
     pub chain_id: Option<ChainIdText>,
-    /// The newest finalized and executed block; absent when it does not run.
+    /// The newest finalized and executed block; when it does not run, the newest that is stored.
     pub head: Option<Head>,
     /// The oldest block that every running validator keeps; absent when none runs.
     pub kept_from: Option<u64>,
@@ -50,6 +50,46 @@ pub struct Status {
     pub pid: Option<u32>,
     /// Since when it runs; absent when it does not run.
     pub started_at: Option<TimeText>,
+    /// How its process ended, where it was killed; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub died: Option<String>,
+}
+
+/// What a name is given to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedKind {
+    /// An actor.
+    Actor,
+    /// A timer.
+    Timer,
+    /// A job.
+    Job,
+}
+
+impl fmt::Display for NamedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Actor => "actor",
+            Self::Timer => "timer",
+            Self::Job => "job",
+        })
+    }
+}
+
+/// Gives an actor, a timer or a job a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NameRequest {
+    /// What is named.
+    pub kind: NamedKind,
+    /// The name: 1 to 32 of a-z, 0-9 and -, the first not -; not `latest`, and not 0x and what
+    /// follows.
+    pub name: String,
+    /// The address of an actor, the id of a timer or a job; absent: nothing is named, the answer
+    /// says whether the name is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// Where all money is. The parts always add up to the same total.
@@ -100,6 +140,19 @@ pub enum ValidatorState {
     Stopped,
     /// It has ended by itself.
     Died,
+}
+
+impl fmt::Display for ValidatorState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::CatchingUp => "catching_up",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Died => "died",
+        })
+    }
 }
 
 /// A runner at a glance.

@@ -102,6 +102,9 @@ pub struct PipelineQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<PipelineStatus>,
+    /// Only pipelines of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// How many at most (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -77,6 +77,9 @@ pub enum TimerTier {
 pub struct TimerSummary {
     /// Its id.
     pub timer_id: HashText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
     /// When it is due.
@@ -108,6 +111,9 @@ pub struct TimerSummary {
 pub struct Timer {
     /// Its id.
     pub timer_id: HashText,
+    /// Its name, where it was given one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
     /// When it is due.
@@ -564,8 +570,11 @@ impl fmt::Display for Setting {
 /// A governed parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GovernedParameter {
-    /// Its key.
+    /// Its key on the chain, as `system:cip5:lane_timer_cycles`.
     pub key: String,
+    /// The field of a topology with its first value, as `timers.lane_timer_cycles`.
+    #[serde(default)]
+    pub name: String,
     /// Its value from the next block on.
     pub value: Setting,
     /// Its value at genesis.

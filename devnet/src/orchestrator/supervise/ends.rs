@@ -210,7 +210,7 @@ impl Nodes {
 
     async fn resume(&mut self, name: &Name) -> Result<(), String> {
         let Some(member) = self.member(name.as_str()) else { return Ok(()) };
-        Self::released(&member).await?;
+        let member = self.released(&member).await?;
         self.start(&member)
     }
 

@@ -13,7 +13,7 @@ use crate::{
         testing::Fired,
         value::Value,
     },
-    primitives::{Address, Hash, Height, Wei, keccak256},
+    primitives::{Address, Hash, Height, Shortfall, Wei, keccak256},
 };
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -122,7 +122,8 @@ impl<'a> HostCall<'a> {
     fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
         let have = self.balance(&from);
         let Some(rest) = have.checked_sub(amount) else {
-            return failed("InsufficientBalance: the account has less than it is to pay");
+            let short = Shortfall { payer: from, need: amount, have };
+            return failed(&short.to_string());
         };
         self.set_balance(from, rest);
         match self.balance(&to).checked_add(amount) {

@@ -9,7 +9,7 @@ use super::Run;
 use crate::{
     chain::{receipt::Receipt, transaction::SignedTransaction},
     fees::meter,
-    primitives::{Cells, Cycles, InCby, Wei},
+    primitives::{Cells, Cycles, Shortfall, Wei},
 };
 
 /// What was set aside for a transaction.
@@ -82,10 +82,9 @@ impl Run<'_> {
             .of(cycles, cells)
             .and_then(|(burned, tip)| burned.checked_add(tip))
             .ok_or("FeeOverflow: the fee is beyond 2^128 wei")?;
-        account.balance = account.balance.checked_sub(fee).ok_or_else(|| {
-            let (fee, balance) = (InCby(fee), InCby(account.balance));
-            format!("InsufficientBalance: the fee is {fee}, {balance} are there")
-        })?;
+        let short = Shortfall { payer: receipt.sender, need: fee, have: account.balance };
+        let balance = account.balance.checked_sub(fee);
+        account.balance = balance.ok_or_else(|| short.to_string())?;
         account.nonce = account.nonce.saturating_add(1);
         self.state.accounts.insert(receipt.sender, account);
         Ok(Reserved { cycles, cells, fee, prices })

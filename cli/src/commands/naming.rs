@@ -1,0 +1,48 @@
+//! Names that users give to what they make.
+
+use crate::error::CliError;
+use clap::Args;
+use cowboy_devnet::{
+    api::types::{NameRequest, NamedKind},
+    client::Client,
+    topology::Name,
+};
+
+/// `--name`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Naming {
+    /// A name for it, which other commands take in place of its id; that of a timer or a job that
+    /// has ended can be given again
+    #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    name: Option<Name>,
+}
+
+impl Naming {
+    fn request(&self, kind: NamedKind, id: Option<String>) -> Option<NameRequest> {
+        let name = self.name.as_ref()?.to_string();
+        Some(NameRequest { kind, name, id })
+    }
+
+    /// Refuses a name that cannot be given, before anything is made.
+    pub async fn check(&self, client: &Client, kind: NamedKind) -> Result<(), CliError> {
+        if let Some(request) = self.request(kind, None) {
+            client.give_name(&request).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the name to what was made; returns it.
+    pub async fn give(
+        &self,
+        client: &Client,
+        kind: NamedKind,
+        id: &impl ToString,
+    ) -> Result<Option<String>, CliError> {
+        let Some(request) = self.request(kind, Some(id.to_string())) else { return Ok(None) };
+        let given = client.give_name(&request).await.map_err(|error| {
+            let made = format!("{kind} {} is made, and has no name", id.to_string());
+            CliError::from(error).detail(made)
+        })?;
+        Ok(Some(given.name))
+    }
+}

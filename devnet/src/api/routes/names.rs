@@ -1,0 +1,99 @@
+//! Names of actors, timers and jobs, and the ids that names and beginnings stand for.
+
+use super::{actor, job, timer};
+use crate::{
+    api::{
+        error::ApiError,
+        labels::MOST,
+        types::{NameRequest, NamedKind},
+        view::{View, hash, shown},
+    },
+    topology::{Name, NameError},
+};
+use cowboy_engine::primitives::Hash;
+
+/// Gives a name, or only says that it is free.
+pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, ApiError> {
+    let NameRequest { kind, name, id } = request;
+    let name: Name =
+        name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))?;
+    if name.as_str() == "latest" || name.as_str().starts_with("0x") {
+        let message = format!("`{name}` is no name for a {kind}: it stands for ids");
+        return Err(ApiError::bad_request(message).hint("choose another name"));
+    }
+    let id = match (kind, id) {
+        (_, None) => None,
+        (NamedKind::Actor, Some(id)) => Some(actor::find(view, &view.state, &id)?.0.to_string()),
+        (NamedKind::Timer, Some(id)) => Some(timer::find(view, &id)?.timer.id.to_string()),
+        (NamedKind::Job, Some(id)) => Some(job::named(view, &id)?.to_string()),
+    };
+    let labels = &view.backend.labels;
+    let taken = || {
+        let message = format!("`{name}` is the name of another {kind}, account or node");
+        ApiError::conflict(message).hint("choose another name")
+    };
+    match labels.id(kind, name.as_str()) {
+        Some(other) if id.as_ref() != Some(&other) && !has_ended(view, kind, &other) => {
+            return Err(taken());
+        }
+        Some(_) => {}
+        None if labels.all(kind).len() >= MOST => {
+            let message = format!("the devnet has {MOST} names of {kind}s, the most");
+            return Err(
+                ApiError::conflict(message).hint("use the name of one that has ended, or none")
+            );
+        }
+        None => {}
+    }
+    let Some(id) = id else { return Ok(NameRequest { kind, name: name.to_string(), id: None }) };
+    if kind == NamedKind::Actor {
+        let address = id.parse().expect("the text of an address");
+        if !view.backend.names.give(name.as_str(), address) {
+            return Err(taken());
+        }
+    }
+    labels.give(kind, name.clone(), id.clone()).map_err(ApiError::internal)?;
+    Ok(NameRequest { kind, name: name.to_string(), id: Some(id) })
+}
+
+/// Whether a name can go to another: what has it is a timer or a job that has ended.
+fn has_ended(view: &View, kind: NamedKind, id: &str) -> bool {
+    match kind {
+        NamedKind::Actor => false,
+        NamedKind::Timer => timer::find(view, id).map_or(true, |stored| stored.ended.is_some()),
+        NamedKind::Job => match hash("job id", id).ok().and_then(|id| view.state.job(&id)) {
+            Some(job) => job.status.ended_at().is_some(),
+            None => true,
+        },
+    }
+}
+
+/// The id among `all` that a text is, or that it is the beginning of. `what` names their kind, as
+/// `job`.
+pub(super) fn only<'a>(
+    what: &str,
+    text: &str,
+    all: impl Iterator<Item = &'a Hash>,
+) -> Result<Hash, ApiError> {
+    let (shown, lower) = (shown(text), text.to_ascii_lowercase());
+    let digits = lower.strip_prefix("0x").unwrap_or_default();
+    if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(ApiError::not_found(format!("there is no {what} `{shown}`")).hint(format!(
+            "expected a name, an id or enough of its beginning, or latest; list them: cowboyctl \
+             {what} ls"
+        )));
+    }
+    if digits.len() == 64 {
+        return hash(&format!("{what} id"), &lower);
+    }
+    let mut found = all.filter(|id| id.to_string().starts_with(&lower));
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(*id),
+        (None, _) => Err(ApiError::not_found(format!("no {what}'s id begins with {shown}"))
+            .hint(format!("list them: cowboyctl {what} ls"))),
+        (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
+            "{shown} is the beginning of {one}, of {other} and maybe of others"
+        ))
+        .hint("give more of the id")),
+    }
+}

@@ -1,0 +1,69 @@
+//! What users wait for and send while one validator, any of the four, is paused, cut off or killed.
+
+use crate::support::Home;
+use std::{process::Stdio, thread::spawn};
+
+/// Harms each validator in turn. A wait that began before goes on, and what is sent afterwards is
+/// done, wherever the stream and the mempool of each were before.
+fn each_validator(harm: &[&str]) {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--runners", "2"]);
+    for validator in 0..4 {
+        let name = format!("validator-{validator}");
+        let begun = ["chain", "wait", "+12", "--timeout", "60s"];
+        let mut command = home.command(&begun);
+        let waiting = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let waited = spawn(|| waiting.wait_with_output().unwrap());
+        home.json(&[harm, &[&name]].concat());
+        for send in [
+            &["account", "transfer", "dev-0", "dev-1", "1cby", "--timeout", "60s"][..],
+            &["job", "submit", "custom", "--wait", "--timeout", "60s", "--", "echo", "hi"],
+            &["chain", "wait", "+2", "--timeout", "60s"],
+        ] {
+            home.json(send);
+        }
+        let waited = waited.join().unwrap();
+        assert!(waited.status.success(), "{harm:?} {name}: {waited:?}");
+        home.json(&["fault", "heal"]);
+        home.wait_validators(|head| head);
+    }
+}
+
+#[test]
+fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_paused() {
+    each_validator(&["fault", "pause"]);
+}
+
+#[test]
+fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_cut_off() {
+    each_validator(&["fault", "partition"]);
+}
+
+#[test]
+fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_killed() {
+    each_validator(&["fault", "kill"]);
+}
+
+/// `--node` holds for what is read and for what is sent, and says where the validator is behind.
+#[test]
+fn a_node_that_is_asked_for_is_the_only_one_that_is_asked() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--runners", "0"]);
+    home.json(&["fault", "partition", "validator-1"]);
+    let at = home.height();
+    home.wait_height(at + 8);
+    let asked = home.run(&["--node", "validator-1", "chain", "head", "-o", "json"]);
+    let behind = asked.json()["height"].as_u64().unwrap();
+    assert!(behind < at + 4, "{asked:?}");
+    let note = format!("--node validator-1: it is at block {behind} and the head is ");
+    assert!(asked.stderr.contains(&note), "{asked:?}");
+    let wait = ["--node", "validator-1", "chain", "wait", &(at + 8).to_string(), "--timeout", "3s"];
+    let told = home.fails(5, &wait);
+    assert!(told.contains(&format!("last seen: block {behind}; ")), "{told}");
+    assert!(told.contains("the asked validator is behind: the head is block "), "{told}");
+    // It goes to that validator alone, which cannot tell the others.
+    let send = ["account", "transfer", "dev-0", "dev-1", "1cby", "--timeout", "2s"];
+    home.fails(5, &[&["--node", "validator-1"][..], &send].concat());
+    // What waits there takes no nonce of what is sent to the others.
+    home.json(&["account", "transfer", "dev-0", "dev-2", "1cby", "--timeout", "60s"]);
+}
