@@ -298,7 +298,8 @@ fn until(fault: &Entry) -> String {
 
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
-        &[">fault", "what", "where", ">since", "until", ">dropped", ">delayed", ">lies"];
+        &[">fault", "what", "=where", ">since", "until", ">dropped", ">delayed", ">lies"];
+    const LEAST: &'static [&'static str] = &["lies", "delayed", "dropped"];
 
     fn cells(&self) -> Vec<String> {
         let (what, at) = parts(&self.fault);

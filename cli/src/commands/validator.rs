@@ -237,6 +237,7 @@ pub fn state(state: ValidatorState) -> &'static str {
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
         &[">index", "name", "address", "status", ">height", ">runners connected"];
+    const LEAST: &'static [&'static str] = &["address", "runners connected"];
 
     fn cells(&self) -> Vec<String> {
         vec![

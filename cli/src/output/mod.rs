@@ -19,9 +19,9 @@ pub mod timer;
 mod ui;
 
 pub use filter::Filter;
-pub use fit::{cut, cut_lines, has_id, least_width, room, short, width, within};
+pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
 pub use foreign::Foreign;
-pub use table::{Row, fields, listed, or_dash, table};
+pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,

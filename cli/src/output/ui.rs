@@ -2,9 +2,8 @@
 
 use super::{
     Document, Filter, Format, Row,
-    fit::{width, within, wrap},
-    json,
-    table::table,
+    fit::{left_out, width, within, wrap},
+    json, table,
     theme::{ERROR, HEADING, WARNING},
 };
 use crate::error::{CliError, ErrorReport, Exit};
@@ -100,6 +99,7 @@ impl Ui {
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{text}")?;
         stdout.flush()?;
+        self.name_left_out();
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Ui {
             return rows.iter().try_for_each(|row| line(&row.id()));
         }
         match self.format {
-            Format::Table => self.people(|| table(T::HEADER, rows.iter().map(T::cells))),
+            Format::Table => self.people(|| table::rows(rows)),
             Format::Jsonl => rows.iter().try_for_each(|row| self.record(row)),
             format => self.program(json::document(format, &rows)),
         }
@@ -133,7 +133,20 @@ impl Ui {
         line(&within(columns, || match columns {
             Some(columns) => wrap(&draw(), columns),
             None => draw(),
-        }))
+        }))?;
+        self.name_left_out();
+        Ok(())
+    }
+
+    /// Says which columns of tables there was no room for.
+    fn name_left_out(self) {
+        let names = left_out();
+        if !names.is_empty() {
+            self.note(&format!(
+                "not shown for lack of room: {}; --wide shows all",
+                names.join(", ")
+            ));
+        }
     }
 
     /// Data for programs, through the filter where there is one.
@@ -162,6 +175,7 @@ impl Ui {
         let text = within(terminal().filter(|_| !self.wide), || value.text());
         writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", text.trim_end())?;
         stdout.flush()?;
+        self.name_left_out();
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 impl Row for ActorSummary {
     const HEADER: &'static [&'static str] = &["actor", "deployer", ">deployed at", ">balance"];
+    const LEAST: &'static [&'static str] = &["deployed at"];
 
     fn cells(&self) -> Vec<String> {
         vec![

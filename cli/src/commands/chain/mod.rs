@@ -14,7 +14,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Row, Ui, amount, fields, short, table},
+    output::{Document, Row, Ui, amount, fields, rows, short, table},
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
@@ -290,7 +290,7 @@ fn list(heights: &[u64]) -> String {
 
 /// Events below one another.
 pub fn event_table(events: &[Event]) -> String {
-    table(Event::HEADER, events.iter().map(Row::cells))
+    rows(events)
 }
 
 /// Why something failed, with the error's name: scripts look for it.

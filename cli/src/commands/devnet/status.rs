@@ -5,7 +5,7 @@ use crate::{
     commands::{fault, validator::state},
     context::{self, Context},
     error::CliError,
-    output::{Document, Row, fields, seconds_since, short, table},
+    output::{Document, Row, fields, seconds_since, short, table, table_leaving},
 };
 use cowboy_devnet::{
     api::types::{AddressText, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus},
@@ -107,6 +107,7 @@ pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
         &["name", "status", ">height", ">validators", ">runners", "control API", ">process"];
+    const LEAST: &'static [&'static str] = &["process", "control API"];
 
     fn cells(&self) -> Vec<String> {
         let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -238,7 +239,11 @@ impl Document for Status {
             "{}\n\n{}\n\n{}",
             fields(&lines),
             table(&["validator", "address", "status", ">height"], validators),
-            table(&["runner", "address", "status", "unmet", "connected to"], runners),
+            table_leaving(
+                &["address"],
+                &["runner", "address", "status", "unmet", "connected to"],
+                runners
+            ),
         )
     }
 

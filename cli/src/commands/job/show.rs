@@ -16,6 +16,7 @@ use cowboy_devnet::{
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =
         &["job", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
+    const LEAST: &'static [&'static str] = &["final at", "submitted at", "submitter"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -44,6 +45,7 @@ impl Row for JobDispatch {
         ">started after",
         ">done after",
     ];
+    const LEAST: &'static [&'static str] = &["started after", "answered after"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -11,7 +11,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, amount, fields, table},
+    output::{Document, Row, amount, fields, rows, table},
 };
 use capability::Capability;
 use clap::Subcommand;
@@ -191,6 +191,7 @@ impl Row for Entry {
         ">stake",
         "subset",
     ];
+    const LEAST: &'static [&'static str] = &["subset", "reputation", "stake", "P(h)", "address"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -217,7 +218,7 @@ impl Row for Entry {
 impl Document for Entry {
     fn text(&self) -> String {
         let names = |name, names: &Option<Vec<String>>| Some((name, names.as_ref()?.join(", ")));
-        let mut rows = vec![
+        let mut lines = vec![
             ("runner", named(Some(&self.name), &self.address)),
             ("public key", self.pubkey.to_string()),
             ("index", self.index.to_string()),
@@ -227,25 +228,25 @@ impl Document for Entry {
                 self.presence.as_ref().map_or_else(|| yes(self.present), |p| p.to_string()),
             ),
         ];
-        rows.extend(self.unmet.as_ref().map(|unmet| ("unmet", unmet.to_string())));
-        rows.push(("kinds", self.kinds.join(", ")));
-        rows.extend(names("models", &self.models));
-        rows.extend(names("MCP servers", &self.mcp_servers));
-        rows.extend(self.tee.then(|| ("TEE", yes(true))));
+        lines.extend(self.unmet.as_ref().map(|unmet| ("unmet", unmet.to_string())));
+        lines.push(("kinds", self.kinds.join(", ")));
+        lines.extend(names("models", &self.models));
+        lines.extend(names("MCP servers", &self.mcp_servers));
+        lines.extend(self.tee.then(|| ("TEE", yes(true))));
         let withdrawn: BTreeSet<&str> =
             self.connections.iter().flat_map(|link| &link.withdrawn).map(String::as_str).collect();
         if !withdrawn.is_empty() {
-            rows.push(("withdrawn", Vec::from_iter(withdrawn).join(", ")));
+            lines.push(("withdrawn", Vec::from_iter(withdrawn).join(", ")));
         }
-        rows.extend([
+        lines.extend([
             ("jobs", jobs(self)),
             ("reputation", self.reputation.to_string()),
             ("stake", amount(*self.stake)),
             ("price per second", amount(*self.price_per_second)),
             ("registered at", self.registered_at.to_string()),
         ]);
-        let text = fields(&rows);
-        let connections = table(RunnerConnection::HEADER, self.connections.iter().map(Row::cells));
+        let text = fields(&lines);
+        let connections = rows(&self.connections);
         let steps = self.reputation_history.iter().map(|step| {
             let change = format!("{} to {}", step.before, step.after);
             vec![step.height.to_string(), change, step.job_id.to_string()]
@@ -273,6 +274,7 @@ impl Row for RunnerConnection {
         "last end",
         "address",
     ];
+    const LEAST: &'static [&'static str] = &["address", "last ping", "last end", "load"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -65,6 +65,7 @@ impl Events {
 impl Row for SpeculationEvent {
     const HEADER: &'static [&'static str] =
         &[">number", "at", "event", ">pipeline", "task", "data"];
+    const LEAST: &'static [&'static str] = &["at", "pipeline"];
 
     fn cells(&self) -> Vec<String> {
         let dash = || "-".to_owned();

@@ -11,7 +11,7 @@ use crate::{
     output::{
         Document, Ui, amount, fields, millis, or_dash,
         pipeline::{by_name, one_line},
-        table,
+        table_leaving,
     },
 };
 use clap::{Args, builder::FalseyValueParser};
@@ -472,7 +472,8 @@ impl Document for Report {
             "rollbacks",
             "refusals",
         ];
-        format!("{}\n\n{}", fields(&lines), table(&columns, rows))
+        let least = ["locked at most", "p50", "p99", "refusals", "rollbacks", "undone"];
+        format!("{}\n\n{}", fields(&lines), table_leaving(&least, &columns, rows))
     }
 
     fn id(&self) -> String {

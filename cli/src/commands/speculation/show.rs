@@ -3,7 +3,7 @@
 use crate::output::{
     Document, Row, amount, fields, millis, or_dash,
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
-    short, table,
+    short, table, table_leaving,
 };
 use cowboy_devnet::api::types::{
     BreakerOpened, ChainAway, HashText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts,
@@ -59,6 +59,7 @@ impl Row for PipelineSummary {
         ">synchronous",
         ">gain",
     ];
+    const LEAST: &'static [&'static str] = &["submitted at", "synchronous", "undone"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -128,7 +129,9 @@ impl Document for Pipeline {
             ">at",
             "reason",
         ];
-        format!("{head}\n\n{}", table(&columns, self.graph.iter().map(task_cells)))
+        let least = ["attempt", "bond", "kind", "depth"];
+        let rows = self.graph.iter().map(task_cells);
+        format!("{head}\n\n{}", table_leaving(&least, &columns, rows))
     }
 
     fn id(&self) -> String {
@@ -208,6 +211,7 @@ impl Row for SpeculativeCommitment {
         "created at",
         "expires at",
     ];
+    const LEAST: &'static [&'static str] = &["created at", "constraint", "depth", "bond"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -231,6 +235,7 @@ impl Row for SpeculativeCommitment {
 impl Row for SpeculativeProof {
     const HEADER: &'static [&'static str] =
         &[">pipeline", "task", "status", "generator", ">took", ">submissions", "waits for"];
+    const LEAST: &'static [&'static str] = &["submissions", "generator"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -258,8 +263,9 @@ impl Row for Rollback {
         ">tasks",
         ">slashed",
         ">released",
-        "undone, leaves first",
+        "undone (leaves first)",
     ];
+    const LEAST: &'static [&'static str] = &["released", "undone (leaves first)", "tasks"];
 
     fn cells(&self) -> Vec<String> {
         vec![

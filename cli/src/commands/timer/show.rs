@@ -59,6 +59,7 @@ impl Row for TimerSummary {
         ">fired at",
         ">max fee",
     ];
+    const LEAST: &'static [&'static str] = &["max fee", "expires at", "tier", "actor"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -204,7 +205,7 @@ impl Document for TimerQueue {
         let rows =
             tiers.map(|(tier, timers, what)| vec![tier.to_owned(), timers.to_string(), what]);
         text += "\n\n";
-        text += &table(&["tier", ">timers", ""], rows);
+        text += &table(&["tier", ">timers", "what"], rows);
         for (name, buckets) in [("height", &self.ring), ("epoch", &self.epochs)] {
             if buckets.is_empty() {
                 continue;
