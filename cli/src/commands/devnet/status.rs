@@ -5,7 +5,7 @@ use crate::{
     commands::{fault, validator::state},
     context::{self, Context},
     error::CliError,
-    output::{Document, Row, fields, seconds_since, short, table, table_leaving},
+    output::{Document, Row, fields, or_dash, seconds_since, short, table, table_leaving},
 };
 use cowboy_devnet::{
     api::types::{AddressText, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus},
@@ -144,6 +144,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         plan.validators.iter().map(move |validator| ValidatorStatus {
             name: validator.name.to_string(),
             address: address(plan, &validator.name),
+            index: None,
             height: 0,
             status: ValidatorState::Stopped,
             reason: None,
@@ -213,6 +214,7 @@ impl Document for Status {
         }
         let validators = self.validators.iter().map(|validator| {
             vec![
+                or_dash(validator.index),
                 validator.name.clone(),
                 validator.address.to_string(),
                 state(validator.status).to_owned(),
@@ -238,7 +240,7 @@ impl Document for Status {
         format!(
             "{}\n\n{}\n\n{}",
             fields(&lines),
-            table(&["validator", "address", "status", ">height"], validators),
+            table(&[">index", "validator", "address", "status", ">height"], validators),
             table_leaving(
                 &["address"],
                 &["runner", "address", "status", "unmet", "connected to"],

@@ -34,6 +34,7 @@ pub enum Runner {
     ///
     /// PRESENT says what a draw in the next block finds: yes or no by the newest P(h), stale where
     /// that is too old to be read, halted where no block comes, unknown before the first P(h).
+    /// INDEX is a runner's place in the registry, and its bit in every bitmap of presence.
     /// UNMET says what keeps a runner from being present; `runner show` has it in words.
     Ls,
     /// A runner's registry entry and connections
