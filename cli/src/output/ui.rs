@@ -115,6 +115,11 @@ impl Ui {
         }
     }
 
+    /// No value, of those alike: nothing for people, an empty list for programs.
+    pub fn none<T: Row>(self) -> Result<(), CliError> {
+        if self.is_for_people() { Ok(()) } else { self.list::<T>(&[]) }
+    }
+
     /// The next of an endless run of values alike: one line each, but for YAML.
     pub fn record<T: Row>(self, row: &T) -> Result<(), CliError> {
         if self.quiet {
