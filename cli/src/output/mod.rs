@@ -12,6 +12,7 @@ pub mod forest;
 mod jq;
 mod json;
 pub mod pipeline;
+mod progress;
 mod table;
 mod template;
 mod theme;
@@ -21,12 +22,13 @@ mod ui;
 pub use filter::Filter;
 pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
 pub use foreign::Foreign;
+pub use progress::Progress;
 pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,
 };
-pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
+pub use ui::{COLUMNS, Ui, error, raw, warn};
 
 use serde::Serialize;
 

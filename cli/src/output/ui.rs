@@ -3,15 +3,13 @@
 use super::{
     Document, Filter, Format, Row,
     fit::{left_out, width, within, wrap},
-    json, table,
+    json,
+    progress::{Pace, Progress},
+    table,
     theme::{ERROR, HEADING, WARNING},
 };
 use crate::error::{CliError, ErrorReport, Exit};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::{
-    io::{self, IsTerminal as _, Write as _},
-    time::Duration,
-};
+use std::io::{self, IsTerminal as _, Write as _};
 
 /// Columns of a drawing where no terminal says how many it has.
 pub const COLUMNS: usize = 80;
@@ -191,37 +189,14 @@ impl Ui {
         }
     }
 
-    /// Shows that something is being waited for, where a terminal shows stderr.
+    /// Shows that something is being waited for, where a terminal shows stderr; elsewhere says so
+    /// now and then.
     pub fn progress(self, text: String) -> Progress {
-        let shown = io::stderr().is_terminal() && !self.quiet;
-        let target =
-            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
-            .expect("the template is well formed");
-        bar.set_style(style);
-        bar.set_message(text);
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(100));
+        match (self.quiet, io::stderr().is_terminal()) {
+            (true, _) => Progress::Silent,
+            (false, true) => Progress::shown(text),
+            (false, false) => Progress::told(text, Pace::LOG, say),
         }
-        Progress(bar)
-    }
-}
-
-/// Something that is being waited for; gone from the terminal when dropped.
-#[derive(Debug)]
-pub struct Progress(ProgressBar);
-
-impl Progress {
-    /// Says what is being waited for now.
-    pub fn show(&self, text: String) {
-        self.0.set_message(text);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 
