@@ -133,7 +133,7 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             let longest = by.checked_add(jitter).unwrap_or(Duration::MAX);
             if longest > MAX_DELAY {
                 let message = format!(
-                    "a message is delayed by {} at most, not by {}",
+                    "a message is delayed by 1 µs to {}, not by {}",
                     Exact(MAX_DELAY),
                     Exact(longest)
                 );
@@ -141,7 +141,10 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
                     .hint("to cut a link: cowboyctl fault loss A..B 100"));
             }
             if longest.is_zero() {
-                return Err(ApiError::bad_request("a latency without delay and jitter is none"));
+                return Err(ApiError::bad_request(format!(
+                    "a latency without delay and jitter is none: expected 1 µs to {}",
+                    Exact(MAX_DELAY)
+                )));
             }
             Fault::Latency { at: place(backend, at)?, by, jitter }
         }
