@@ -5,6 +5,7 @@
 //! see. What people see fits their terminal ([`within`]); what programs see may pass a [`Filter`].
 //! What jobs wrote is [`Foreign`].
 
+mod decoded;
 mod filter;
 mod fit;
 mod foreign;
@@ -19,6 +20,7 @@ mod theme;
 pub mod timer;
 mod ui;
 
+pub use decoded::{cbor, decoded};
 pub use filter::Filter;
 pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
 pub use foreign::Foreign;

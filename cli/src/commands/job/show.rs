@@ -3,10 +3,10 @@
 use super::submit::progress;
 use crate::{
     commands::{
-        chain::{data, named},
+        chain::{data::data, named},
         trust,
     },
-    output::{Document, Row, amount, fields, listed, millis, or_dash, table},
+    output::{Document, Row, amount, decoded, fields, listed, millis, or_dash, table},
 };
 use cowboy_devnet::{
     api::types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
@@ -89,7 +89,7 @@ impl Document for Job {
             lines.push(("error", error.clone()));
         }
         if let Some(result) = &self.result {
-            let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
+            let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));
         }
         let rows = self.events.iter().map(|event| {
@@ -108,7 +108,7 @@ impl Document for Job {
 
 impl Document for JobResult {
     fn text(&self) -> String {
-        self.result_text.clone().unwrap_or_else(|| self.result.to_string())
+        self.result_text.clone().unwrap_or_else(|| decoded(&self.result.0.0))
     }
 
     fn id(&self) -> String {

@@ -6,7 +6,7 @@ use crate::{
     commands::transaction::{self, Signer},
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Ui, fields, millis},
+    output::{Document, Ui, decoded, fields, millis},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
@@ -401,7 +401,7 @@ impl Document for Submitted {
             lines.push(("latency", millis(ms)));
         }
         if let Some(result) = &self.result {
-            let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
+            let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));
         }
         fields(&lines)

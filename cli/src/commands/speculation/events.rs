@@ -1,6 +1,6 @@
 //! `speculation events`: what the components of speculation do, as it happens.
 
-use super::{super::chain::data, PipelineArg};
+use super::{super::chain::data::data, PipelineArg};
 use crate::{args, complete, context::Context, error::CliError, output::Row};
 use clap::builder::FalseyValueParser;
 use clap_complete::ArgValueCandidates;

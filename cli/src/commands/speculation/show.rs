@@ -1,7 +1,7 @@
 //! What people see of pipelines, tasks, commitments, proofs and rollbacks.
 
 use crate::output::{
-    Document, Row, amount, fields, millis, or_dash,
+    Document, Row, amount, decoded, fields, millis, or_dash,
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
     short, table, table_leaving,
 };
@@ -176,7 +176,7 @@ impl Document for TaskDetail {
             lines.push(("output bytes", bytes.to_string()));
         }
         if let Some(output) = &self.output {
-            let text = self.output_text.clone().unwrap_or_else(|| output.to_string());
+            let text = self.output_text.clone().unwrap_or_else(|| decoded(&output.0.0));
             lines.push(("output", text.trim_end().to_owned()));
         }
         let mut text = fields(&lines);

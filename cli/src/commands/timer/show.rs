@@ -3,7 +3,7 @@
 use crate::{
     commands::chain::event_table,
     output::{
-        Document, Row, amount, fields, or_dash, short, table,
+        Document, Row, amount, decoded, fields, or_dash, short, table,
         timer::{evenly, has_ended, median, tier, weight, why},
         wei,
     },
@@ -92,7 +92,7 @@ fn brief(text: &str) -> String {
 
 impl Document for Timer {
     fn text(&self) -> String {
-        let payload = self.payload_text.clone().unwrap_or_else(|| self.payload.to_string());
+        let payload = decoded(&self.payload.0.0);
         let per_cycle =
             |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
         let mut lines = vec![
