@@ -92,7 +92,8 @@ fn brief(text: &str) -> String {
 
 impl Document for Timer {
     fn text(&self) -> String {
-        let payload = decoded(&self.payload.0.0);
+        let payload = &self.payload.0.0;
+        let payload = if payload.is_empty() { String::new() } else { decoded(payload) };
         let per_cycle =
             |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
         let mut lines = vec![
