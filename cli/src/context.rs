@@ -253,6 +253,7 @@ mod tests {
         ValidatorStatus {
             name: format!("validator-{index}"),
             address: Address([0; 20]).into(),
+            index: None,
             height: 10 * index,
             status,
             reason: reason.map(str::to_owned),

@@ -205,8 +205,8 @@ fn one_line(text: &str) -> String {
 }
 
 /// What clap says of a command line, in three lines instead of seven.
-impl From<clap::Error> for CliError {
-    fn from(error: clap::Error) -> Self {
+impl From<&clap::Error> for CliError {
+    fn from(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let mut error = Self::new(Exit::Usage, "");
         for paragraph in text.trim().split("\n\n") {

@@ -57,6 +57,7 @@ pub fn parameters() -> Parameters {
 fn status() -> Status {
     let validator = |name: String| ValidatorStatus {
         address: address(&name),
+        index: name.rsplit('-').next().and_then(|index| index.parse().ok()),
         height: 42,
         status: if name == "validator-3" {
             ValidatorState::CatchingUp

@@ -264,7 +264,7 @@ fn what_was_probably_meant_is_said() {
     insta::assert_snapshot!(said(2, &["devnet", "ls", "--ouptut", "json"]), @"
     error: unexpected argument '--ouptut' found
       a similar argument exists: '--output'
-      usage: cowboyctl devnet ls --output <FORMAT>
+      usage: cowboyctl devnet ls
     ");
     insta::assert_snapshot!(said(2, &["devnet", "ls", "--output", "jsno"]), @"
     error: invalid value 'jsno' for '--output <FORMAT>' [possible values: table, json, jsonl, yaml]

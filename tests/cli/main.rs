@@ -7,6 +7,7 @@ mod answers;
 mod completing;
 mod doctor;
 mod errors;
+mod faults;
 mod lease;
 mod offline;
 mod online;

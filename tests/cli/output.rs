@@ -100,11 +100,50 @@ fn tables_read_well_in_80_and_40_columns() {
             &["job", "ls"],
             &["mru", "show", "dev-0", "custom"],
         ] {
-            let shown = on_terminal(&mut fake.folder.command(args), columns, false);
+            let shown = on_terminal(&mut fake.folder.command(args), columns, true);
             all += &format!("$ cowboyctl {}   # {columns}\n{}\n", args.join(" "), shown.text);
         }
     }
     insta::assert_snapshot!(all);
+}
+
+/// Every list that [`shown`] has, on the usual terminal.
+#[test]
+fn lists_stay_tables_in_80_columns() {
+    let mut all = String::new();
+    for (fake, commands) in shown() {
+        let is_list = |args: &&Vec<String>| {
+            let lists = ["ls", "subset", "dispatches", "compare", "fees", "get", "logs"];
+            let more = ["commitments", "rollbacks", "events", "config", "status"];
+            lists.contains(&args[1].as_str()) || more.contains(&args[1].as_str())
+        };
+        for args in commands.iter().filter(is_list) {
+            let shown = on_terminal(&mut fake.folder.command(&words(args)), 80, true);
+            all += &format!("$ cowboyctl {}\n{}\n", args.join(" "), shown.text);
+        }
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn keys_and_urls_are_whole_on_any_terminal() {
+    let fake = Fake::new(answer);
+    let check = |args: &[&str], columns, whole: &str| {
+        let shown = on_terminal(&mut fake.folder.command(args), columns, true).text;
+        assert!(shown.contains(whole), "{args:?} in {columns} columns: {shown}");
+    };
+    let public = "0x037792cab3de3aa228df1e6eb88c6157fd660bf44f97aed46f286fe45feef8eca2";
+    for columns in [40, 80] {
+        check(&["runner", "show", "runner-3"], columns, public);
+        let consensus = format!("0x{}", "02".repeat(32));
+        check(&["validator", "show", "validator-2"], columns, &consensus);
+        check(
+            &["account", "balance", "dev-0"],
+            columns,
+            "d636d2026d3d8b8571492a05f6deed28bc4cb8f9",
+        );
+    }
+    check(&["devnet", "ls"], 80, "http://127.0.0.1:");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Outcome {
         let outcome = Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+            stderr: without_waits(&String::from_utf8(output.stderr).unwrap()),
         };
         shape::check(args, &outcome.stdout);
         outcome
@@ -45,6 +45,13 @@ impl Outcome {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: not one JSON document: {self:?}"))
     }
+}
+
+/// What is said on standard error, but for the lines that tell of a long wait on a slow machine.
+fn without_waits(said: &str) -> String {
+    let begin = ["waiting for ", "starting devnet ", "stopping devnet ", "verif"];
+    let tells = |line: &str| line.ends_with(" s)") && begin.iter().any(|b| line.starts_with(b));
+    said.split_inclusive('\n').filter(|line| !tells(line.trim_end())).collect()
 }
 
 impl Home {

@@ -119,6 +119,7 @@ async fn transfer(
 
 impl Row for Entry {
     const HEADER: &'static [&'static str] = &["name", "address", ">balance", ">nonce"];
+    const LEAST: &'static [&'static str] = &["nonce", "address"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -4,14 +4,16 @@ use crate::{
     args, complete,
     context::Context,
     error::{CliError, Exit},
-    output::{Document, Row, fields, time},
+    output::{Document, Row, fields, room, table, time, width},
 };
 use clap::{Args, Subcommand};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use cowboy_devnet::{
     api::types::{Fault as Entry, FaultRequest, FaultSpec, LieKind},
+    client::Client,
     duration::Plain,
 };
+use serde::Serialize;
 use std::{str::FromStr, time::Duration};
 
 #[derive(Debug, Subcommand)]
@@ -107,7 +109,8 @@ pub enum Fault {
     },
     /// Heal faults: all, those laid on a node, or one by its number
     ///
-    /// A node that was killed is started again, over its storage. The answer is what was healed.
+    /// A node that was killed is started again, over its storage. The answer is what was healed;
+    /// where no fault is in force, a note says so, and the exit code is 0.
     Heal {
         /// all, a node by name or address, or a fault's number
         #[arg(value_name = "NODE|FAULT|all", default_value = "all")]
@@ -209,8 +212,7 @@ impl Fault {
         let (fault, seed, Lasting { lasting }) = match self {
             Self::Ls => return cx.ui.list(&client.faults().await?),
             Self::Heal { what } => {
-                let which = Some(what.as_str()).filter(|what| *what != "all");
-                return cx.ui.list(&client.heal_faults(which).await?);
+                return heal(cx, &client, Some(what.as_str()).filter(|what| *what != "all")).await;
             }
             Self::Kill { node, lasting } => (FaultSpec::Kill { at: node }, None, lasting),
             Self::Pause { node, lasting } => (FaultSpec::Pause { at: node }, None, lasting),
@@ -242,19 +244,47 @@ impl Fault {
     }
 }
 
+/// Heals faults, and says which; where there is none, why.
+async fn heal(cx: &Context, client: &Client, which: Option<&str>) -> Result<(), CliError> {
+    let healed = client.heal_faults(which).await?;
+    if !healed.is_empty() {
+        return match cx.ui.is_for_people() {
+            true => cx.ui.document(&Healed(healed)),
+            false => cx.ui.list(&healed),
+        };
+    }
+    let Some(node) = which else {
+        cx.ui.note("nothing to heal: no fault is in force");
+        return cx.ui.none::<Entry>();
+    };
+    let others = client.faults().await?;
+    let is_partition = |fault: &&Entry| matches!(fault.fault, FaultSpec::Partition { .. });
+    cx.ui.note(&format!("nothing to heal: no fault is laid on `{node}`"));
+    if let Some(partition) = others.iter().find(is_partition) {
+        let id = partition.id;
+        cx.ui.note(&format!("a partition concerns all nodes: cowboyctl fault heal {id}"));
+    } else if !others.is_empty() {
+        cx.ui.note("see what is in force: cowboyctl fault ls");
+    }
+    cx.ui.none::<Entry>()
+}
+
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// The most columns of a group in a table on a terminal.
+const GROUP: usize = 48;
+
 /// What a fault does, and where.
-fn parts(fault: &FaultSpec) -> (String, String) {
+fn parts(Entry { fault, others, .. }: &Entry) -> (String, String) {
     let time = |micros: u64| Plain(Duration::from_micros(micros)).to_string();
     match fault {
         FaultSpec::Kill { at } => ("kill".to_owned(), at.clone()),
         FaultSpec::Pause { at } => ("pause".to_owned(), at.clone()),
         FaultSpec::Partition { groups } => {
-            let groups: Vec<_> = groups.iter().map(|group| group.join(",")).collect();
-            ("partition".to_owned(), groups.join(" | "))
+            let all = groups.iter().chain(Some(others).filter(|others| !others.is_empty()));
+            ("partition".to_owned(), sides(all))
         }
         FaultSpec::Latency { at, delay_us, jitter_us: 0 } => {
             (format!("latency {}", time(*delay_us)), at.clone())
@@ -282,9 +312,32 @@ fn parts(fault: &FaultSpec) -> (String, String) {
     }
 }
 
+/// The groups of a partition in one line; on a terminal each begins a line of its own, and goes on
+/// in the next one where it is long.
+fn sides<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> String {
+    if room().is_none() {
+        return groups.map(|group| group.join(",")).collect::<Vec<_>>().join(" | ");
+    }
+    let lines = groups.enumerate().flat_map(|(index, group)| {
+        let mut lines = vec![if index == 0 { "" } else { "| " }.to_owned()];
+        for (index, node) in group.iter().enumerate() {
+            let comma = if index + 1 == group.len() { "" } else { "," };
+            let is_full = lines.last().is_some_and(|line| width(line) + width(node) >= GROUP);
+            if is_full && index > 0 {
+                lines.push(String::new());
+            }
+            let line = lines.last_mut().expect("there is one from the start");
+            line.push_str(node);
+            line.push_str(comma);
+        }
+        lines
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A fault in a few words.
 pub fn words(fault: &Entry) -> String {
-    let (what, at) = parts(&fault.fault);
+    let (what, at) = parts(fault);
     format!("{what}, {at}")
 }
 
@@ -298,10 +351,11 @@ fn until(fault: &Entry) -> String {
 
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
-        &[">fault", "what", "where", ">since", "until", ">dropped", ">delayed", ">lies"];
+        &[">fault", "what", "=where", ">since", "until", ">dropped", ">delayed", ">lies"];
+    const LEAST: &'static [&'static str] = &["lies", "delayed", "dropped"];
 
     fn cells(&self) -> Vec<String> {
-        let (what, at) = parts(&self.fault);
+        let (what, at) = parts(self);
         vec![
             self.id.to_string(),
             what,
@@ -321,7 +375,7 @@ impl Row for Entry {
 
 impl Document for Entry {
     fn text(&self) -> String {
-        let (what, at) = parts(&self.fault);
+        let (what, at) = parts(self);
         fields(&[
             ("fault", self.id.to_string()),
             ("what", what),
@@ -336,9 +390,44 @@ impl Document for Entry {
     }
 }
 
+/// Faults that are no more.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Healed(Vec<Entry>);
+
+impl Document for Healed {
+    fn text(&self) -> String {
+        let cells = |fault: &Entry| {
+            let (what, at) = parts(fault);
+            vec![fault.id.to_string(), what, at, fault.since.to_string()]
+        };
+        table(&[">healed", "what", "=where", ">since block"], self.0.iter().map(cells))
+    }
+
+    fn id(&self) -> String {
+        self.0.iter().map(Row::id).collect::<Vec<_>>().join("\n")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::within;
+
+    fn laid(fault: FaultSpec) -> Entry {
+        Entry {
+            id: 3,
+            fault,
+            seed: 0,
+            since: 12,
+            until_height: None,
+            until: None,
+            dropped: 0,
+            delayed: 0,
+            lies: 0,
+            others: Vec::new(),
+        }
+    }
 
     #[test]
     fn percentages_parse() {
@@ -393,7 +482,7 @@ mod tests {
 
     #[test]
     fn faults_read_well() {
-        let check = |fault: FaultSpec, what: &str| assert_eq!(parts(&fault).0, what);
+        let check = |fault: FaultSpec, what: &str| assert_eq!(parts(&laid(fault)).0, what);
         let at = "a..b".to_owned();
         let latency =
             |delay_us, jitter_us| FaultSpec::Latency { at: at.clone(), delay_us, jitter_us };
@@ -407,8 +496,20 @@ mod tests {
         };
         check(lie(None), "lie ones");
         check(lie(Some("runner-1")), "lie ones of runner-1");
-        let groups = [["a", "b"], ["c", "d"]].map(|group| group.map(str::to_owned).to_vec());
-        let partition = FaultSpec::Partition { groups: groups.to_vec() };
-        assert_eq!(parts(&partition), ("partition".to_owned(), "a,b | c,d".to_owned()));
+    }
+
+    #[test]
+    fn a_partition_has_all_its_groups() {
+        let group = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let groups = vec![group(&["a", "b"]), group(&["c"])];
+        let mut fault = laid(FaultSpec::Partition { groups });
+        assert_eq!(parts(&fault), ("partition".to_owned(), "a,b | c".to_owned()));
+        fault.others = group(&["validator-2", "validator-3", "runner-0", "runner-1", "runner-10"]);
+        assert_eq!(
+            parts(&fault).1,
+            "a,b | c | validator-2,validator-3,runner-0,runner-1,runner-10"
+        );
+        insta::assert_snapshot!(within(Some(80), || table(Entry::HEADER, [fault.cells()])), @"");
+        insta::assert_snapshot!(Healed(vec![fault]).text(), @"");
     }
 }

@@ -19,7 +19,7 @@ impl Help {
         let line = ["cowboyctl"].into_iter().chain(words).chain(["--help"]);
         match command().try_get_matches_from(line) {
             Err(help) if is_answer(&help) => Ok(help.print()?),
-            Err(error) => Err(error.into()),
+            Err(error) => Err((&error).into()),
             Ok(_) => Err(CliError::failed("this command has no help")),
         }
     }

@@ -18,6 +18,7 @@ mod pool;
 mod presence;
 mod proof;
 mod quickstart;
+mod refused;
 mod runner;
 mod sim;
 mod speculation;
@@ -228,15 +229,15 @@ pub fn parse() -> Result<Cli, CliError> {
     let is_empty = |(name, value): (OsString, OsString)| {
         value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
     };
-    let command = match env::vars_os().any(is_empty) {
+    let known = match env::vars_os().any(is_empty) {
         true => without_empty_variables(command()),
         false => command(),
     };
-    read(command.try_get_matches()).map_err(|error| {
+    read(known.try_get_matches()).map_err(|error| {
         if is_answer(&error) {
             error.exit();
         }
-        CliError::from(error)
+        refused::refused(&error, &command())
     })?
 }
 

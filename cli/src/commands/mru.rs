@@ -45,6 +45,7 @@ fn expiry(record: &MruRecord) -> String {
 impl Row for MruRecord {
     const HEADER: &'static [&'static str] =
         &["submitter", "kind", "runner", ">set at", "expires at"];
+    const LEAST: &'static [&'static str] = &["set at"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -9,7 +9,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, Row, fields, table},
+    output::{Document, Row, fields, rows},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
@@ -120,6 +120,7 @@ impl Row for Entry {
 
 impl Row for PoolMember {
     const HEADER: &'static [&'static str] = &["member", "address", "until"];
+    const LEAST: &'static [&'static str] = &["address"];
 
     fn cells(&self) -> Vec<String> {
         let until = match (self.valid_until, self.live) {
@@ -141,7 +142,7 @@ impl Document for Entry {
             ("pool", self.pool.clone()),
             ("owner", named(self.owner_name.as_deref(), &self.owner)),
         ]);
-        format!("{head}\n\n{}", table(PoolMember::HEADER, self.members.iter().map(Row::cells)))
+        format!("{head}\n\n{}", rows(&self.members))
     }
 
     fn id(&self) -> String {

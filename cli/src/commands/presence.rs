@@ -10,7 +10,7 @@ use crate::{
     commands::trust,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields, table},
+    output::{Document, Row, fields, rows},
 };
 use clap::Subcommand;
 use cowboy_devnet::{
@@ -204,7 +204,7 @@ impl Document for Votes {
             ("votes", format!("{} of {} validators", self.votes.len(), self.validators)),
             ("quorum", self.quorum.to_string()),
         ]);
-        format!("{text}\n\n{}", table(Vote::HEADER, self.votes.iter().map(Row::cells)))
+        format!("{text}\n\n{}", rows(&self.votes))
     }
 
     fn id(&self) -> String {
@@ -214,6 +214,7 @@ impl Document for Votes {
 
 impl Row for Vote {
     const HEADER: &'static [&'static str] = &["validator", ">bits", "bitmap", "present"];
+    const LEAST: &'static [&'static str] = &["bits", "bitmap"];
 
     fn cells(&self) -> Vec<String> {
         vec![

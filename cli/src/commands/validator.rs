@@ -32,7 +32,11 @@ const FUNDS: Wei = Wei::cby(1_000);
 
 #[derive(Debug, Subcommand)]
 pub enum Validator {
-    /// Every validator, in the set's order
+    /// Every validator, in the committee's order
+    ///
+    /// The index is a validator's place in the committee of the next block: certificates and votes
+    /// name validators by it. One that is not in the committee has `-` for an index, comes last,
+    /// and only follows the chain.
     Ls,
     /// A validator's identities, addresses and runners
     Show {
@@ -225,6 +229,7 @@ impl Document for Changed {
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
         &[">index", "name", "address", "status", ">height", ">runners connected"];
+    const LEAST: &'static [&'static str] = &["address", "runners connected"];
 
     fn cells(&self) -> Vec<String> {
         vec![

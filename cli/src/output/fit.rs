@@ -1,13 +1,18 @@
 //! Text that fits a terminal: how wide it is, and what gives way where there is too little room.
 //!
 //! [`within`] says how many columns there are while something is drawn; [`super::table()`] and
-//! [`super::fields`] ask for them. Without a width, as in a pipe, nothing is ever shortened.
+//! [`super::fields`] ask for them, and what a table has no room for it names with [`leave_out`].
+//! Without a width, as in a pipe, nothing is ever shortened.
 
 use ratatui::text::Span;
-use std::{cell::Cell, ops::Range};
+use std::{
+    cell::{Cell, RefCell},
+    ops::Range,
+};
 
 thread_local! {
     static COLUMNS: Cell<Option<usize>> = const { Cell::new(None) };
+    static LEFT_OUT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The fewest columns of an id: `0x12ab34…cdef`.
@@ -35,6 +40,20 @@ pub fn within<T>(columns: Option<usize>, draw: impl FnOnce() -> T) -> T {
 /// The columns that there are, where that is known.
 pub fn room() -> Option<usize> {
     COLUMNS.get()
+}
+
+/// Remembers that there is no room for a column of this name.
+pub fn leave_out(name: &str) {
+    LEFT_OUT.with_borrow_mut(|names| {
+        if !names.iter().any(|other| other == name) {
+            names.push(name.to_owned());
+        }
+    });
+}
+
+/// The columns that there was no room for since it was last asked.
+pub fn left_out() -> Vec<String> {
+    LEFT_OUT.take()
 }
 
 /// How many columns a line takes on a terminal.
@@ -106,9 +125,9 @@ fn cut_styled(line: &str, columns: usize) -> String {
     text
 }
 
-/// The columns that a line takes when each of its ids is as short as it gets.
-pub fn least_width(line: &str) -> usize {
-    let spare = ids(line).map(|id| (id.end - id.start).saturating_sub(LEAST_ID)).sum();
+/// The columns that a line takes when each of its ids has `id` of them at most.
+pub fn least_width(line: &str, id: usize) -> usize {
+    let spare = ids(line).map(|range| (range.end - range.start).saturating_sub(id)).sum();
     width(line).saturating_sub(spare)
 }
 
@@ -117,8 +136,8 @@ pub fn has_id(line: &str) -> bool {
     ids(line).any(|id| id.end - id.start > LEAST_ID)
 }
 
-/// A text in lines of at most so many columns, broken at spaces. An id that is longer loses its
-/// middle; any other word stays whole, for addresses and paths are there to be copied.
+/// A text in lines of at most so many columns, broken at spaces. A word that is longer stays whole:
+/// keys, addresses and paths are there to be copied.
 pub fn wrap(text: &str, columns: usize) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, columns)).collect();
     lines.join("\n")
@@ -133,11 +152,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     let mut wrapped = indent.clone();
     let mut used = indent.len();
     for word in line.split_whitespace() {
-        let word = match width(word) > columns - indent.len() {
-            true => shrink_ids(word, columns - indent.len()),
-            false => word.to_owned(),
-        };
-        let wide = width(&word);
+        let wide = width(word);
         if used > indent.len() {
             if used + 1 + wide > columns {
                 wrapped.push('\n');
@@ -148,7 +163,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
                 used += 1;
             }
         }
-        wrapped.push_str(&word);
+        wrapped.push_str(word);
         used += wide;
     }
     wrapped
@@ -263,14 +278,21 @@ mod tests {
     }
 
     #[test]
-    fn text_breaks_at_spaces_and_ids_never_do() {
+    fn text_breaks_at_spaces_and_words_never_do() {
         assert_eq!(wrap("one two three", 7), "one two\nthree");
         assert_eq!(wrap("  one two", 5), "  one\n  two");
-        assert_eq!(wrap(&format!("at {ADDRESS}"), 20), "at\n0x12ab34cd56ef7…cdef");
+        assert_eq!(wrap(&format!("at {ADDRESS}"), 20), format!("at\n{ADDRESS}"));
         // Two spaces are kept where nothing has to give way.
         assert_eq!(wrap("a  b", 4), "a  b");
         let url = "http://127.0.0.1:8545/a/long/path";
         assert_eq!(wrap(&format!("at {url}"), 10), format!("at\n{url}"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_once() {
+        ["b", "a", "b"].into_iter().for_each(leave_out);
+        assert_eq!(left_out(), ["b", "a"]);
+        assert!(left_out().is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! see. What people see fits their terminal ([`within`]); what programs see may pass a [`Filter`].
 //! What jobs wrote is [`Foreign`].
 
+mod decoded;
 mod filter;
 mod fit;
 mod foreign;
@@ -12,21 +13,24 @@ pub mod forest;
 mod jq;
 mod json;
 pub mod pipeline;
+mod progress;
 mod table;
 mod template;
 mod theme;
 pub mod timer;
 mod ui;
 
+pub use decoded::{cbor, decoded};
 pub use filter::Filter;
-pub use fit::{cut, cut_lines, has_id, least_width, room, short, width, within};
+pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
 pub use foreign::Foreign;
-pub use table::{Row, fields, listed, or_dash, table};
+pub use progress::Progress;
+pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,
 };
-pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
+pub use ui::{COLUMNS, Ui, error, raw, warn};
 
 use serde::Serialize;
 

@@ -1,21 +1,33 @@
 //! Data for people: columns and fields, as wide as [`super::within`] says.
 
-use super::fit::{cut, has_id, least_width, room, width, wrap};
+use super::fit::{LEAST_ID, cut, has_id, least_width, leave_out, room, width, wrap};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
-/// The fewest columns of a text of several words, of a name, and of a field's value.
-const LEAST_TEXT: usize = 16;
-const LEAST_NAME: usize = 8;
+/// The fewest columns of a text of several words, and of a field's value.
+const LEAST_TEXT: usize = 24;
 const LEAST_VALUE: usize = 20;
+
+/// The fewest columns of an id in a table: ten of its digits tell it from others, as
+/// [`super::short`] has them.
+const LEAST_CELL_ID: usize = LEAST_ID + 4;
+
+/// How many columns a table keeps, however narrow the terminal.
+const KEPT: usize = 2;
 
 /// Columns between two of a table.
 const GAP: usize = 2;
 
 /// One of many values alike.
 pub trait Row: Serialize {
-    /// The columns' names; a name that begins with `>` is aligned to the right, without the sign.
+    /// The columns' names. One that begins with `>` is aligned to the right, one that begins with
+    /// `=` is never cut; neither sign is shown.
     const HEADER: &'static [&'static str];
+
+    /// The columns that matter least, without signs: where there is too little room, they are left
+    /// out in this order. Those that are not named follow, the last first; the first one stays.
+    const LEAST: &'static [&'static str] = &[];
 
     /// What people see, a cell for each column.
     fn cells(&self) -> Vec<String>;
@@ -25,22 +37,42 @@ pub trait Row: Serialize {
 }
 
 /// Aligned columns without borders, without a line feed at the end. Where there is too little
-/// room, ids lose their middle first, then texts their end, then names; numbers stay. Rows that
-/// still do not fit are printed one below another, each as fields.
+/// room, ids lose their middle first, then texts their end; then columns are left out, the last
+/// first, which [`super::within`] is told. Names, numbers and URLs are whole.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let rows: Vec<_> = rows.into_iter().collect();
+    draw(header, &[], rows.into_iter().collect())
+}
+
+/// A [`table`] in which the columns of `least` are left out first, in this order.
+pub fn table_leaving(
+    least: &[&str],
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    draw(header, least, rows.into_iter().collect())
+}
+
+/// A [`table`] of values alike, which say what is left out first.
+pub fn rows<'a, T: Row + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
+    draw(T::HEADER, T::LEAST, rows.into_iter().map(T::cells).collect())
+}
+
+fn draw(header: &[&str], least: &[&str], rows: Vec<Vec<String>>) -> String {
     let Some(columns) = room() else { return aligned(header, rows) };
-    match widths(header, &rows, columns) {
-        Some(widths) => {
-            let fit = |row: Vec<String>| {
-                let cells = row.into_iter().zip(&widths);
-                cells.map(|(cell, width)| fit_cell(&cell, *width)).collect()
-            };
-            aligned(header, rows.into_iter().map(fit).collect())
-        }
-        None if rows.is_empty() => wrap(&aligned(header, rows), columns),
-        None => below_one_another(header, rows),
+    let all: Vec<_> =
+        header.iter().enumerate().map(|(index, name)| Column::new(name, index, &rows)).collect();
+    let kept = layout(&all, &order(header, least), columns);
+    if !rows.is_empty() {
+        let is_kept = |index| kept.iter().any(|(kept, _)| *kept == index);
+        let left = (0..header.len()).filter(|index| !is_kept(*index));
+        left.for_each(|index| leave_out(title(header[index])));
     }
+    let header: Vec<_> = kept.iter().map(|(index, _)| header[*index]).collect();
+    let fit = |row: Vec<String>| {
+        let cells = kept.iter().map_while(|(index, width)| Some((row.get(*index)?, width)));
+        cells.map(|(cell, width)| fit_cell(cell, *width)).collect()
+    };
+    aligned(&header, rows.into_iter().map(fit).collect())
 }
 
 fn fit_cell(cell: &str, width: usize) -> String {
@@ -48,7 +80,7 @@ fn fit_cell(cell: &str, width: usize) -> String {
 }
 
 fn title(name: &str) -> &str {
-    name.trim_start_matches('>')
+    name.trim_start_matches(['>', '='])
 }
 
 fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
@@ -66,78 +98,92 @@ fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
     trim_lines(&table.to_string())
 }
 
-fn below_one_another(header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let titles: Vec<_> = header.iter().map(|name| title(name)).collect();
-    let records: Vec<_> = rows
-        .into_iter()
-        .map(|row| fields(&titles.iter().copied().zip(row).collect::<Vec<_>>()))
-        .collect();
-    records.join("\n\n")
+/// How wide a column is, and how narrow it may become without its ids' middles, and without its
+/// texts' ends.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    width: usize,
+    short: usize,
+    least: usize,
 }
 
-/// What gives way, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Id,
-    Text,
-    Name,
-    /// Never: half a number is another number.
-    Number,
-}
-
-/// How wide each column may be so that all fit; `None` where they cannot.
-fn widths(header: &[&str], rows: &[Vec<String>], columns: usize) -> Option<Vec<usize>> {
-    /// A column: what it holds, how wide it is, and how narrow it may become without its ids'
-    /// middles.
-    struct Column {
-        content: Content,
-        width: usize,
-        short: usize,
-        title: usize,
+impl Column {
+    fn new(name: &str, index: usize, rows: &[Vec<String>]) -> Self {
+        let lines = rows.iter().filter_map(|row| row.get(index)).flat_map(|cell| cell.lines());
+        let title_width = width(title(name));
+        let widest = |measure: fn(&str) -> usize| {
+            lines.clone().map(measure).max().unwrap_or(0).max(title_width)
+        };
+        let full = widest(width);
+        let text = full.min(LEAST_TEXT.max(title_width));
+        // Half a number is another number, and a name or a URL is there to be copied.
+        if name.starts_with(['>', '=']) || lines.clone().any(|line| line.contains("://")) {
+            Self { width: full, short: full, least: full }
+        } else if lines.clone().any(has_id) {
+            let short = widest(|line| least_width(line, LEAST_CELL_ID));
+            Self { width: full, short, least: short.min(text) }
+        } else if lines.clone().any(|line| line.contains(' ')) {
+            Self { width: full, short: full, least: text }
+        } else {
+            Self { width: full, short: full, least: full }
+        }
     }
-    let mut all: Vec<_> = header
-        .iter()
-        .enumerate()
-        .map(|(index, name)| {
-            let cells = rows.iter().filter_map(|row| row.get(index)).flat_map(|cell| cell.lines());
-            let title = width(title(name));
-            let widest = |measure: fn(&str) -> usize| {
-                cells.clone().map(measure).max().unwrap_or(0).max(title)
-            };
-            let content = if name.starts_with('>') {
-                Content::Number
-            } else if cells.clone().any(has_id) {
-                Content::Id
-            } else if cells.clone().any(|line| line.contains(' ')) {
-                Content::Text
-            } else {
-                Content::Name
-            };
-            Column { content, width: widest(width), short: widest(least_width), title }
-        })
-        .collect();
-    let gaps = GAP * header.len().saturating_sub(1);
-    let mut excess = all.iter().map(|c| c.width).sum::<usize>() + gaps;
+}
+
+/// The columns in the order in which they are left out, but for the first one.
+fn order(header: &[&str], least: &[&str]) -> Vec<usize> {
+    let place = |name: &&str| header.iter().position(|other| title(other) == *name);
+    let named: Vec<_> = least.iter().filter_map(place).collect();
+    debug_assert_eq!(named.len(), least.len(), "{least:?} are columns of {header:?}");
+    let rest = (1..header.len()).rev().filter(|index| !named.contains(index));
+    named.iter().copied().chain(rest).collect()
+}
+
+/// The columns that are drawn, and how wide each may be so that all fit.
+fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)> {
+    let mut kept: BTreeSet<usize> = (0..all.len()).collect();
+    let mut left_out = Vec::new();
+    for index in order {
+        if kept.len() <= KEPT || widths(all, &kept, columns).is_ok() {
+            break;
+        }
+        kept.remove(index);
+        left_out.push(*index);
+    }
+    // A narrow one may fit where a wider one that matters more had to go.
+    for index in left_out.into_iter().rev() {
+        kept.insert(index);
+        if widths(all, &kept, columns).is_err() {
+            kept.remove(&index);
+        }
+    }
+    let widths = widths(all, &kept, columns).unwrap_or_else(|narrowest| narrowest);
+    kept.into_iter().zip(widths).collect()
+}
+
+/// How wide each column may be so that all fit; where they cannot, how narrow they get.
+fn widths(
+    all: &[Column],
+    kept: &BTreeSet<usize>,
+    columns: usize,
+) -> Result<Vec<usize>, Vec<usize>> {
+    let mut all: Vec<_> = kept.iter().map(|index| all[*index]).collect();
+    let gaps = GAP * all.len().saturating_sub(1);
+    let mut excess = all.iter().map(|column| column.width).sum::<usize>() + gaps;
     excess = excess.saturating_sub(columns);
-    // Ids first, then what stands beside them in the same cell as if it were text.
-    let stages: [(&[Content], Option<usize>); 3] = [
-        (&[Content::Id], None),
-        (&[Content::Id, Content::Text], Some(LEAST_TEXT)),
-        (&[Content::Name], Some(LEAST_NAME)),
-    ];
-    for (contents, least) in stages {
+    // Ids first, then what is in a cell together with them as if it were text.
+    let floors: [fn(&Column) -> usize; 2] = [|column| column.short, |column| column.least];
+    for floor in floors {
         while excess > 0 {
-            let floor = |c: &Column| least.unwrap_or(c.short).max(c.title);
-            let widest = all
-                .iter_mut()
-                .filter(|c| contents.contains(&c.content) && c.width > floor(c))
-                .max_by_key(|c| c.width);
+            let widest =
+                all.iter_mut().filter(|c| c.width > floor(c)).max_by_key(|column| column.width);
             let Some(widest) = widest else { break };
             widest.width -= 1;
             excess -= 1;
         }
     }
-    (excess == 0).then(|| all.iter().map(|c| c.width).collect())
+    let widths = all.iter().map(|column| column.width).collect();
+    if excess == 0 { Ok(widths) } else { Err(widths) }
 }
 
 /// Names in one cell; `-` where there are none.
@@ -146,24 +192,35 @@ pub fn listed(names: &[String]) -> String {
 }
 
 /// Names and values below one another, without a line feed at the end; `-` where there is no value.
-/// Where there is too little
-/// room, values go on below themselves, and ids lose their middle.
+/// Where there is too little room, values go on below themselves, and below their name where a word
+/// of theirs is too wide. No word is cut.
 pub fn fields(fields: &[(&str, String)]) -> String {
     let names = fields.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
-    let room = room().map(|columns| columns.saturating_sub(names + GAP).max(LEAST_VALUE));
+    let columns = room();
+    let room = columns.map(|columns| columns.saturating_sub(names + GAP).max(LEAST_VALUE));
     let lines: Vec<_> = fields
         .iter()
         .map(|(name, value)| {
             let value = if value.trim().is_empty() { "-" } else { value };
-            let value = match room {
-                Some(room) => wrap(value, room),
-                None => value.to_owned(),
+            let (Some(columns), Some(room)) = (columns, room) else {
+                return beside(name, names, value);
             };
-            let value = value.replace('\n', &format!("\n{:names$}  ", ""));
-            format!("{name:names$}  {value}").trim_end().to_owned()
+            match value.split_whitespace().any(|word| width(word) > room) {
+                false => beside(name, names, &wrap(value, room)),
+                true => {
+                    let value = wrap(value, columns.saturating_sub(GAP).max(LEAST_VALUE));
+                    format!("{name}\n{:GAP$}{}", "", value.replace('\n', &format!("\n{:GAP$}", "")))
+                }
+            }
         })
         .collect();
     lines.join("\n")
+}
+
+/// A name of so many columns, and its value's lines to the right of it.
+fn beside(name: &str, names: usize, value: &str) -> String {
+    let value = value.replace('\n', &format!("\n{:names$}  ", ""));
+    format!("{name:names$}  {value}").trim_end().to_owned()
 }
 
 fn trim_lines(text: &str) -> String {
@@ -178,7 +235,7 @@ pub fn or_dash<T: ToString>(value: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::within;
+    use crate::output::{fit::left_out, within};
 
     #[test]
     fn columns_are_aligned() {
@@ -220,64 +277,77 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_way_is_ids_then_texts_then_names() {
+    fn what_gives_way_is_ids_then_texts_then_columns() {
         insta::assert_snapshot!(drawn(107), @"
         NAME                  ADDRESS                                          JOBS  STATE
         runner-0              0x1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a          7  connected to every validator
         a-runner-with-a-name  0x2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(80), @"
-        NAME                  ADDRESS                 JOBS  STATE
-        runner-0              0x1a1a1a1a1a…1a1a          7  connected to every validator
-        a-runner-with-a-name  0x2b2b2b2b2b…2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(64), @"
-        NAME                  ADDRESS             JOBS  STATE
-        runner-0              0x1a1a1a…1a1a          7  connected to ev…
-        a-runner-with-a-name  0x2b2b2b…2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(52), @"
-        NAME      ADDRESS             JOBS  STATE
-        runner-0  0x1a1a1a…1a1a          7  connected to ev…
-        a-run…me  0x2b2b2b…2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(40), @"
-        name     runner-0
-        address  0x1a1a1a1a1a1a1a1a1a1a1a1a…1a1a
-        jobs     7
-        state    connected to every validator
-
-        name     a-runner-with-a-name
-        address  0x2b2b2b2b2b2b2b2b2b2b2b2b…2b2b
-        jobs     1,234,567
-        state    gone
         ");
+    }
+
+    #[test]
+    fn columns_that_matter_least_are_left_out_first() {
+        let header = ["name", "control API", ">process", ">height", "state"];
+        let row = ["local", "http://127.0.0.1:20123", "4242", "70", "running"];
+        let check = |least: &[&str], columns, expected: &[&str], gone: &[&str]| {
+            let row = row.map(str::to_owned).to_vec();
+            let text = within(Some(columns), || table_leaving(least, &header, [row]));
+            let titles: Vec<_> = text.lines().next().unwrap().split("  ").map(str::trim).collect();
+            let titles: Vec<_> = titles.into_iter().filter(|title| !title.is_empty()).collect();
+            assert_eq!(titles, expected, "{columns}");
+            assert_eq!(left_out(), gone, "{columns}");
+        };
+        let all = ["NAME", "CONTROL API", "PROCESS", "HEIGHT", "STATE"];
+        let least = ["process", "control API"];
+        check(&least, 55, &all, &[]);
+        check(&least, 54, &["NAME", "CONTROL API", "HEIGHT", "STATE"], &["process"]);
+        // What is narrow comes back where something wide had to go.
+        check(&least, 45, &["NAME", "PROCESS", "HEIGHT", "STATE"], &["control API"]);
+        check(&least, 25, &["NAME", "HEIGHT", "STATE"], &["control API", "process"]);
+        check(&[], 54, &["NAME", "CONTROL API", "PROCESS", "HEIGHT"], &["state"]);
+        // The first stays with one more, however little room there is.
+        check(&least, 5, &["NAME", "STATE"], &["control API", "process", "height"]);
+        // A URL is never cut.
+        let rest = &["process", "height", "state"];
+        check(rest, 20, &["NAME", "CONTROL API"], rest);
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        for columns in 30..120 {
+        for columns in 39..120 {
             let text = drawn(columns);
             let widest = text.lines().map(width).max();
             assert!(widest <= Some(columns), "{columns}:\n{text}");
-            // No number is cut, and no line that has an id begins or ends within it.
-            assert!(text.contains("1,234,567"), "{text}");
+            // No name is cut, and no id beyond use.
+            assert!(text.contains("a-runner-with-a-name"), "{text}");
+            assert!(!text.contains("0x2b") || text.contains("0x2b2b2b2b2b"), "{text}");
         }
     }
 
     #[test]
-    fn fields_go_on_below_themselves() {
-        let hash = format!("0x{}", "ab".repeat(32));
-        let fields = [("hash", hash), ("runners", "runner-0, runner-1, runner-2".to_owned())];
+    fn a_field_goes_on_below_itself_and_no_word_of_it_is_cut() {
+        let key = format!("0x{}", "ab".repeat(20));
+        let fields = [("key", key), ("runners", "runner-0, runner-1, runner-2".to_owned())];
         insta::assert_snapshot!(within(Some(40), || super::fields(&fields)), @"
-        hash     0xabababababababababababab…abab
-        runners  runner-0, runner-1, runner-2
+        ");
+        insta::assert_snapshot!(within(Some(50), || super::fields(&fields)), @"
+        ");
+        insta::assert_snapshot!(within(Some(80), || super::fields(&fields)), @"
         ");
     }
 
     #[test]
     fn a_header_alone_fits_too() {
         let header = ["name", "a-long-column", "another-long-column"];
-        assert_eq!(within(Some(30), || table(&header, [])).lines().count(), 2);
+        assert_eq!(within(Some(30), || table(&header, [])), "NAME  A-LONG-COLUMN");
+        assert!(left_out().is_empty(), "there is nothing that is not shown");
     }
 }

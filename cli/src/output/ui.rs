@@ -2,17 +2,14 @@
 
 use super::{
     Document, Filter, Format, Row,
-    fit::{width, within, wrap},
+    fit::{left_out, width, within, wrap},
     json,
-    table::table,
+    progress::{Pace, Progress},
+    table,
     theme::{ERROR, HEADING, WARNING},
 };
 use crate::error::{CliError, ErrorReport, Exit};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::{
-    io::{self, IsTerminal as _, Write as _},
-    time::Duration,
-};
+use std::io::{self, IsTerminal as _, Write as _};
 
 /// Columns of a drawing where no terminal says how many it has.
 pub const COLUMNS: usize = 80;
@@ -100,6 +97,7 @@ impl Ui {
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{text}")?;
         stdout.flush()?;
+        self.name_left_out();
         Ok(())
     }
 
@@ -109,10 +107,15 @@ impl Ui {
             return rows.iter().try_for_each(|row| line(&row.id()));
         }
         match self.format {
-            Format::Table => self.people(|| table(T::HEADER, rows.iter().map(T::cells))),
+            Format::Table => self.people(|| table::rows(rows)),
             Format::Jsonl => rows.iter().try_for_each(|row| self.record(row)),
             format => self.program(json::document(format, &rows)),
         }
+    }
+
+    /// No value, of those alike: nothing for people, an empty list for programs.
+    pub fn none<T: Row>(self) -> Result<(), CliError> {
+        if self.is_for_people() { Ok(()) } else { self.list::<T>(&[]) }
     }
 
     /// The next of an endless run of values alike: one line each, but for YAML.
@@ -133,7 +136,20 @@ impl Ui {
         line(&within(columns, || match columns {
             Some(columns) => wrap(&draw(), columns),
             None => draw(),
-        }))
+        }))?;
+        self.name_left_out();
+        Ok(())
+    }
+
+    /// Says which columns of tables there was no room for.
+    fn name_left_out(self) {
+        let names = left_out();
+        if !names.is_empty() {
+            self.note(&format!(
+                "not shown for lack of room: {}; --wide shows all",
+                names.join(", ")
+            ));
+        }
     }
 
     /// Data for programs, through the filter where there is one.
@@ -162,6 +178,7 @@ impl Ui {
         let text = within(terminal().filter(|_| !self.wide), || value.text());
         writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", text.trim_end())?;
         stdout.flush()?;
+        self.name_left_out();
         Ok(())
     }
 
@@ -172,37 +189,14 @@ impl Ui {
         }
     }
 
-    /// Shows that something is being waited for, where a terminal shows stderr.
+    /// Shows that something is being waited for, where a terminal shows stderr; elsewhere says so
+    /// now and then.
     pub fn progress(self, text: String) -> Progress {
-        let shown = io::stderr().is_terminal() && !self.quiet;
-        let target =
-            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
-            .expect("the template is well formed");
-        bar.set_style(style);
-        bar.set_message(text);
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(100));
+        match (self.quiet, io::stderr().is_terminal()) {
+            (true, _) => Progress::Silent,
+            (false, true) => Progress::shown(text),
+            (false, false) => Progress::told(text, Pace::LOG, say),
         }
-        Progress(bar)
-    }
-}
-
-/// Something that is being waited for; gone from the terminal when dropped.
-#[derive(Debug)]
-pub struct Progress(ProgressBar);
-
-impl Progress {
-    /// Says what is being waited for now.
-    pub fn show(&self, text: String) {
-        self.0.set_message(text);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 

@@ -155,6 +155,51 @@ impl From<QueryRejection> for ApiError {
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        Self::bad_request(rejection.body_text())
+        Self::bad_request(with_bounds(&rejection.body_text()))
+    }
+}
+
+/// Integers as serde names what it expected, and what they may be.
+const INTEGERS: [(&str, i128, i128); 7] = [
+    ("u8", 0, u8::MAX as i128),
+    ("u16", 0, u16::MAX as i128),
+    ("u32", 0, u32::MAX as i128),
+    ("u64", 0, u64::MAX as i128),
+    ("usize", 0, usize::MAX as i128),
+    ("i32", i32::MIN as i128, i32::MAX as i128),
+    ("i64", i64::MIN as i128, i64::MAX as i128),
+];
+
+/// What serde says of a number, with the lowest and the highest that it may be.
+fn with_bounds(text: &str) -> String {
+    INTEGERS.iter().fold(text.to_owned(), |text, (name, least, most)| {
+        let expected = format!("expected a number from {least} to {most}");
+        let middle = text.replace(&format!("expected {name} "), &format!("{expected} "));
+        match middle.strip_suffix(&format!("expected {name}")) {
+            Some(before) => format!("{before}{expected}"),
+            None => middle,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_with_their_bounds() {
+        let check = |text: &str, expected: &str| assert_eq!(with_bounds(text), expected);
+        check(
+            "percent: invalid value: integer `300`, expected u8 at line 1 column 9",
+            "percent: invalid value: integer `300`, expected a number from 0 to 255 at line 1 column 9",
+        );
+        check(
+            "invalid value: integer `-1`, expected u64",
+            "invalid value: integer `-1`, expected a number from 0 to 18446744073709551615",
+        );
+        check(
+            "invalid type: string \"a\", expected unit",
+            "invalid type: string \"a\", expected unit",
+        );
     }
 }

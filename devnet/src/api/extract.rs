@@ -13,6 +13,10 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use utoipa::{
+    IntoParams,
+    openapi::{KnownFormat, Object, RefOr, Schema, SchemaFormat, path::Parameter},
+};
 
 /// The parameters in the path.
 pub(super) struct InPath<T>(pub T);
@@ -29,12 +33,38 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Shared>> for InPath<T> {
 /// The parameters in the query.
 pub(super) struct InQuery<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<Arc<Shared>> for InQuery<T> {
+impl<T: DeserializeOwned + IntoParams> FromRequestParts<Arc<Shared>> for InQuery<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
-        let Query(value) = Query::from_request_parts(parts, shared).await?;
+        let found = Query::from_request_parts(parts, shared).await;
+        let Query(value) = found.map_err(|rejection| {
+            let text = rejection.body_text();
+            match text.strip_suffix(NO_ROOM) {
+                Some(before) => {
+                    let most = highest(&T::into_params(|| None), before);
+                    ApiError::bad_request(format!("{before}expected a number from 0 to {most}"))
+                }
+                None => rejection.into(),
+            }
+        })?;
         Ok(Self(value))
+    }
+}
+
+/// What Rust says of a number that its type has no room for.
+const NO_ROOM: &str = "number too large to fit in target type";
+
+/// The highest number that a parameter takes, which a text names before its last colon.
+fn highest(all: &[Parameter], text: &str) -> u64 {
+    let name = text.trim_end_matches([':', ' ']).rsplit(' ').next();
+    let schema = all.iter().find(|one| Some(one.name.as_str()) == name);
+    match schema.and_then(|one| one.schema.as_ref()) {
+        Some(RefOr::T(Schema::Object(Object {
+            format: Some(SchemaFormat::KnownFormat(KnownFormat::Int32)),
+            ..
+        }))) => u32::MAX.into(),
+        _ => u64::MAX,
     }
 }
 

@@ -24,7 +24,7 @@ const MAX_FOR_MS: u64 = 24 * 3_600 * 1_000;
 
 /// All that is in force, the oldest first.
 pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
-    backend.faults().rules().iter().map(convert).collect()
+    backend.faults().rules().iter().map(|rule| convert(backend, rule)).collect()
 }
 
 /// Lays a fault.
@@ -46,7 +46,7 @@ pub(super) async fn lay(
     let rule = backend.faults().lay(fault, request.seed, until);
     let until = rule.until.map(|until| until.to_string());
     tracing::info!(id = rule.id, fault = %rule.fault, until, "fault laid");
-    Ok(convert(&rule))
+    Ok(convert(backend, &rule))
 }
 
 /// Heals every fault, or the one of a number, or those laid on a node; shows what was healed.
@@ -59,7 +59,7 @@ pub(super) async fn heal_some(
     // One that cannot be healed keeps no other from it.
     for rule in &rules {
         match heal(backend, rule.id).await {
-            Ok(()) => healed.push(convert(rule)),
+            Ok(()) => healed.push(convert(backend, rule)),
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -81,29 +81,19 @@ pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError
     Ok(())
 }
 
-/// The rules that a request to heal is about.
+/// The rules that a request to heal is about; none where nothing is laid on the node.
 fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError> {
     let rules = backend.faults().rules();
     let Some(which) = which else { return Ok(rules) };
-    let see = "see what is in force: cowboyctl fault ls";
     if let Ok(id) = which.parse::<u64>() {
         let rule = rules.into_iter().find(|rule| rule.id == id);
         return rule.map(|rule| vec![rule]).ok_or_else(|| {
-            ApiError::not_found(format!("there is no fault {id} in force")).hint(see)
+            ApiError::not_found(format!("there is no fault {id} in force"))
+                .hint("see what is in force: cowboyctl fault ls")
         });
     }
     let node = nodes::find(backend, which)?;
-    let of_node: Vec<_> =
-        rules.iter().filter(|rule| rule.fault.is_laid_on(&node)).cloned().collect();
-    if !of_node.is_empty() {
-        return Ok(of_node);
-    }
-    let partition = rules.iter().find(|rule| matches!(rule.fault, Fault::Partition { .. }));
-    let hint = match partition {
-        Some(rule) => format!("a partition concerns all nodes: cowboyctl fault heal {}", rule.id),
-        None => see.to_owned(),
-    };
-    Err(ApiError::not_found(format!("no fault is laid on `{node}`")).hint(hint))
+    Ok(rules.into_iter().filter(|rule| rule.fault.is_laid_on(&node)).collect())
 }
 
 /// When a fault is to heal by itself.
@@ -143,7 +133,7 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             let longest = by.checked_add(jitter).unwrap_or(Duration::MAX);
             if longest > MAX_DELAY {
                 let message = format!(
-                    "a message is delayed by {} at most, not by {}",
+                    "a message is delayed by 1 µs to {}, not by {}",
                     Exact(MAX_DELAY),
                     Exact(longest)
                 );
@@ -151,7 +141,10 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
                     .hint("to cut a link: cowboyctl fault loss A..B 100"));
             }
             if longest.is_zero() {
-                return Err(ApiError::bad_request("a latency without delay and jitter is none"));
+                return Err(ApiError::bad_request(format!(
+                    "a latency without delay and jitter is none: expected 1 µs to {}",
+                    Exact(MAX_DELAY)
+                )));
             }
             Fault::Latency { at: place(backend, at)?, by, jitter }
         }
@@ -236,14 +229,25 @@ fn partition(backend: &Backend, groups: &[Vec<String>]) -> Result<Vec<BTreeSet<S
     Ok(named)
 }
 
-fn convert(rule: &Rule) -> types::Fault {
+fn convert(backend: &Backend, rule: &Rule) -> types::Fault {
+    let mut others = Vec::new();
     let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let fault = match &rule.fault {
         Fault::Kill { node } => FaultSpec::Kill { at: node.clone() },
         Fault::Pause { node } => FaultSpec::Pause { at: node.clone() },
-        Fault::Partition { groups } => FaultSpec::Partition {
-            groups: groups.iter().map(|group| group.iter().cloned().collect()).collect(),
-        },
+        Fault::Partition { groups } => {
+            let all = nodes::all(backend);
+            let is_named = |node: &&String| groups.iter().any(|group| group.contains(*node));
+            others = all.iter().filter(|node| !is_named(node)).cloned().collect();
+            // A node that left the devnet meanwhile comes last.
+            let place = |node: &String| all.iter().position(|one| one == node).unwrap_or(all.len());
+            let in_order = |group: &BTreeSet<String>| {
+                let mut group: Vec<_> = group.iter().cloned().collect();
+                group.sort_by_key(place);
+                group
+            };
+            FaultSpec::Partition { groups: groups.iter().map(in_order).collect() }
+        }
         Fault::Latency { at, by, jitter } => FaultSpec::Latency {
             at: at.to_string(),
             delay_us: micros(by),
@@ -277,5 +281,6 @@ fn convert(rule: &Rule) -> types::Fault {
         dropped: rule.tally.dropped(),
         delayed: rule.tally.delayed(),
         lies: rule.tally.lies(),
+        others,
     }
 }

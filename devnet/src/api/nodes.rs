@@ -24,11 +24,14 @@ pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
     })
 }
 
-/// The names of all nodes: validators, then runners of the process.
+/// The names of all nodes: validators, then runners of the process, `runner-2` before `runner-10`.
 pub(super) fn all(backend: &Backend) -> Vec<String> {
     let validators = backend.slots().into_iter().map(|slot| slot.name().to_owned());
     let mut runners: Vec<_> = backend.runners().collect();
-    runners.sort();
+    runners.sort_by_cached_key(|name| {
+        let stem = name.trim_end_matches(|char: char| char.is_ascii_digit());
+        (stem.to_owned(), name.len(), name.clone())
+    });
     validators.chain(runners).collect()
 }
 

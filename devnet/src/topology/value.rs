@@ -79,7 +79,10 @@ impl<'de> Deserialize<'de> for Name {
 
 /// Why a text is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no duration: expected a number and ms, s, m or h, as `250ms` or `2m`")]
+#[error(
+    "`{0}` is no duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to \
+     10000h"
+)]
 pub struct DurationError(String);
 
 /// A duration such as `250ms`, `1s`, `1.5s`, `2m` or `1h`; never more than 10,000 hours.

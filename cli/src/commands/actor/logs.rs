@@ -97,6 +97,7 @@ async fn all_from(
 
 impl Row for ActorLine {
     const HEADER: &'static [&'static str] = &[">height", "cause", "kind", "text"];
+    const LEAST: &'static [&'static str] = &["cause"];
 
     fn cells(&self) -> Vec<String> {
         let (kind, text) = match self.kind {

@@ -15,6 +15,7 @@ use serde_json::Value;
 impl Row for ActorSummary {
     const HEADER: &'static [&'static str] =
         &["actor", "name", "deployer", ">deployed at", ">balance"];
+    const LEAST: &'static [&'static str] = &["deployed at", "name"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -25,7 +25,7 @@ impl Document for Burned {
             ("burned", amount(*self.total)),
             ("lane basefee", format!("{} of timers and questions", amount(*self.lane_basefee))),
         ]) + "\n\n"
-            + &table(&["lane", ">burned", ">share", ""], rows)
+            + &table(&["lane", ">burned", ">share", "of"], rows)
     }
 
     fn id(&self) -> String {

@@ -2,6 +2,7 @@
 
 pub(super) mod advance;
 mod burned;
+pub(super) mod data;
 pub(super) mod params;
 mod verify;
 
@@ -14,7 +15,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Row, Ui, amount, fields, short, table},
+    output::{Document, Row, Ui, amount, fields, rows, short, table},
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
@@ -24,6 +25,7 @@ use cowboy_devnet::{
     },
     client::{BlockAt, Client},
 };
+use data::data;
 use std::{collections::BTreeSet, time::Duration};
 
 /// How many blocks back `chain events` looks where it is not told.
@@ -290,7 +292,7 @@ fn list(heights: &[u64]) -> String {
 
 /// Events below one another.
 pub fn event_table(events: &[Event]) -> String {
-    table(Event::HEADER, events.iter().map(Row::cells))
+    rows(events)
 }
 
 /// Why something failed, with the error's name: scripts look for it.
@@ -371,34 +373,6 @@ pub fn named(name: Option<&str>, address: &impl ToString) -> String {
     match name {
         Some(name) => format!("{name} ({})", address.to_string()),
         None => address.to_string(),
-    }
-}
-
-/// The longest text among others.
-const TEXT_CHARS: usize = 200;
-
-/// A JSON object as `key=value` pairs, long texts and byte strings cut: JSON output has them whole.
-pub fn data(value: &serde_json::Value) -> String {
-    use serde_json::Value;
-    fn line(text: &str) -> String {
-        let end = text.char_indices().nth(TEXT_CHARS).map_or(text.len(), |(end, _)| end);
-        let line = text[..end].lines().next().unwrap_or_default();
-        if line.len() < text.len() { format!("{line}…") } else { line.to_owned() }
-    }
-    fn plain(value: &Value) -> String {
-        match value {
-            Value::String(text) if text.starts_with("0x") => short(text),
-            Value::String(text) => line(text),
-            Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-            other => other.to_string(),
-        }
-    }
-    match value {
-        Value::Object(fields) => {
-            let pairs = fields.iter().map(|(key, value)| format!("{key}={}", plain(value)));
-            pairs.collect::<Vec<_>>().join(" ")
-        }
-        other => plain(other),
     }
 }
 

@@ -312,6 +312,8 @@ fn ends(key: &str, ending: &str) -> bool {
 impl Row for GovernedParameter {
     const HEADER: &'static [&'static str] =
         &["name", ">value", "unit", ">genesis", ">least", ">most", "pending", "source", "meaning"];
+    const LEAST: &'static [&'static str] =
+        &["source", "meaning", "genesis", "least", "most", "unit"];
 
     fn cells(&self) -> Vec<String> {
         let bound =

@@ -63,6 +63,14 @@ impl Report {
         if !self.force && file.symlink_metadata().is_ok() {
             return Err(taken());
         }
+        // Before all is gathered that would go there.
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+            let what = format!("{}: there is no such folder", folder.display());
+            return Err(CliError::new(Exit::NotFound, what)
+                .detail(format!("the report was to be {}", file.display()))
+                .hint(format!("make it: mkdir -p {}", folder.display())));
+        }
         let progress = cx.ui.progress(format!("gathering what devnet {} says", devnet.name()));
         let report = report::Report::of(&devnet, now).await?;
         let written = report.write(&file, self.force).map_err(|error| match error.kind() {

@@ -5,7 +5,7 @@ use crate::{
     commands::fault,
     context::{self, Context},
     error::CliError,
-    output::{Document, Row, fields, seconds_since, short, table},
+    output::{Document, Row, fields, or_dash, seconds_since, short, table, table_leaving},
 };
 use cowboy_devnet::{
     api::types::{
@@ -118,6 +118,7 @@ pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
         &["name", "status", ">height", ">validators", ">runners", "control API", ">process"];
+    const LEAST: &'static [&'static str] = &["process", "control API"];
 
     fn cells(&self) -> Vec<String> {
         let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -162,6 +163,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         plan.validators.iter().map(|validator| ValidatorStatus {
             name: validator.name.to_string(),
             address: address(plan, &validator.name),
+            index: None,
             height: height(&validator.name),
             status: ValidatorState::Stopped,
             reason: None,
@@ -238,6 +240,7 @@ impl Document for Status {
         }
         let validators = self.validators.iter().map(|validator| {
             vec![
+                or_dash(validator.index),
                 validator.name.clone(),
                 validator.address.to_string(),
                 validator.status.to_string(),
@@ -263,8 +266,12 @@ impl Document for Status {
         format!(
             "{}\n\n{}\n\n{}",
             fields(&lines),
-            table(&["validator", "address", "status", ">height"], validators),
-            table(&["runner", "address", "status", "unmet", "connected to"], runners),
+            table(&[">index", "validator", "address", "status", ">height"], validators),
+            table_leaving(
+                &["address"],
+                &["runner", "address", "status", "unmet", "connected to"],
+                runners
+            ),
         )
     }
 

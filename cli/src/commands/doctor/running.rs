@@ -224,6 +224,7 @@ mod tests {
         let validators = heights.iter().enumerate().map(|(index, (height, status))| {
             let key = cowboy_engine::primitives::SecretKey::derive(b"x", "v");
             cowboy_devnet::api::types::ValidatorStatus {
+                index: None,
                 reason: None,
                 name: format!("validator-{index}"),
                 address: key.address().into(),

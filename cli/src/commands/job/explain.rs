@@ -6,7 +6,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, fields, or_dash, table},
+    output::{Document, fields, or_dash, table, table_leaving},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -170,7 +170,7 @@ impl Document for Explanation {
             ]
         });
         let columns = ["candidate", "address", ">weight", ">in draw 0", "filter", "reason"];
-        let mut parts = vec![fields(&head), table(&columns, candidates)];
+        let mut parts = vec![fields(&head), table_leaving(&["address"], &columns, candidates)];
         if !self.draws.is_empty() {
             let draws = self.draws.iter().map(|draw| {
                 let point = format!("{} of {}", draw.r, draw.total);

@@ -3,10 +3,10 @@
 use super::submit::progress;
 use crate::{
     commands::{
-        chain::{data, named},
+        chain::{data::data, named},
         trust,
     },
-    output::{Document, Row, amount, fields, listed, millis, or_dash, table},
+    output::{Document, Row, amount, decoded, fields, listed, millis, or_dash, table},
 };
 use cowboy_devnet::{
     api::types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
@@ -16,6 +16,7 @@ use cowboy_devnet::{
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =
         &["job", "name", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
+    const LEAST: &'static [&'static str] = &["final at", "submitted at", "submitter"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -45,6 +46,7 @@ impl Row for JobDispatch {
         ">started after",
         ">done after",
     ];
+    const LEAST: &'static [&'static str] = &["started after", "answered after"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -88,7 +90,7 @@ impl Document for Job {
             lines.push(("error", error.clone()));
         }
         if let Some(result) = &self.result {
-            let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
+            let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));
         }
         let rows = self.events.iter().map(|event| {
@@ -107,7 +109,7 @@ impl Document for Job {
 
 impl Document for JobResult {
     fn text(&self) -> String {
-        self.result_text.clone().unwrap_or_else(|| self.result.to_string())
+        self.result_text.clone().unwrap_or_else(|| decoded(&self.result.0.0))
     }
 
     fn id(&self) -> String {

@@ -10,7 +10,7 @@ use crate::{
     },
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Ui, fields, millis},
+    output::{Document, Ui, decoded, fields, millis},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
@@ -416,7 +416,7 @@ impl Document for Submitted {
             lines.push(("latency", millis(ms)));
         }
         if let Some(result) = &self.result {
-            let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
+            let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));
         }
         fields(&lines)

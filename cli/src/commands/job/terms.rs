@@ -126,7 +126,7 @@ impl Terms {
     /// The job that does `work` on these terms.
     pub fn spec(&self, work: Work) -> Result<JobSpec, CliError> {
         let ms = u64::try_from(self.max_execution.as_millis())
-            .map_err(|_| CliError::new(Exit::Usage, "--max-execution: longer than any job runs"))?;
+            .map_err(|_| CliError::new(Exit::Usage, "--max-execution: expected 0ms to 10000h"))?;
         let verification = self.verifying.verification();
         let each = document::RETURN_BYTES.min(MAX_RETURN_BYTES / verification.runners.max(1));
         Ok(JobSpec {

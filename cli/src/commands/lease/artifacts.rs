@@ -55,7 +55,8 @@ pub struct Downloaded {
 }
 
 impl Row for Downloaded {
-    const HEADER: &'static [&'static str] = &[">attempt", "name", ">bytes", "path"];
+    const HEADER: &'static [&'static str] = &[">attempt", "name", ">bytes", "=path"];
+    const LEAST: &'static [&'static str] = &["bytes", "name"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -1,6 +1,6 @@
 //! What people see of runs, jobs, their attempts and artifacts.
 
-use crate::output::{Document, Row, fields, table};
+use crate::output::{Document, Row, fields, table_leaving};
 use cowboy_devnet::lease::messages::{
     Attempt, BySchedule, Concurrency, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary,
     Progress, Run, RunSummary, RunnerSummary, Schedule, StoredArtifact, Token,
@@ -42,6 +42,7 @@ fn named(name: Option<&str>, by: Option<&BySchedule>) -> String {
 
 impl Row for RunSummary {
     const HEADER: &'static [&'static str] = &["run", "name", "state", ">ended", "created at"];
+    const LEAST: &'static [&'static str] = &["created at", "ended", "name"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -61,6 +62,7 @@ impl Row for RunSummary {
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =
         &["job", "run", "name", "state", ">attempt", "runner", "lease", "expires at"];
+    const LEAST: &'static [&'static str] = &["expires at", "lease", "run", "attempt", "runner"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -99,10 +101,12 @@ impl Document for Run {
             cells.remove(1);
             cells
         };
-        let header = JobSummary::HEADER.iter().copied().filter(|column| *column != "run");
-        let header: Vec<&str> = header.collect();
+        let others = |columns: &[&'static str]| {
+            columns.iter().copied().filter(|column| *column != "run").collect::<Vec<_>>()
+        };
+        let (header, least) = (others(JobSummary::HEADER), others(JobSummary::LEAST));
         let rows = self.jobs.iter().map(|job| without_run(job.cells()));
-        format!("{head}\n\n{}", table(&header, rows))
+        format!("{head}\n\n{}", table_leaving(&least, &header, rows))
     }
 
     fn id(&self) -> String {
@@ -220,7 +224,10 @@ impl Document for Job {
         ];
         match self.attempts.is_empty() {
             true => fields(&lines),
-            false => format!("{}\n\n{}", fields(&lines), table(&header, rows)),
+            false => {
+                let least = ["artifacts", "log bytes", "granted at"];
+                format!("{}\n\n{}", fields(&lines), table_leaving(&least, &header, rows))
+            }
         }
     }
 
@@ -248,6 +255,7 @@ impl Row for JobEvent {
 
 impl Row for RunnerSummary {
     const HEADER: &'static [&'static str] = &["runner", "doing", "seen at", "job", "capabilities"];
+    const LEAST: &'static [&'static str] = &["capabilities", "seen at"];
 
     fn cells(&self) -> Vec<String> {
         let doing = match (&self.job, self.waits) {
@@ -295,6 +303,7 @@ impl Row for StoredArtifact {
 impl Row for Schedule {
     const HEADER: &'static [&'static str] =
         &["schedule", "run", "actor", "handler", ">runs", ">skipped", "last run", ">height"];
+    const LEAST: &'static [&'static str] = &["height", "skipped", "handler", "run"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -6,7 +6,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields, table},
+    output::{Document, Row, fields, rows},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -70,7 +70,7 @@ async fn height(at: HeightArg, client: &Client) -> Result<u64, CliError> {
 
 impl Document for PresenceComparison {
     fn text(&self) -> String {
-        let draws = table(ComparedDraw::HEADER, self.draws.iter().map(Row::cells));
+        let draws = rows(&self.draws);
         let summary = fields(&[
             ("blocks", format!("{} to {}", self.from, self.to)),
             ("draws", format!("{}{}", self.compared, if self.more { " (and more)" } else { "" })),
@@ -89,6 +89,7 @@ impl Document for PresenceComparison {
 impl Row for ComparedDraw {
     const HEADER: &'static [&'static str] =
         &[">block", "job", "phase", "dropped", "with filter", "without", "outcome"];
+    const LEAST: &'static [&'static str] = &["phase", "dropped"];
 
     fn cells(&self) -> Vec<String> {
         let chosen = |committee: &[String]| match committee.is_empty() {

@@ -105,6 +105,7 @@ impl Row for Outlook {
         ">to fabricate",
         ">to hide",
     ];
+    const LEAST: &'static [&'static str] = &["quorum", "subset"];
 
     fn cells(&self) -> Vec<String> {
         vec![

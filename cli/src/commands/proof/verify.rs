@@ -3,7 +3,7 @@
 use super::{about, standing, value};
 use crate::{
     args::{self, HeightArg},
-    commands::{devnet::saved_plan, trust::consensus_keys},
+    commands::{chain::data::known, devnet::saved_plan, trust::consensus_keys},
     context::Context,
     error::{CliError, Exit},
     output::{Document, fields, table},
@@ -222,12 +222,14 @@ impl Document for Verified {
         let named;
         match &self.value {
             Some(Value::Object(value)) => {
-                let text = |value: &Value| match value {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
+                let text = |(name, value): (&String, &Value)| {
+                    let plain = || match value {
+                        Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    };
+                    (name.replace('_', " "), known(name, value).unwrap_or_else(plain))
                 };
-                named =
-                    value.iter().map(|(k, v)| (k.replace('_', " "), text(v))).collect::<Vec<_>>();
+                named = value.iter().map(text).collect::<Vec<_>>();
                 lines.extend(named.iter().map(|(name, value)| (name.as_str(), value.clone())));
             }
             Some(value) => lines.push(("value", value.to_string())),

@@ -11,7 +11,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, amount, fields, table},
+    output::{Document, Row, amount, fields, rows, table},
 };
 use capability::Capability;
 use clap::Subcommand;
@@ -34,6 +34,7 @@ pub enum Runner {
     ///
     /// PRESENT says what a draw in the next block finds: yes or no by the newest P(h), stale where
     /// that is too old to be read, halted where no block comes, unknown before the first P(h).
+    /// INDEX is a runner's place in the registry, and its bit in every bitmap of presence.
     /// UNMET says what keeps a runner from being present; `runner show` has it in words.
     Ls,
     /// A runner's registry entry and connections
@@ -191,6 +192,7 @@ impl Row for Entry {
         ">stake",
         "subset",
     ];
+    const LEAST: &'static [&'static str] = &["subset", "reputation", "stake", "P(h)", "address"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -217,7 +219,7 @@ impl Row for Entry {
 impl Document for Entry {
     fn text(&self) -> String {
         let names = |name, names: &Option<Vec<String>>| Some((name, names.as_ref()?.join(", ")));
-        let mut rows = vec![
+        let mut lines = vec![
             ("runner", named(Some(&self.name), &self.address)),
             ("public key", self.pubkey.to_string()),
             ("index", self.index.to_string()),
@@ -227,25 +229,25 @@ impl Document for Entry {
                 self.presence.as_ref().map_or_else(|| yes(self.present), |p| p.to_string()),
             ),
         ];
-        rows.extend(self.unmet.as_ref().map(|unmet| ("unmet", unmet.to_string())));
-        rows.push(("kinds", self.kinds.join(", ")));
-        rows.extend(names("models", &self.models));
-        rows.extend(names("MCP servers", &self.mcp_servers));
-        rows.extend(self.tee.then(|| ("TEE", yes(true))));
+        lines.extend(self.unmet.as_ref().map(|unmet| ("unmet", unmet.to_string())));
+        lines.push(("kinds", self.kinds.join(", ")));
+        lines.extend(names("models", &self.models));
+        lines.extend(names("MCP servers", &self.mcp_servers));
+        lines.extend(self.tee.then(|| ("TEE", yes(true))));
         let withdrawn: BTreeSet<&str> =
             self.connections.iter().flat_map(|link| &link.withdrawn).map(String::as_str).collect();
         if !withdrawn.is_empty() {
-            rows.push(("withdrawn", Vec::from_iter(withdrawn).join(", ")));
+            lines.push(("withdrawn", Vec::from_iter(withdrawn).join(", ")));
         }
-        rows.extend([
+        lines.extend([
             ("jobs", jobs(self)),
             ("reputation", self.reputation.to_string()),
             ("stake", amount(*self.stake)),
             ("price per second", amount(*self.price_per_second)),
             ("registered at", self.registered_at.to_string()),
         ]);
-        let text = fields(&rows);
-        let connections = table(RunnerConnection::HEADER, self.connections.iter().map(Row::cells));
+        let text = fields(&lines);
+        let connections = rows(&self.connections);
         let steps = self.reputation_history.iter().map(|step| {
             let change = format!("{} to {}", step.before, step.after);
             vec![step.height.to_string(), change, step.job_id.to_string()]
@@ -273,6 +275,7 @@ impl Row for RunnerConnection {
         "last end",
         "address",
     ];
+    const LEAST: &'static [&'static str] = &["address", "last ping", "last end", "load"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -119,6 +119,7 @@ fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, C
 
 impl Row for SpeculationOption {
     const HEADER: &'static [&'static str] = &["option", ">value", "set", "may be"];
+    const LEAST: &'static [&'static str] = &["set"];
 
     fn cells(&self) -> Vec<String> {
         let set = if self.explicit { "by itself" } else { "-" };

@@ -1,6 +1,6 @@
 //! `speculation events`: what the components of speculation do, as it happens.
 
-use super::{super::chain::data, PipelineArg};
+use super::{super::chain::data::data, PipelineArg};
 use crate::{args, complete, context::Context, error::CliError, output::Row};
 use clap::builder::FalseyValueParser;
 use clap_complete::ArgValueCandidates;
@@ -65,6 +65,7 @@ impl Events {
 impl Row for SpeculationEvent {
     const HEADER: &'static [&'static str] =
         &[">number", "at", "event", ">pipeline", "task", "data"];
+    const LEAST: &'static [&'static str] = &["at", "pipeline"];
 
     fn cells(&self) -> Vec<String> {
         let dash = || "-".to_owned();

@@ -11,7 +11,7 @@ use crate::{
     output::{
         Document, Ui, amount, fields, millis, or_dash,
         pipeline::{by_name, one_line},
-        table,
+        table_leaving,
     },
 };
 use clap::{Args, builder::FalseyValueParser};
@@ -22,6 +22,7 @@ use cowboy_devnet::{
         SpeculationOption, SpeculationStatus,
     },
     client::Client,
+    duration::Plain,
     speculation::{
         pipeline::{Dependency, TaskEntry},
         workload::Workload,
@@ -233,7 +234,8 @@ impl Load {
     /// Runs the command. An interruption ends it with the report so far.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if self.duration > MAX_DURATION {
-            return Err(CliError::new(Exit::Usage, "--duration: an hour at most"));
+            let what = format!("--duration {}: expected 0ms to 1h", Plain(self.duration));
+            return Err(CliError::new(Exit::Usage, what));
         }
         let client = cx.client()?;
         let before = client.speculation_options().await?;
@@ -473,7 +475,8 @@ impl Document for Report {
             "rollbacks",
             "refusals",
         ];
-        format!("{}\n\n{}", fields(&lines), table(&columns, rows))
+        let least = ["locked at most", "p50", "p99", "refusals", "rollbacks", "undone"];
+        format!("{}\n\n{}", fields(&lines), table_leaving(&least, &columns, rows))
     }
 
     fn id(&self) -> String {

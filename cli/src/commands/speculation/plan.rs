@@ -6,7 +6,7 @@ use crate::{
     args, complete,
     context::Context,
     error::{CliError, Exit},
-    output::{COLUMNS, Document, amount, fields, forest::Forest, millis, or_dash, table},
+    output::{COLUMNS, Document, amount, fields, forest::Forest, millis, or_dash, table_leaving},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -438,7 +438,8 @@ impl Planned {
             ">synchronously",
             "waits for",
         ];
-        format!("{}\n\n{}", fields(&lines), table(&columns, rows))
+        let least = ["depth", "begins", "synchronously"];
+        format!("{}\n\n{}", fields(&lines), table_leaving(&least, &columns, rows))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What people see of pipelines, tasks, commitments, proofs and rollbacks.
 
 use crate::output::{
-    Document, Row, amount, fields, millis, or_dash,
+    Document, Row, amount, decoded, fields, millis, or_dash,
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
-    short, table,
+    short, table, table_leaving,
 };
 use cowboy_devnet::api::types::{
     BreakerOpened, ChainAway, HashText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts,
@@ -59,6 +59,7 @@ impl Row for PipelineSummary {
         ">synchronous",
         ">gain",
     ];
+    const LEAST: &'static [&'static str] = &["submitted at", "synchronous", "undone"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -128,7 +129,9 @@ impl Document for Pipeline {
             ">at",
             "reason",
         ];
-        format!("{head}\n\n{}", table(&columns, self.graph.iter().map(task_cells)))
+        let least = ["attempt", "bond", "kind", "depth"];
+        let rows = self.graph.iter().map(task_cells);
+        format!("{head}\n\n{}", table_leaving(&least, &columns, rows))
     }
 
     fn id(&self) -> String {
@@ -173,7 +176,7 @@ impl Document for TaskDetail {
             lines.push(("output bytes", bytes.to_string()));
         }
         if let Some(output) = &self.output {
-            let text = self.output_text.clone().unwrap_or_else(|| output.to_string());
+            let text = self.output_text.clone().unwrap_or_else(|| decoded(&output.0.0));
             lines.push(("output", text.trim_end().to_owned()));
         }
         let mut text = fields(&lines);
@@ -208,6 +211,7 @@ impl Row for SpeculativeCommitment {
         "created at",
         "expires at",
     ];
+    const LEAST: &'static [&'static str] = &["created at", "constraint", "depth", "bond"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -231,6 +235,7 @@ impl Row for SpeculativeCommitment {
 impl Row for SpeculativeProof {
     const HEADER: &'static [&'static str] =
         &[">pipeline", "task", "status", "generator", ">took", ">submissions", "waits for"];
+    const LEAST: &'static [&'static str] = &["submissions", "generator"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -258,8 +263,9 @@ impl Row for Rollback {
         ">tasks",
         ">slashed",
         ">released",
-        "undone, leaves first",
+        "undone (leaves first)",
     ];
+    const LEAST: &'static [&'static str] = &["released", "undone (leaves first)", "tasks"];
 
     fn cells(&self) -> Vec<String> {
         vec![

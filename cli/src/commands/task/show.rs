@@ -18,6 +18,7 @@ impl Row for ChainTask {
         ">deadline",
         ">created at",
     ];
+    const LEAST: &'static [&'static str] = &["created at", "depth", "bond", "deadline", "creator"];
 
     fn cells(&self) -> Vec<String> {
         let name = |name: &Option<String>, address: String| name.clone().unwrap_or(address);

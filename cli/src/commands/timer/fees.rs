@@ -50,6 +50,8 @@ impl Row for LaneBlock {
         ">unpaid",
         ">median tip",
     ];
+    const LEAST: &'static [&'static str] =
+        &["unpaid", "over cap", "cells", "asked", "priced out", "policy", "expired"];
 
     fn cells(&self) -> Vec<String> {
         vec![

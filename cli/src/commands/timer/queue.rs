@@ -6,7 +6,7 @@ use crate::{
     context::Context,
     error::CliError,
     output::{
-        Document, amount, fields, grouped, short, table,
+        Document, amount, fields, grouped, short, table_leaving,
         timer::{next, weight, why},
         wei,
     },
@@ -104,7 +104,7 @@ fn due(page: &DueTimers) -> String {
     let header =
         ["timer", "actor", ">height", ">rank", ">weight", ">tip", "bid", "waited", "next", "why"];
     text += "\n\n";
-    text += &table(&header, rows);
+    text += &table_leaving(&["bid", "weight", "waited", "tip", "actor"], &header, rows);
     if let Some(next) = page.next {
         text += &format!("\nand more: --offset {next}");
     }

@@ -3,7 +3,7 @@
 use crate::{
     commands::chain::{event_table, named},
     output::{
-        Document, Row, amount, fields, or_dash, short, table,
+        Document, Row, amount, decoded, fields, or_dash, short, table,
         timer::{evenly, has_ended, median, tier, weight, why},
         wei,
     },
@@ -60,6 +60,7 @@ impl Row for TimerSummary {
         ">fired at",
         ">max fee",
     ];
+    const LEAST: &'static [&'static str] = &["max fee", "expires at", "tier", "actor"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -93,7 +94,8 @@ fn brief(text: &str) -> String {
 
 impl Document for Timer {
     fn text(&self) -> String {
-        let payload = self.payload_text.clone().unwrap_or_else(|| self.payload.to_string());
+        let payload = &self.payload.0.0;
+        let payload = if payload.is_empty() { String::new() } else { decoded(payload) };
         let per_cycle =
             |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
         let mut lines = vec![
@@ -206,7 +208,7 @@ impl Document for TimerQueue {
         let rows =
             tiers.map(|(tier, timers, what)| vec![tier.to_owned(), timers.to_string(), what]);
         text += "\n\n";
-        text += &table(&["tier", ">timers", ""], rows);
+        text += &table(&["tier", ">timers", "what"], rows);
         for (name, buckets) in [("height", &self.ring), ("epoch", &self.epochs)] {
             if buckets.is_empty() {
                 continue;

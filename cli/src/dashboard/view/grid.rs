@@ -2,7 +2,7 @@
 
 use crate::{
     dashboard::look::Look,
-    output::{cut, least_width, width},
+    output::{LEAST_ID, cut, least_width, width},
 };
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
@@ -101,7 +101,7 @@ fn widths(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
         }
         widths
     };
-    let (widths, shortest) = (widest(width), widest(least_width));
+    let (widths, shortest) = (widest(width), widest(|line| least_width(line, LEAST_ID)));
     let total = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>();
     for count in (1..=widths.len()).rev() {
         let mut widths = widths[..count].to_vec();

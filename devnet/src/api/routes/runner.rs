@@ -63,9 +63,14 @@ impl Network {
         expected.map(|(runner, _)| runner)
     }
 
-    /// The runners that are connected to a validator, by address.
-    pub fn connected_to(&self, validator: &Address) -> impl Iterator<Item = &Address> {
-        self.links.get(validator).into_iter().flat_map(BTreeMap::keys)
+    /// The runners that are connected to a validator, in registry order; those that are no longer
+    /// registered come last.
+    pub fn connected_to(&self, validator: &Address) -> Vec<&Address> {
+        let mut connected: Vec<_> =
+            self.links.get(validator).into_iter().flat_map(BTreeMap::keys).collect();
+        let place = |runner: &Address| self.subsets.iter().position(|(one, _)| one == runner);
+        connected.sort_by_key(|runner| place(runner).unwrap_or(usize::MAX));
+        connected
     }
 
     fn subset(&self, runner: &Address) -> &[Address] {
@@ -304,10 +309,14 @@ fn unmet(
 
 /// The runners at a glance, in registry order.
 pub(super) fn statuses(glance: &Glance, network: &Network) -> Vec<RunnerStatus> {
+    let committee: Vec<_> =
+        glance.state.committee().iter().map(|validator| validator.pubkey.address()).collect();
+    let place = |at: &&Address| committee.iter().position(|one| one == *at);
     let status = |(runner, subset): &(Address, Vec<Address>)| {
         let holds = |links: &BTreeMap<Address, Link>| links.contains_key(runner);
-        let holders: Vec<_> =
+        let mut holders: Vec<_> =
             network.links.iter().filter(|(_, links)| holds(links)).map(|(at, _)| at).collect();
+        holders.sort_by_key(|at| place(at).unwrap_or(usize::MAX));
         let runs = glance.backend.runner_runs(runner).unwrap_or(!holders.is_empty());
         // A stopped validator holds no connection and misses none.
         let complete = subset.iter().all(|at| network.links.get(at).is_none_or(holds));

@@ -25,6 +25,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
         .map(|slot| ValidatorStatus {
             name: slot.name().to_owned(),
             address: slot.address().into(),
+            index: index(glance, slot),
             height: slot.head().height().get(),
             status: state(&network, slot),
             reason: slot.paused().or_else(|| slot.died()),

@@ -160,6 +160,15 @@ async fn event_pages_hold_whole_blocks() {
     assert!(text.contains("JobAssigned"), "{text}");
     let text = devnet.get("/v1/chain/events?limit=x").await.text().await.unwrap();
     assert!(text.contains("bad_request") && text.contains("limit"), "{text}");
+    let bounds = async |path: &str, expected: &str| {
+        let text = devnet.get(path).await.text().await.unwrap();
+        assert!(text.contains(&format!(": expected a number from 0 to {expected}")), "{text}");
+    };
+    let too_large = "99999999999999999999";
+    bounds(&format!("/v1/chain/events?limit={too_large}"), "18446744073709551615").await;
+    let job = format!("/v1/jobs/0x{}", "01".repeat(32));
+    bounds(&format!("{job}/explain?attempt={too_large}"), "4294967295").await;
+    bounds(&format!("{job}/explain?attempt=4294967296"), "4294967295").await;
 }
 
 #[tokio::test]
@@ -216,10 +225,14 @@ async fn nodes_show_registry_set_and_connections() {
     assert!(!status.ready, "two validators are stopped");
     for runner in &status.runners {
         assert_eq!(runner.status, RunnerState::Connected);
-        assert_eq!(runner.connected_validators.len(), 2);
+        let places = runner.connected_validators.iter().map(|name| state(name).index);
+        let places: Vec<_> = places.collect();
+        assert!(places.len() == 2 && places.is_sorted(), "{runner:?}");
     }
 
+    let listed: Vec<_> = status.validators.iter().map(|v| (&v.name, v.index)).collect();
     let validators = devnet.client.validators().await.unwrap();
+    assert_eq!(listed, validators.iter().map(|v| (&v.name, v.index)).collect::<Vec<_>>());
     let indices: Vec<_> = validators.iter().map(|v| v.index).collect();
     assert_eq!(indices, [0, 1, 2, 3].map(Some));
     for (validator, member) in validators.iter().zip(devnet.state.committee()) {

@@ -116,6 +116,10 @@ pub struct ValidatorStatus {
     pub name: String,
     /// Its account.
     pub address: AddressText,
+    /// Its place among those who vote on the next block, as certificates number them; absent: it is
+    /// not in the committee, or the devnet does not run.
+    #[serde(default)]
+    pub index: Option<u32>,
     /// Its newest finalized and executed block; the last known one when it is stopped.
     pub height: u64,
     /// Whether it runs.
