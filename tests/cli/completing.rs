@@ -84,6 +84,9 @@ fn what_a_devnet_has_completes() {
     check(&["fault", "loss", "runner-1..validator-3"], "runner-1..validator-3");
     check(&["lease", "ls", "--state", "TIMED"], "TIMED_OUT");
     check(&["sim", "run", "calm"], "calm");
+    check(&["explain", "event", "TimerFi"], "TimerFired");
+    check(&["explain", "error", "StaleI"], "StaleInputs");
+    check(&["explain", "topology.chain.b"], "topology.chain.block_time");
     check(&["job", "show", "nothing"], "");
 }
 

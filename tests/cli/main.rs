@@ -7,6 +7,7 @@ mod answers;
 mod completing;
 mod doctor;
 mod errors;
+mod explain;
 mod lease;
 mod offline;
 mod online;

@@ -7,6 +7,7 @@ mod completions;
 mod dashboard;
 mod devnet;
 mod doctor;
+mod explain;
 mod fault;
 mod help;
 mod job;
@@ -176,6 +177,10 @@ enum Command {
     ///
     /// Exits with 1 where a problem remains. Without --devnet it looks at every devnet.
     Doctor(doctor::Doctor),
+    /// What a field of a topology, an event, an error or an exit code is
+    ///
+    /// Without a name it lists what there is. The texts are those of the book.
+    Explain(explain::Explain),
     /// Watch a devnet in the terminal, and look into it
     ///
     /// ? lists the keys. A recording shows what there was, with --replay, without a devnet.
@@ -379,6 +384,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Lease(lease) => lease.run(&cx),
         Command::Sim(sim) => sim.run(&cx),
         Command::Doctor(doctor) => doctor.run(&cx),
+        Command::Explain(explain) => explain.run(&cx),
         Command::Dashboard(dashboard) => dashboard.run(&cx),
         Command::Completions(completions) => completions.run(),
         Command::Help(help) => help.run(),

@@ -3,8 +3,8 @@
 //! fails the test below.
 
 use super::{
-    TEXT, account, actor, chain, devnet, doctor, job, lease, presence, proof, quickstart, runner,
-    sim, speculation, timer, validator,
+    TEXT, account, actor, chain, devnet, doctor, explain, job, lease, presence, proof, quickstart,
+    runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -234,6 +234,8 @@ const ALL: &[(&str, Prints)] = &[
     ("sim run", Json(&[one::<sim::run::Outcome>(), many::<sim::run::Outcome>()])),
     ("sim replay", Json(&[many::<sim::trace::Step>()])),
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
+    // Without a name, and with that of events, errors or exit codes, the first.
+    ("explain", Json(&[many::<explain::Entry>(), one::<explain::Explanation>()])),
     ("dashboard", Text),
     ("completions", Text),
     ("help", Text),
