@@ -51,7 +51,7 @@ use tokio::runtime::Runtime;
 
 const AFTER_HELP: &str = "\
     Every command works against the current devnet: --devnet NAME, else $COWBOYCTL_DEVNET, else the \
-    only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
+    one of `devnet use`, else the only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
     \n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
     6 rejected by the chain, 7 a verification failed, 8 conflict, 9 cannot be verified any more, \
@@ -77,7 +77,7 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
-    /// The devnet [default: the only one running]
+    /// The devnet [default: that of `devnet use`, else the only one running]
     #[arg(
         long,
         global = true,
@@ -363,7 +363,9 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
 
 /// Runs a command to its end.
 pub fn run(cli: Cli) -> Result<(), CliError> {
-    let cx = Context { ui: cli.ui()?, devnet: cli.global.devnet, node: cli.global.node };
+    let Global { devnet, node, .. } = &cli.global;
+    let (devnet, node) = (devnet.clone(), node.clone());
+    let cx = Context { ui: cli.ui()?, devnet, configured: None, node };
     match cli.command {
         Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
         Command::Devnet(devnet) => devnet.run(&cx),

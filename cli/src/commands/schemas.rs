@@ -66,6 +66,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet up", Json(&[one::<devnet::up::UpReport>(), one::<api::BlockNotice>()])),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
     ("devnet ls", Json(&[many::<devnet::status::Entry>()])),
+    ("devnet use", Json(&[one::<devnet::choose::Chosen>()])),
     ("devnet status", Json(&[one::<api::Status>()])),
     ("devnet logs", Text),
     ("devnet env", Json(&[one::<devnet::status::Environment>()])),

@@ -34,6 +34,7 @@ pub fn context() -> Context {
     Context {
         ui: Ui::new(Format::Table, true, false),
         devnet: line.value("devnet").and_then(|name| name.parse().ok()),
+        configured: None,
         node: None,
     }
 }
