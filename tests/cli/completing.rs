@@ -39,7 +39,7 @@ fn candidates(folder: &Folder, words: &[&str]) -> String {
 }
 
 /// A devnet of this name whose folder says that it answers there.
-fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
+pub fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
     let lock = folder.devnet(name).lock().unwrap();
     lock.write_topology(&format!("name: {name}\nvalidators: 2\nrunners: 1\n")).unwrap();
     lock.write_token("secret").unwrap();

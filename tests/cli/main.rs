@@ -4,6 +4,7 @@
 
 mod actors;
 mod answers;
+mod choosing;
 mod completing;
 mod doctor;
 mod errors;

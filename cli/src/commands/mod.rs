@@ -4,6 +4,7 @@ mod account;
 mod actor;
 mod chain;
 mod completions;
+mod config;
 mod dashboard;
 mod devnet;
 mod doctor;
@@ -34,6 +35,7 @@ mod schemas;
 
 use crate::{
     complete,
+    config::Config,
     context::Context,
     error::{CliError, Exit, is_answer},
     output::{Filter, Format, Ui},
@@ -46,12 +48,12 @@ use clap::{
 };
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::topology::Name;
-use std::{env, ffi::OsString, future::Future};
+use std::{env, ffi::OsString, future::Future, sync::OnceLock};
 use tokio::runtime::Runtime;
 
 const AFTER_HELP: &str = "\
     Every command works against the current devnet: --devnet NAME, else $COWBOYCTL_DEVNET, else the \
-    one of `devnet use`, else the only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
+    one of `devnet use`, else that of the configuration file, else the only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
     \n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
     6 rejected by the chain, 7 a verification failed, 8 conflict, 9 cannot be verified any more, \
@@ -185,6 +187,11 @@ enum Command {
     ///
     /// ? lists the keys. A recording shows what there was, with --replay, without a devnet.
     Dashboard(dashboard::Dashboard),
+    /// The configuration file, and what it says
+    ///
+    /// It has defaults of options, and aliases: docs/configuration.md.
+    #[command(subcommand)]
+    Config(config::Config),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -227,8 +234,19 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// A command line as it was read, and what the configuration file adds to it.
+#[derive(Debug)]
+pub struct Parsed {
+    cli: Cli,
+    /// The devnet of the configuration file.
+    devnet: Option<Name>,
+}
+
+/// The format of the configuration file.
+static CONFIGURED_FORMAT: OnceLock<String> = OnceLock::new();
+
 /// Reads the command line. Prints help and the version by itself, and ends the process then.
-pub fn parse() -> Result<Cli, CliError> {
+pub fn parse() -> Result<Parsed, CliError> {
     let is_empty = |(name, value): (OsString, OsString)| {
         value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
     };
@@ -236,7 +254,43 @@ pub fn parse() -> Result<Cli, CliError> {
         true => without_empty_variables(command()),
         false => command(),
     };
-    read(command.try_get_matches()).map_err(|error| {
+    let config = Config::load().and_then(|config| {
+        config.check(&command)?;
+        Ok(config)
+    });
+    match config {
+        Ok(config) => {
+            if let Some(format) = config.global("output") {
+                // Read once in a process.
+                let _set = CONFIGURED_FORMAT.set(format.to_owned());
+            }
+            let args = config.expand(&command, env::args_os().collect());
+            let cli = or_answer(read(found(&config, command, args)))?;
+            Ok(Parsed { cli, devnet: config.devnet() })
+        }
+        // Help and the version need no file.
+        Err(wrong) => match command.try_get_matches() {
+            Err(error) if is_answer(&error) => error.exit(),
+            _ => Err(wrong),
+        },
+    }
+}
+
+/// What is on the command line, with the file's settings where it says nothing.
+fn found(
+    config: &Config,
+    command: clap::Command,
+    args: Vec<OsString>,
+) -> Result<ArgMatches, clap::Error> {
+    let with = |given| config.applied(command.clone(), given).try_get_matches_from(&args);
+    let found = with(None)?;
+    // An option that is given may exclude others that are set.
+    if config.has_settings_of(&found) { with(Some(&found)) } else { Ok(found) }
+}
+
+/// The outcome, but that help and the version end the process.
+fn or_answer(outcome: Result<Result<Cli, CliError>, clap::Error>) -> Result<Cli, CliError> {
+    outcome.map_err(|error| {
         if is_answer(&error) {
             error.exit();
         }
@@ -247,7 +301,8 @@ pub fn parse() -> Result<Cli, CliError> {
 /// The format that the command line asks for, as far as it can be told of one that clap refuses.
 pub fn format() -> Format {
     let asked = asked_format(env::args_os().skip(1));
-    let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok());
+    let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok().filter(|set| !set.is_empty()));
+    let asked = asked.or_else(|| CONFIGURED_FORMAT.get().cloned());
     asked.and_then(|asked| Format::from_str(&asked, false).ok()).unwrap_or_default()
 }
 
@@ -362,10 +417,10 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
 }
 
 /// Runs a command to its end.
-pub fn run(cli: Cli) -> Result<(), CliError> {
-    let Global { devnet, node, .. } = &cli.global;
-    let (devnet, node) = (devnet.clone(), node.clone());
-    let cx = Context { ui: cli.ui()?, devnet, configured: None, node };
+pub fn run(Parsed { cli, devnet: configured }: Parsed) -> Result<(), CliError> {
+    let ui = cli.ui()?;
+    let Global { devnet, node, .. } = cli.global;
+    let cx = Context { ui, devnet, configured, node };
     match cli.command {
         Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
         Command::Devnet(devnet) => devnet.run(&cx),
@@ -388,6 +443,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Doctor(doctor) => doctor.run(&cx),
         Command::Explain(explain) => explain.run(&cx),
         Command::Dashboard(dashboard) => dashboard.run(&cx),
+        Command::Config(config) => config.run(&cx),
         Command::Completions(completions) => completions.run(),
         Command::Help(help) => help.run(),
         Command::Man(man) => man.run(cx.ui),

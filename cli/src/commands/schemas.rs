@@ -3,8 +3,8 @@
 //! fails the test below.
 
 use super::{
-    TEXT, account, actor, chain, devnet, doctor, explain, job, lease, presence, proof, quickstart,
-    runner, sim, speculation, timer, validator,
+    TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, presence, proof,
+    quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -238,6 +238,8 @@ const ALL: &[(&str, Prints)] = &[
     // Without a name, and with that of events, errors or exit codes, the first.
     ("explain", Json(&[many::<explain::Entry>(), one::<explain::Explanation>()])),
     ("dashboard", Text),
+    ("config show", Json(&[many::<config::Line>()])),
+    ("config path", Json(&[one::<config::Located>()])),
     ("completions", Text),
     ("help", Text),
     ("man", Text),
