@@ -21,3 +21,4 @@ mod speculation;
 mod support;
 mod terminal;
 mod timers;
+mod watching;

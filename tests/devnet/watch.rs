@@ -275,3 +275,19 @@ fn a_watch_of_presence_shows_everybody_and_then_what_changes() {
         assert_eq!(present, shown, "block {last}");
     }
 }
+
+#[test]
+fn a_list_is_watched_until_its_devnet_stops() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
+    let mut watch = Watch::start(&home, &["validator", "ls", "--watch"]);
+    let height = home.height();
+    let is_later = |line: &Value| line[0]["height"].as_u64() > Some(height);
+    watch.until_line("line of a later block", is_later);
+    home.json(&["devnet", "down"]);
+    let mut stderr = String::new();
+    watch.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(watch.child.wait().unwrap().code(), Some(4), "{stderr}");
+    let error: Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(error["error"]["code"], "not_running", "{error}");
+}

@@ -27,6 +27,7 @@ mod timer;
 mod transaction;
 mod trust;
 mod validator;
+mod watch;
 
 #[cfg(test)]
 mod reference;
@@ -231,13 +232,15 @@ pub const TEXT: [&str; 8] = [
 
 /// The whole command line as clap knows it.
 pub fn command() -> clap::Command {
-    Cli::command()
+    watch::on_lists(Cli::command())
 }
 
 /// A command line as it was read, and what the configuration file adds to it.
 #[derive(Debug)]
 pub struct Parsed {
     cli: Cli,
+    /// What it was made from.
+    matches: ArgMatches,
     /// The devnet of the configuration file.
     devnet: Option<Name>,
 }
@@ -265,8 +268,8 @@ pub fn parse() -> Result<Parsed, CliError> {
                 let _set = CONFIGURED_FORMAT.set(format.to_owned());
             }
             let args = config.expand(&command, env::args_os().collect());
-            let cli = or_answer(read(found(&config, command, args)))?;
-            Ok(Parsed { cli, devnet: config.devnet() })
+            let (cli, matches) = or_answer(read(found(&config, command, args)))?;
+            Ok(Parsed { cli, matches, devnet: config.devnet() })
         }
         // Help and the version need no file.
         Err(wrong) => match command.try_get_matches() {
@@ -289,7 +292,7 @@ fn found(
 }
 
 /// The outcome, but that help and the version end the process.
-fn or_answer(outcome: Result<Result<Cli, CliError>, clap::Error>) -> Result<Cli, CliError> {
+fn or_answer<T>(outcome: Result<Result<T, CliError>, clap::Error>) -> Result<T, CliError> {
     outcome.map_err(|error| {
         if is_answer(&error) {
             error.exit();
@@ -327,7 +330,9 @@ fn asked_format(args: impl Iterator<Item = OsString>) -> Option<String> {
 }
 
 /// What clap found on a command line; the outer error is clap's own.
-fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>, clap::Error> {
+fn read(
+    found: Result<ArgMatches, clap::Error>,
+) -> Result<Result<(Cli, ArgMatches), CliError>, clap::Error> {
     let matches = found?;
     let cli = Cli::from_arg_matches(&matches)?;
     let may_be = |arg: OsString| arg.is_empty() || arg.as_encoded_bytes().ends_with(b"=");
@@ -336,7 +341,7 @@ fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>,
     {
         return Ok(Err(error));
     }
-    Ok(check_filter(&cli.global, &matches).map(|()| cli))
+    Ok(check_filter(&cli.global, &matches).map(|()| (cli, matches)))
 }
 
 /// An environment variable that is empty counts as one that is not set.
@@ -416,37 +421,49 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs a command to its end.
-pub fn run(Parsed { cli, devnet: configured }: Parsed) -> Result<(), CliError> {
-    let ui = cli.ui()?;
-    let Global { devnet, node, .. } = cli.global;
-    let cx = Context { ui, devnet, configured, node };
-    match cli.command {
-        Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
-        Command::Devnet(devnet) => devnet.run(&cx),
-        Command::Chain(chain) => block_on(chain.run(&cx)),
-        Command::Account(account) => block_on(account.run(&cx)),
-        Command::Actor(actor) => block_on(actor.run(&cx)),
-        Command::Timer(timer) => block_on(timer.run(&cx)),
-        Command::Runner(runner) => runner.run(&cx),
-        Command::Validator(validator) => block_on(validator.run(&cx)),
-        Command::Fault(fault) => block_on(fault.run(&cx)),
-        Command::Job(job) => block_on(job.run(&cx)),
-        Command::Task(task) => block_on(task.run(&cx)),
-        Command::Presence(presence) => block_on(presence.run(&cx)),
-        Command::Mru(mru) => block_on(mru.run(&cx)),
-        Command::Pool(pool) => block_on(pool.run(&cx)),
-        Command::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(&cx)),
-        Command::Speculation(speculation) => block_on(speculation.run(&cx)),
-        Command::Lease(lease) => lease.run(&cx),
-        Command::Sim(sim) => sim.run(&cx),
-        Command::Doctor(doctor) => doctor.run(&cx),
-        Command::Explain(explain) => explain.run(&cx),
-        Command::Dashboard(dashboard) => dashboard.run(&cx),
-        Command::Config(config) => config.run(&cx),
-        Command::Completions(completions) => completions.run(),
-        Command::Help(help) => help.run(),
-        Command::Man(man) => man.run(cx.ui),
+/// Runs a command to its end, or again and again where its list is watched.
+pub fn run(Parsed { cli, matches, devnet }: Parsed) -> Result<(), CliError> {
+    let cx = Context {
+        ui: cli.ui()?,
+        devnet: cli.global.devnet.clone(),
+        configured: devnet,
+        node: cli.global.node.clone(),
+    };
+    match watch::Watch::of(&matches) {
+        Some(watch) => watch.run(&cx, || Ok(Cli::from_arg_matches(&matches)?.command.run(&cx))),
+        None => cli.command.run(&cx),
+    }
+}
+
+impl Command {
+    fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Quickstart(quickstart) => to_end(quickstart.run(cx)),
+            Self::Devnet(devnet) => devnet.run(cx),
+            Self::Chain(chain) => block_on(chain.run(cx)),
+            Self::Account(account) => block_on(account.run(cx)),
+            Self::Actor(actor) => block_on(actor.run(cx)),
+            Self::Timer(timer) => block_on(timer.run(cx)),
+            Self::Runner(runner) => runner.run(cx),
+            Self::Validator(validator) => block_on(validator.run(cx)),
+            Self::Fault(fault) => block_on(fault.run(cx)),
+            Self::Job(job) => block_on(job.run(cx)),
+            Self::Task(task) => block_on(task.run(cx)),
+            Self::Presence(presence) => block_on(presence.run(cx)),
+            Self::Mru(mru) => block_on(mru.run(cx)),
+            Self::Pool(pool) => block_on(pool.run(cx)),
+            Self::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(cx)),
+            Self::Speculation(speculation) => block_on(speculation.run(cx)),
+            Self::Lease(lease) => lease.run(cx),
+            Self::Sim(sim) => sim.run(cx),
+            Self::Doctor(doctor) => doctor.run(cx),
+            Self::Explain(explain) => explain.run(cx),
+            Self::Dashboard(dashboard) => dashboard.run(cx),
+            Self::Config(config) => config.run(cx),
+            Self::Completions(completions) => completions.run(),
+            Self::Help(help) => help.run(),
+            Self::Man(man) => man.run(cx.ui),
+        }
     }
 }
 

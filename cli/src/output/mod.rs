@@ -26,7 +26,7 @@ pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,
 };
-pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
+pub use ui::{COLUMNS, Progress, Ui, captured, error, raw, warn};
 
 use serde::Serialize;
 
