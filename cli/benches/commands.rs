@@ -18,6 +18,7 @@ fn cowboyctl(home: &Path, args: &[&str]) -> (Duration, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_cowboyctl"))
         .args(args)
         .env("COWBOYCTL_HOME", home)
+        .env("COWBOYCTL_CONFIG", "/dev/null")
         .stdin(Stdio::null())
         .output()
         .expect("the binary runs");

@@ -44,6 +44,7 @@ const KEYS: usize = 40;
 fn command(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cowboyctl"));
     command.args(args).env("COWBOYCTL_HOME", home).env_remove("NO_COLOR");
+    command.env("COWBOYCTL_CONFIG", "/dev/null");
     command
 }
 

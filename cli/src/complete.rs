@@ -88,9 +88,9 @@ pub fn accounts() -> Vec<CompletionCandidate> {
 /// The newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
-    let ids = jobs
-        .iter()
-        .map(|job| named_or(&job.name, job.job_id, format!("{} {}", job.kind, job.status)));
+    let ids = jobs.iter().map(|job| {
+        named_or(job.name.as_deref(), job.job_id, format!("{} {}", job.kind, job.status))
+    });
     and_latest(ids.collect())
 }
 
@@ -107,7 +107,11 @@ pub fn actors() -> Vec<CompletionCandidate> {
     let candidate = |actor: &cowboy_devnet::api::types::ActorSummary| {
         let deployer = actor.deployer_name.clone();
         let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
-        named_or(&actor.name, actor.actor, format!("by {deployer} at {}", actor.deployed_at))
+        named_or(
+            actor.name.as_deref(),
+            actor.actor,
+            format!("by {deployer} at {}", actor.deployed_at),
+        )
     };
     actors.iter().map(candidate).collect()
 }
@@ -117,7 +121,7 @@ pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
     let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
         named_or(
-            &timer.name,
+            timer.name.as_deref(),
             timer.timer_id,
             format!("{} of {} at {}", timer.handler, timer.actor, timer.height),
         )
@@ -126,8 +130,8 @@ pub fn timers() -> Vec<CompletionCandidate> {
 }
 
 /// A name where there is one, else an id.
-fn named_or(name: &Option<String>, id: impl ToString, help: String) -> CompletionCandidate {
-    described(name.clone().unwrap_or_else(|| id.to_string()), help)
+fn named_or(name: Option<&str>, id: impl ToString, help: String) -> CompletionCandidate {
+    described(name.map_or_else(|| id.to_string(), str::to_owned), help)
 }
 
 /// Pools of runners.

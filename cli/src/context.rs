@@ -11,7 +11,13 @@ use cowboy_devnet::{
     orchestrator::home::{DevnetHome, Home},
     topology::Name,
 };
-use std::{cell::RefCell, collections::BTreeMap, pin::pin, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// What the global options say.
@@ -21,17 +27,40 @@ pub struct Context {
     pub ui: Ui,
     /// The devnet named on the command line or in the environment.
     pub devnet: Option<Name>,
+    /// The devnet of the configuration file.
+    pub configured: Option<Name>,
     /// The validator that is to answer.
     pub node: Option<String>,
 }
 
 impl Context {
-    /// The devnet that is meant: `named`, else the global option, else the only one running.
+    /// The name that is meant where one is: the global option's, else that of `devnet use`, else
+    /// the configuration file's. `devnet use` may have chosen one that is gone: a note says so,
+    /// once.
+    pub fn chosen(&self) -> Result<Option<Chosen>, CliError> {
+        if let Some(name) = &self.devnet {
+            return Ok(Some(Chosen { name: name.clone(), by: By::Option }));
+        }
+        let home = home()?;
+        if let Some(name) = home.current()? {
+            if home.devnet(&name).exists() {
+                return Ok(Some(Chosen { name, by: By::Use }));
+            }
+            if !GONE_TOLD.swap(true, Ordering::Relaxed) {
+                self.ui.note(&format!(
+                    "devnet `{name}`, which `devnet use` chose, is gone: cowboyctl devnet use --unset"
+                ));
+            }
+        }
+        let configured = self.configured.clone();
+        Ok(configured.map(|name| Chosen { name, by: By::Configuration }))
+    }
+
+    /// The devnet that is meant: `named`, else the one that is chosen, else the only one running.
     pub fn running(&self, named: Option<&Name>) -> Result<DevnetHome, CliError> {
         let home = home()?;
-        if let Some(name) = named.or(self.devnet.as_ref()) {
-            let devnet = home.devnet(name);
-            return if devnet.exists() { Ok(devnet) } else { Err(no_such_devnet(&home, name)) };
+        if let Some(devnet) = self.named(&home, named)? {
+            return Ok(devnet);
         }
         let all = home.list()?;
         let mut running = Vec::new();
@@ -49,11 +78,7 @@ impl Context {
 
     /// The devnet that is meant, running or not: as [`Self::running`], else the only one there is.
     pub fn existing(&self, named: Option<&Name>) -> Result<DevnetHome, CliError> {
-        if let Some(name) = named.or(self.devnet.as_ref()) {
-            let devnet = home()?.devnet(name);
-            if !devnet.exists() {
-                return Err(no_such_devnet(&home()?, name));
-            }
+        if let Some(devnet) = self.named(&home()?, named)? {
             return Ok(devnet);
         }
         match self.running(None) {
@@ -83,6 +108,24 @@ impl Context {
         }
     }
 
+    /// The devnet of this name, else the one that is chosen; nothing where neither is.
+    fn named(&self, home: &Home, named: Option<&Name>) -> Result<Option<DevnetHome>, CliError> {
+        let chosen = match named {
+            Some(name) => Chosen { name: name.clone(), by: By::Option },
+            None => match self.chosen()? {
+                Some(chosen) => chosen,
+                None => return Ok(None),
+            },
+        };
+        let devnet = home.devnet(&chosen.name);
+        match (devnet.exists(), chosen.by) {
+            (true, _) => Ok(Some(devnet)),
+            (false, By::Configuration) => Err(no_such_devnet(home, &chosen.name)
+                .detail("the configuration file names it: cowboyctl config path")),
+            (false, _) => Err(no_such_devnet(home, &chosen.name)),
+        }
+    }
+
     /// A client of the devnet that is meant.
     pub fn client(&self) -> Result<Client, CliError> {
         self.client_of(&self.running(None)?)
@@ -93,6 +136,29 @@ impl Context {
         Ok(Client::of_devnet(devnet)?.with_node(self.node.clone()))
     }
 }
+
+/// The devnet that is meant where a command line names none, or the one that it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name. There may be no such devnet.
+    pub name: Name,
+    /// What chose it.
+    pub by: By,
+}
+
+/// What chooses a devnet, the first of these that does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// `--devnet`, or its variable.
+    Option,
+    /// `devnet use`.
+    Use,
+    /// The configuration file.
+    Configuration,
+}
+
+/// Whether it was told that the devnet of `devnet use` is gone.
+static GONE_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// The folder of all devnets.
 pub fn home() -> Result<Home, CliError> {
@@ -118,7 +184,7 @@ fn only(mut devnets: Vec<DevnetHome>, what: &str) -> Result<DevnetHome, CliError
         (Some(devnet), true) => Ok(devnet),
         (Some(_), false) => {
             Err(CliError::new(Exit::Usage, format!("several devnets are {what}: {names}"))
-                .hint("say which: --devnet NAME, or export COWBOYCTL_DEVNET"))
+                .hint("say which: --devnet NAME, or cowboyctl devnet use NAME"))
         }
         (None, _) => Err(CliError::new(Exit::NotRunning, format!("no devnet is {what}"))
             .hint("start one: cowboyctl devnet up --detach")),
@@ -209,7 +275,8 @@ fn standstill(status: &Status) -> String {
     {
         parts.push(format!("the asked validator is behind: the head is block {highest}"));
     }
-    parts.into_iter().map(|part| format!("; {part}")).collect()
+    parts.insert(0, String::new());
+    parts.join("; ")
 }
 
 impl Deadline {

@@ -72,7 +72,7 @@ impl Exit {
 
 /// Every exit code of a command that is not done.
 #[cfg(test)]
-const EXITS: [Exit; 11] = [
+pub const EXITS: [Exit; 11] = [
     Exit::BrokenPipe,
     Exit::Failed,
     Exit::Usage,

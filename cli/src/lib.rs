@@ -5,6 +5,7 @@
 //! | [`error`] | what a command ends with when it is not done: exit code, what, hint |
 //! | [`output`] | what commands print, and the sole owner of stdout and stderr |
 //! | [`args`] | heights, durations and pairs as typed |
+//! | [`config`] | the configuration file: defaults of options, and aliases |
 //! | [`context`] | the devnet that is meant, and the end of a wait |
 //! | [`complete`] | names for the shell to complete |
 //! | [`dashboard`] | the terminal dashboard: panes, their news, the terminal |
@@ -18,6 +19,7 @@
 mod args;
 mod commands;
 mod complete;
+mod config;
 mod context;
 mod dashboard;
 mod error;

@@ -22,13 +22,15 @@
 //! devnet that was killed leaves a `devnet.json` behind, which says that it was: the next start or
 //! stop removes it ([`Lock::clean`]).
 //!
+//! `<home>/.current` has the name of the devnet that commands take where none is named.
+//!
 //! `<home>` is `$COWBOYCTL_HOME`, else `$XDG_STATE_HOME/cowboyctl`, else
 //! `~/.local/state/cowboyctl`.
 
 use crate::{
     api::types::{ChainId, Text},
     nofollow,
-    topology::Name,
+    topology::{Name, NameError},
 };
 use cowboy_engine::primitives::SecretKey;
 use jiff::Timestamp;
@@ -100,6 +102,9 @@ impl HomeError {
 /// Devnets that are being removed, in the folder of all.
 const REMOVED: &str = ".removed";
 
+/// The name of the devnet that commands take where none is named, in the folder of all.
+const CURRENT: &str = ".current";
+
 /// The folder that all devnets of a user are in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
@@ -135,6 +140,24 @@ impl Home {
     /// The devnet of this name, whether it exists or not.
     pub fn devnet(&self, name: &Name) -> DevnetHome {
         DevnetHome { path: self.0.join(name.as_str()), name: name.clone() }
+    }
+
+    /// The devnet that commands take where none is named, as [`Self::set_current`] has it. It may
+    /// be gone.
+    pub fn current(&self) -> Result<Option<Name>, HomeError> {
+        let path = self.0.join(CURRENT);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        let malformed = |error: NameError| HomeError::Malformed { path, reason: error.to_string() };
+        text.trim_end().parse().map(Some).map_err(malformed)
+    }
+
+    /// Chooses the devnet that commands take where none is named, or none.
+    pub fn set_current(&self, name: Option<&Name>) -> Result<(), HomeError> {
+        let path = self.0.join(CURRENT);
+        match name {
+            Some(name) => write_private(&path, &format!("{name}\n")),
+            None => remove_file(&path),
+        }
     }
 
     /// The devnets that have a folder, by name.

@@ -39,7 +39,7 @@ fn candidates(folder: &Folder, words: &[&str]) -> String {
 }
 
 /// A devnet of this name whose folder says that it answers there.
-fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
+pub fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
     let lock = folder.devnet(name).lock().unwrap();
     lock.write_topology(&format!("name: {name}\nvalidators: 2\nrunners: 1\n")).unwrap();
     lock.write_token("secret").unwrap();
@@ -84,6 +84,9 @@ fn what_a_devnet_has_completes() {
     check(&["fault", "loss", "runner-1..validator-3"], "runner-1..validator-3");
     check(&["lease", "ls", "--state", "TIMED"], "TIMED_OUT");
     check(&["sim", "run", "calm"], "calm");
+    check(&["explain", "event", "TimerFi"], "TimerFired");
+    check(&["explain", "error", "StaleI"], "StaleInputs");
+    check(&["explain", "topology.chain.b"], "topology.chain.block_time");
     check(&["job", "show", "nothing"], "");
 }
 

@@ -1,4 +1,5 @@
-//! What people are told of faults, of what there is to heal, and of a report that cannot be written.
+//! What people are told of faults, of what there is to heal, and of a report that cannot be
+//! written.
 
 use crate::{
     answers::{self, answer, hash},

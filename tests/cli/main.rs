@@ -4,9 +4,11 @@
 
 mod actors;
 mod answers;
+mod choosing;
 mod completing;
 mod doctor;
 mod errors;
+mod explain;
 mod faults;
 mod lease;
 mod offline;
@@ -20,3 +22,4 @@ mod speculation;
 mod support;
 mod terminal;
 mod timers;
+mod watching;

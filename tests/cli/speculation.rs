@@ -476,8 +476,11 @@ fn what_is_no_format_and_no_pipeline_is_refused() {
     let folder = Folder::new();
     let refused = folder.fails(2, &["speculation", "graph", "1", "--format", "svg"]);
     assert!(refused.contains("[possible values: tree, dot, mermaid, json]"), "{refused}");
-    let refused = folder.fails(2, &["speculation", "graph", "first"]);
-    assert!(refused.contains("`first` is no pipeline: expected a number, or latest"), "{refused}");
+    let refused = folder.fails(2, &["speculation", "graph", "18446744073709551616"]);
+    assert!(
+        refused.contains("`18446744073709551616` is no pipeline: numbers go from 1 to"),
+        "{refused}"
+    );
     let refused = folder.fails(2, &["speculation", "ls", "--status", "done"]);
     assert!(refused.contains("expected running, completed, failed or cancelled"), "{refused}");
     for args in

@@ -54,6 +54,8 @@ impl Folder {
             .env("COWBOYCTL_HOME", self.path("home"))
             // The same on machines that have an engine.
             .env("COWBOYCTL_CONTAINERS", "off")
+            // The same whatever the developer has configured.
+            .env("COWBOYCTL_CONFIG", "/dev/null")
             .current_dir(self.0.path())
             .stdin(Stdio::null());
         command

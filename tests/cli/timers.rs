@@ -630,9 +630,9 @@ fn what_cannot_be_is_refused_before_it_costs_a_fee() {
     error: several parameters end with `max_cycles_per_fire`: system:cip5:max_cycles_per_fire, system:other:max_cycles_per_fire
       give more of the key
     ");
-    insta::assert_snapshot!(folder.fails(3, &["chain", "params", "get", "cycles"]), @r"
+    insta::assert_snapshot!(folder.fails(3, &["chain", "params", "get", "cycles"]), @"
     error: UnknownParameter: no parameter is `cycles` or ends so
-      known are system:cip1:priority_tier_multipliers.fast, system:cip5:lane_timer_cycles, system:cip5:max_cycles_per_fire, system:other:max_cycles_per_fire, system:cip1:policy, migration.phase
+      known are timers.priority_tier_multipliers.fast, timers.lane_timer_cycles, timers.max_cycles_per_fire, timers.max_cycles_per_fire, timers.policy, migration.phase
       see which there are: cowboyctl chain params get
     ");
     assert!(fake.requests().iter().all(|r| r.line != "POST /v1/transactions"));

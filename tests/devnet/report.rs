@@ -88,7 +88,7 @@ fn a_report_has_what_helps_and_no_secret() {
     assert!(error.contains("--force"), "{error}");
     home.json(&["devnet", "report", path, "--force"]);
     home.fails(2, &["devnet", "report", home.path("a.zip").to_str().unwrap()]);
-    home.fails(1, &["devnet", "report", home.path("no/such/folder/a.tar.zst").to_str().unwrap()]);
+    home.fails(3, &["devnet", "report", home.path("no/such/folder/a.tar.zst").to_str().unwrap()]);
     shape::seen(&["devnet report"]);
 }
 

@@ -80,6 +80,8 @@ impl Home {
             .env("COWBOYCTL_HOME", self.0.path())
             // The same on machines that have an engine.
             .env("COWBOYCTL_CONTAINERS", "off")
+            // The same whatever the developer has configured.
+            .env("COWBOYCTL_CONFIG", "/dev/null")
             .env_remove("COWBOYCTL_DEVNET")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());

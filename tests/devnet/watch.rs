@@ -242,7 +242,7 @@ fn a_watch_of_what_is_not_there_says_so() {
     check(&[], 4, "error: no devnet is running\n");
     home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
     check(&["0x1234567890"], 3, "error: no timer's id begins with 0x1234567890\n");
-    check(&["soon"], 2, "error: `soon` is no timer id\n");
+    check(&["soon"], 3, "error: there is no timer `soon`\n");
     let nobody = "error: no actor's address begins with 0x1234567890\n";
     check(&["--actor", "0x1234567890"], 3, nobody);
     check(&["--actor", "dev-0"], 3, "error: there is no actor at dev-0 at block ");
@@ -274,4 +274,20 @@ fn a_watch_of_presence_shows_everybody_and_then_what_changes() {
         let shown: BTreeSet<_> = list(&shown["present"]).iter().map(text).collect();
         assert_eq!(present, shown, "block {last}");
     }
+}
+
+#[test]
+fn a_list_is_watched_until_its_devnet_stops() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
+    let mut watch = Watch::start(&home, &["validator", "ls", "--watch"]);
+    let height = home.height();
+    let is_later = |line: &Value| line[0]["height"].as_u64() > Some(height);
+    watch.until_line("line of a later block", is_later);
+    home.json(&["devnet", "down"]);
+    let mut stderr = String::new();
+    watch.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(watch.child.wait().unwrap().code(), Some(4), "{stderr}");
+    let error: Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(error["error"]["code"], "not_running", "{error}");
 }

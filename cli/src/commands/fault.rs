@@ -509,7 +509,16 @@ mod tests {
             parts(&fault).1,
             "a,b | c | validator-2,validator-3,runner-0,runner-1,runner-10"
         );
-        insta::assert_snapshot!(within(Some(80), || table(Entry::HEADER, [fault.cells()])), @"");
-        insta::assert_snapshot!(Healed(vec![fault]).text(), @"");
+        insta::assert_snapshot!(within(Some(80), || table(Entry::HEADER, [fault.cells()])), @"
+        FAULT  WHAT       WHERE                                         SINCE  UNTIL
+            3  partition  a,b                                              12  -
+                          | c
+                          | validator-2,validator-3,runner-0,runner-1,
+                          runner-10
+        ");
+        insta::assert_snapshot!(Healed(vec![fault]).text(), @"
+        HEALED  WHAT       WHERE                                                          SINCE BLOCK
+             3  partition  a,b | c | validator-2,validator-3,runner-0,runner-1,runner-10           12
+        ");
     }
 }

@@ -4,9 +4,11 @@ mod account;
 mod actor;
 mod chain;
 mod completions;
+mod config;
 mod dashboard;
 mod devnet;
 mod doctor;
+mod explain;
 mod fault;
 mod help;
 mod job;
@@ -27,6 +29,7 @@ mod timer;
 mod transaction;
 mod trust;
 mod validator;
+mod watch;
 
 #[cfg(test)]
 mod reference;
@@ -35,6 +38,7 @@ mod schemas;
 
 use crate::{
     complete,
+    config::Config,
     context::Context,
     error::{CliError, Exit, is_answer},
     output::{Filter, Format, Ui},
@@ -47,12 +51,12 @@ use clap::{
 };
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::topology::Name;
-use std::{env, ffi::OsString, future::Future};
+use std::{env, ffi::OsString, future::Future, sync::OnceLock};
 use tokio::runtime::Runtime;
 
 const AFTER_HELP: &str = "\
     Every command works against the current devnet: --devnet NAME, else $COWBOYCTL_DEVNET, else the \
-    only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
+    one of `devnet use`, else that of the configuration file, else the only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
     \n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
     6 rejected by the chain, 7 a verification failed, 8 conflict, 9 cannot be verified any more, \
@@ -78,7 +82,7 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
-    /// The devnet [default: the only one running]
+    /// The devnet [default: that of `devnet use`, else the only one running]
     #[arg(
         long,
         global = true,
@@ -178,10 +182,19 @@ enum Command {
     ///
     /// Exits with 1 where a problem remains. Without --devnet it looks at every devnet.
     Doctor(doctor::Doctor),
+    /// What a field of a topology, an event, an error or an exit code is
+    ///
+    /// Without a name it lists what there is. The texts are those of the book.
+    Explain(explain::Explain),
     /// Watch a devnet in the terminal, and look into it
     ///
     /// ? lists the keys. A recording shows what there was, with --replay, without a devnet.
     Dashboard(dashboard::Dashboard),
+    /// The configuration file, and what it says
+    ///
+    /// It has defaults of options, and aliases: docs/configuration.md.
+    #[command(subcommand)]
+    Config(config::Config),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -221,19 +234,71 @@ pub const TEXT: [&str; 8] = [
 
 /// The whole command line as clap knows it.
 pub fn command() -> clap::Command {
-    Cli::command()
+    watch::on_lists(Cli::command())
 }
 
+/// A command line as it was read, and what the configuration file adds to it.
+#[derive(Debug)]
+pub struct Parsed {
+    cli: Cli,
+    /// What it was made from.
+    matches: ArgMatches,
+    /// The devnet of the configuration file.
+    devnet: Option<Name>,
+}
+
+/// The format of the configuration file.
+static CONFIGURED_FORMAT: OnceLock<String> = OnceLock::new();
+
 /// Reads the command line. Prints help and the version by itself, and ends the process then.
-pub fn parse() -> Result<Cli, CliError> {
+pub fn parse() -> Result<Parsed, CliError> {
     let is_empty = |(name, value): (OsString, OsString)| {
         value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
     };
-    let known = match env::vars_os().any(is_empty) {
+    let command = match env::vars_os().any(is_empty) {
         true => without_empty_variables(command()),
         false => command(),
     };
-    read(known.try_get_matches()).map_err(|error| {
+    let config = Config::load().and_then(|config| {
+        config.check(&command)?;
+        Ok(config)
+    });
+    match config {
+        Ok(config) => {
+            if let Some(format) = config.global("output") {
+                // Read once in a process.
+                let _set = CONFIGURED_FORMAT.set(format.to_owned());
+            }
+            let args = config.expand(&command, env::args_os().collect());
+            let (cli, matches) = or_answer(read(found(&config, command, args)))?;
+            Ok(Parsed { cli, matches, devnet: config.devnet() })
+        }
+        // Help and the version need no file.
+        Err(wrong) => match command.try_get_matches() {
+            Err(error) if is_answer(&error) => error.exit(),
+            _ => Err(wrong),
+        },
+    }
+}
+
+/// What is on the command line, with the file's settings where it says nothing.
+fn found(
+    config: &Config,
+    command: clap::Command,
+    args: Vec<OsString>,
+) -> Result<ArgMatches, clap::Error> {
+    if config.settings().is_empty() {
+        return command.try_get_matches_from(args);
+    }
+    let with = |given| config.applied(command.clone(), given).try_get_matches_from(&args);
+    let found = with(None)?;
+    // An option that is given may exclude others that are set.
+    if config.has_settings_of(&found) { with(Some(&found)) } else { Ok(found) }
+}
+
+/// The outcome, but that help and the version end the process.
+fn or_answer<T>(outcome: Result<Result<T, CliError>, clap::Error>) -> Result<T, CliError> {
+    outcome.map_err(|error| {
         if is_answer(&error) {
             error.exit();
         }
@@ -244,7 +309,8 @@ pub fn parse() -> Result<Cli, CliError> {
 /// The format that the command line asks for, as far as it can be told of one that clap refuses.
 pub fn format() -> Format {
     let asked = asked_format(env::args_os().skip(1));
-    let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok());
+    let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok().filter(|set| !set.is_empty()));
+    let asked = asked.or_else(|| CONFIGURED_FORMAT.get().cloned());
     asked.and_then(|asked| Format::from_str(&asked, false).ok()).unwrap_or_default()
 }
 
@@ -269,7 +335,9 @@ fn asked_format(args: impl Iterator<Item = OsString>) -> Option<String> {
 }
 
 /// What clap found on a command line; the outer error is clap's own.
-fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>, clap::Error> {
+fn read(
+    found: Result<ArgMatches, clap::Error>,
+) -> Result<Result<(Cli, ArgMatches), CliError>, clap::Error> {
     let matches = found?;
     let cli = Cli::from_arg_matches(&matches)?;
     let may_be = |arg: OsString| arg.is_empty() || arg.as_encoded_bytes().ends_with(b"=");
@@ -278,7 +346,7 @@ fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>,
     {
         return Ok(Err(error));
     }
-    Ok(check_filter(&cli.global, &matches).map(|()| cli))
+    Ok(check_filter(&cli.global, &matches).map(|()| (cli, matches)))
 }
 
 /// An environment variable that is empty counts as one that is not set.
@@ -358,33 +426,49 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs a command to its end.
-pub fn run(cli: Cli) -> Result<(), CliError> {
-    let cx = Context { ui: cli.ui()?, devnet: cli.global.devnet, node: cli.global.node };
-    match cli.command {
-        Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
-        Command::Devnet(devnet) => devnet.run(&cx),
-        Command::Chain(chain) => ask(&cx, chain.run(&cx)),
-        Command::Account(account) => ask(&cx, account.run(&cx)),
-        Command::Actor(actor) => ask(&cx, actor.run(&cx)),
-        Command::Timer(timer) => ask(&cx, timer.run(&cx)),
-        Command::Runner(runner) => runner.run(&cx),
-        Command::Validator(validator) => ask(&cx, validator.run(&cx)),
-        Command::Fault(fault) => ask(&cx, fault.run(&cx)),
-        Command::Job(job) => ask(&cx, job.run(&cx)),
-        Command::Task(task) => ask(&cx, task.run(&cx)),
-        Command::Presence(presence) => ask(&cx, presence.run(&cx)),
-        Command::Mru(mru) => ask(&cx, mru.run(&cx)),
-        Command::Pool(pool) => ask(&cx, pool.run(&cx)),
-        Command::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(&cx)),
-        Command::Speculation(speculation) => ask(&cx, speculation.run(&cx)),
-        Command::Lease(lease) => lease.run(&cx),
-        Command::Sim(sim) => sim.run(&cx),
-        Command::Doctor(doctor) => doctor.run(&cx),
-        Command::Dashboard(dashboard) => dashboard.run(&cx),
-        Command::Completions(completions) => completions.run(),
-        Command::Help(help) => help.run(),
-        Command::Man(man) => man.run(cx.ui),
+/// Runs a command to its end, or again and again where its list is watched.
+pub fn run(Parsed { cli, matches, devnet }: Parsed) -> Result<(), CliError> {
+    let cx = Context {
+        ui: cli.ui()?,
+        devnet: cli.global.devnet.clone(),
+        configured: devnet,
+        node: cli.global.node.clone(),
+    };
+    match watch::Watch::of(&matches) {
+        Some(watch) => watch.run(&cx, || Ok(Cli::from_arg_matches(&matches)?.command.run(&cx))),
+        None => cli.command.run(&cx),
+    }
+}
+
+impl Command {
+    fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Quickstart(quickstart) => to_end(quickstart.run(cx)),
+            Self::Devnet(devnet) => devnet.run(cx),
+            Self::Chain(chain) => ask(cx, chain.run(cx)),
+            Self::Account(account) => ask(cx, account.run(cx)),
+            Self::Actor(actor) => ask(cx, actor.run(cx)),
+            Self::Timer(timer) => ask(cx, timer.run(cx)),
+            Self::Runner(runner) => runner.run(cx),
+            Self::Validator(validator) => ask(cx, validator.run(cx)),
+            Self::Fault(fault) => ask(cx, fault.run(cx)),
+            Self::Job(job) => ask(cx, job.run(cx)),
+            Self::Task(task) => ask(cx, task.run(cx)),
+            Self::Presence(presence) => ask(cx, presence.run(cx)),
+            Self::Mru(mru) => ask(cx, mru.run(cx)),
+            Self::Pool(pool) => ask(cx, pool.run(cx)),
+            Self::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(cx)),
+            Self::Speculation(speculation) => ask(cx, speculation.run(cx)),
+            Self::Lease(lease) => lease.run(cx),
+            Self::Sim(sim) => sim.run(cx),
+            Self::Doctor(doctor) => doctor.run(cx),
+            Self::Explain(explain) => explain.run(cx),
+            Self::Dashboard(dashboard) => dashboard.run(cx),
+            Self::Config(config) => config.run(cx),
+            Self::Completions(completions) => completions.run(),
+            Self::Help(help) => help.run(),
+            Self::Man(man) => man.run(cx.ui),
+        }
     }
 }
 

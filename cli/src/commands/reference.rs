@@ -1,7 +1,12 @@
-//! The committed copies of what the command line generates: `docs/cli.md`, `docs/man`,
-//! `docs/schemas`, `completions`. The test compares them; with `UPDATE_DOCS=1` it writes them.
+//! The committed copies of what the command line generates: `docs/cli.md`, `docs/topology.md`,
+//! `docs/events.md`, `docs/man`, `docs/schemas`, `completions`. The test compares them; with
+//! `UPDATE_DOCS=1` it writes them.
 
-use super::{completions::Shell, man, schemas};
+use super::{
+    completions::Shell,
+    explain::{Explanation, Topic},
+    man, schemas,
+};
 use clap::{Command, ValueEnum as _};
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -9,6 +14,8 @@ use std::{collections::BTreeMap, env, fs, path::PathBuf};
 fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     files.insert(PathBuf::from("docs/cli.md"), reference().into_bytes());
+    files.insert(PathBuf::from("docs/topology.md"), topology().into_bytes());
+    files.insert(PathBuf::from("docs/events.md"), events().into_bytes());
     for (file, text) in man::pages().expect("pages are written to memory") {
         files.insert(PathBuf::from("docs/man").join(file), text);
     }
@@ -56,6 +63,52 @@ fn append(command: &mut Command, text: &mut String) {
     for subcommand in command.get_subcommands_mut() {
         append(subcommand, text);
     }
+}
+
+/// Every field of a topology, a section for each at the top.
+fn topology() -> String {
+    let mut text = String::from(
+        "# The topology\n\nEvery field of a topology file. All may be left out; an item of a list is `[]`. \
+         `cowboyctl devnet init` writes a file with the defaults, and `cowboyctl explain \
+         topology.chain.block_time` prints one of these in a terminal. Generated from the file's parser \
+         and the comments of `devnet/src/topology/template.yaml`: `UPDATE_DOCS=1 cargo test -p cowboyctl \
+         reference` writes this page.\n",
+    );
+    let fields = Topic::Topology.all();
+    for field in fields.iter().skip(1) {
+        let path = field.name.trim_start_matches("topology.");
+        if !path.contains(['.', '[']) {
+            text += &format!("\n## {path}\n\n{}\n\n", cell(&field.about));
+            text += "| field | takes | default | what it is |\n|---|---|---|---|\n";
+        }
+        let default = field.default.as_deref().map(|default| format!("`{default}`"));
+        let takes = field.takes.as_deref().unwrap_or_default();
+        let cells = [takes, &default.unwrap_or_default(), &field.about].map(cell);
+        text += &format!("| `{path}` | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+/// Every event of the chain with its fields.
+fn events() -> String {
+    let mut text = String::from(
+        "# Events\n\nWhat happens in blocks: `kind` and `data` of what `cowboyctl chain events -o json` \
+         prints. `cowboyctl explain event NAME` prints one of these in a terminal. Generated from the \
+         engine's documentation: `UPDATE_DOCS=1 cargo test -p cowboyctl reference` writes this page.\n",
+    );
+    for Explanation { name, about, fields, .. } in Topic::Event.all() {
+        text += &format!("\n## {name}\n\n{about}\n\n| field | is | what it is |\n|---|---|---|\n");
+        for field in fields {
+            let cells = [&field.takes, &field.about].map(|text| cell(text));
+            text += &format!("| `{}` | {} |\n", field.name, cells.join(" | "));
+        }
+    }
+    text
+}
+
+/// A text in one cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 #[test]

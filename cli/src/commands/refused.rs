@@ -16,6 +16,9 @@ const BEYOND: &str = " is not in ";
 
 /// The error that a user sees.
 pub fn refused(error: &Error, command: &Command) -> CliError {
+    // Arguments of a command that is not built cannot be shown.
+    let command = &mut command.clone();
+    command.build();
     let mut refused = CliError::from(error);
     refused.hint = refused.hint.map(|hint| match hint.starts_with("usage: ") {
         true => without_globals(&hint, command),

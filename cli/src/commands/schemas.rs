@@ -3,8 +3,8 @@
 //! fails the test below.
 
 use super::{
-    TEXT, account, actor, chain, devnet, doctor, job, lease, presence, proof, quickstart, runner,
-    sim, speculation, timer, validator,
+    TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, presence, proof,
+    quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -66,6 +66,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet up", Json(&[one::<devnet::up::UpReport>(), one::<api::BlockNotice>()])),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
     ("devnet ls", Json(&[many::<devnet::status::Entry>()])),
+    ("devnet use", Json(&[one::<devnet::choose::Chosen>()])),
     ("devnet status", Json(&[one::<api::Status>()])),
     ("devnet logs", Text),
     ("devnet env", Json(&[one::<devnet::status::Environment>()])),
@@ -234,7 +235,11 @@ const ALL: &[(&str, Prints)] = &[
     ("sim run", Json(&[one::<sim::run::Outcome>(), many::<sim::run::Outcome>()])),
     ("sim replay", Json(&[many::<sim::trace::Step>()])),
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
+    // Without a name, and with that of events, errors or exit codes, the first.
+    ("explain", Json(&[many::<explain::Entry>(), one::<explain::Explanation>()])),
     ("dashboard", Text),
+    ("config show", Json(&[many::<config::Line>()])),
+    ("config path", Json(&[one::<config::Located>()])),
     ("completions", Text),
     ("help", Text),
     ("man", Text),

@@ -4,6 +4,7 @@
 use super::line::Line;
 use crate::{
     args,
+    config::Config,
     context::Context,
     output::{Format, Ui},
 };
@@ -34,6 +35,7 @@ pub fn context() -> Context {
     Context {
         ui: Ui::new(Format::Table, true, false),
         devnet: line.value("devnet").and_then(|name| name.parse().ok()),
+        configured: Config::load().ok().and_then(|config| config.devnet()),
         node: None,
     }
 }

@@ -25,6 +25,11 @@ impl Line {
         self.given(flag).or_else(set).filter(|value| !value.is_empty())
     }
 
+    /// Whether this word is in it.
+    pub fn has(&self, word: &str) -> bool {
+        self.0.iter().any(|other| other == word)
+    }
+
     fn given(&self, flag: &str) -> Option<String> {
         let long = format!("--{flag}");
         let mut words = self.0.iter().map(String::as_str);

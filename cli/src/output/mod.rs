@@ -30,7 +30,7 @@ pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,
 };
-pub use ui::{COLUMNS, Ui, error, raw, warn};
+pub use ui::{COLUMNS, Ui, captured, error, raw, warn};
 
 use serde::Serialize;
 

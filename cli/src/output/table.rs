@@ -284,12 +284,24 @@ mod tests {
         a-runner-with-a-name  0x2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(80), @"
+        NAME                  ADDRESS                 JOBS  STATE
+        runner-0              0x1a1a1a1a1a…1a1a          7  connected to every validator
+        a-runner-with-a-name  0x2b2b2b2b2b…2b2b  1,234,567  gone
         ");
         insta::assert_snapshot!(drawn(64), @"
+        NAME                  ADDRESS                               JOBS
+        runner-0              0x1a1a1a1a1a1a1a1a1a1a1a1a…1a1a          7
+        a-runner-with-a-name  0x2b2b2b2b2b2b2b2b2b2b2b2b…2b2b  1,234,567
         ");
         insta::assert_snapshot!(drawn(52), @"
+        NAME                  ADDRESS                   JOBS
+        runner-0              0x1a1a1a1a1a1a…1a1a          7
+        a-runner-with-a-name  0x2b2b2b2b2b2b…2b2b  1,234,567
         ");
         insta::assert_snapshot!(drawn(40), @"
+        NAME                  ADDRESS
+        runner-0              0x1a1a1a1a1a1…1a1a
+        a-runner-with-a-name  0x2b2b2b2b2b2…2b2b
         ");
     }
 
@@ -314,7 +326,7 @@ mod tests {
         check(&least, 25, &["NAME", "HEIGHT", "STATE"], &["control API", "process"]);
         check(&[], 54, &["NAME", "CONTROL API", "PROCESS", "HEIGHT"], &["state"]);
         // The first stays with one more, however little room there is.
-        check(&least, 5, &["NAME", "STATE"], &["control API", "process", "height"]);
+        check(&least, 5, &["NAME", "HEIGHT"], &["control API", "process", "state"]);
         // A URL is never cut.
         let rest = &["process", "height", "state"];
         check(rest, 20, &["NAME", "CONTROL API"], rest);
@@ -337,10 +349,18 @@ mod tests {
         let key = format!("0x{}", "ab".repeat(20));
         let fields = [("key", key), ("runners", "runner-0, runner-1, runner-2".to_owned())];
         insta::assert_snapshot!(within(Some(40), || super::fields(&fields)), @"
+        key
+          0xabababababababababababababababababababab
+        runners  runner-0, runner-1, runner-2
         ");
         insta::assert_snapshot!(within(Some(50), || super::fields(&fields)), @"
+        key
+          0xabababababababababababababababababababab
+        runners  runner-0, runner-1, runner-2
         ");
         insta::assert_snapshot!(within(Some(80), || super::fields(&fields)), @"
+        key      0xabababababababababababababababababababab
+        runners  runner-0, runner-1, runner-2
         ");
     }
 

@@ -9,7 +9,29 @@ use super::{
     theme::{ERROR, HEADING, WARNING},
 };
 use crate::error::{CliError, ErrorReport, Exit};
-use std::io::{self, IsTerminal as _, Write as _};
+use anstream::{AutoStream, ColorChoice, adapter::strip_str};
+use std::{
+    cell::RefCell,
+    env,
+    io::{self, IsTerminal as _, Write as _},
+};
+
+thread_local! {
+    /// What would have gone to stdout, while it is captured.
+    static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// What `work` prints, instead of printing it. Notes and progress are left out; a list is one
+/// document in every format.
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, Vec<u8>) {
+    CAPTURED.set(Some(Vec::new()));
+    let outcome = work();
+    (outcome, CAPTURED.take().unwrap_or_default())
+}
+
+fn is_captured() -> bool {
+    CAPTURED.with_borrow(Option::is_some)
+}
 
 /// Columns of a drawing where no terminal says how many it has.
 pub const COLUMNS: usize = 80;
@@ -94,11 +116,8 @@ impl Ui {
         }
         let limit = terminal().filter(|_| !self.wide);
         let text = within(limit, || draw(columns()));
-        let mut stdout = anstream::stdout().lock();
-        writeln!(stdout, "{text}")?;
-        stdout.flush()?;
-        self.name_left_out();
-        Ok(())
+        styled(&format!("{text}\n"))?;
+        self.name_left_out()
     }
 
     /// Values alike.
@@ -108,7 +127,7 @@ impl Ui {
         }
         match self.format {
             Format::Table => self.people(|| table::rows(rows)),
-            Format::Jsonl => rows.iter().try_for_each(|row| self.record(row)),
+            Format::Jsonl if !is_captured() => rows.iter().try_for_each(|row| self.record(row)),
             format => self.program(json::document(format, &rows)),
         }
     }
@@ -137,19 +156,21 @@ impl Ui {
             Some(columns) => wrap(&draw(), columns),
             None => draw(),
         }))?;
-        self.name_left_out();
-        Ok(())
+        self.name_left_out()
     }
 
-    /// Says which columns of tables there was no room for.
-    fn name_left_out(self) {
+    /// Says which columns of tables there was no room for: on stderr, or below what is captured.
+    fn name_left_out(self) -> Result<(), CliError> {
         let names = left_out();
-        if !names.is_empty() {
-            self.note(&format!(
-                "not shown for lack of room: {}; --wide shows all",
-                names.join(", ")
-            ));
+        if names.is_empty() {
+            return Ok(());
         }
+        let text = format!("not shown for lack of room: {}; --wide shows all", names.join(", "));
+        if is_captured() {
+            return line(&text);
+        }
+        self.note(&text);
+        Ok(())
     }
 
     /// Data for programs, through the filter where there is one.
@@ -174,25 +195,52 @@ impl Ui {
         if !self.is_for_people() {
             return Ok(());
         }
-        let mut stdout = anstream::stdout().lock();
         let text = within(terminal().filter(|_| !self.wide), || value.text());
-        writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", text.trim_end())?;
-        stdout.flush()?;
-        self.name_left_out();
-        Ok(())
+        styled(&format!("{HEADING}{command}{HEADING:#}\n{}\n\n", text.trim_end()))?;
+        self.name_left_out()
     }
 
     /// Something worth knowing, on stderr.
     pub fn note(self, text: &str) {
-        if !self.quiet {
+        if !self.quiet && !is_captured() {
             say(text);
         }
+    }
+
+    /// Prints what was captured. On a terminal it takes the place of `before`, which was printed
+    /// last; elsewhere it follows.
+    pub fn again(self, captured: &[u8], before: Option<&[u8]>) -> Result<(), CliError> {
+        let is_table = self.is_for_people();
+        let text = String::from_utf8_lossy(captured);
+        let moves = env::var_os("TERM").is_none_or(|term| term != "dumb");
+        if is_table && terminal().is_some() && moves {
+            // Where colours are unwanted, the cursor moves all the same.
+            let text = match AutoStream::choice(&io::stdout()) {
+                ColorChoice::Never => strip_str(&text).to_string(),
+                _ => text.into_owned(),
+            };
+            return raw(redrawn(&text, rows()).as_bytes());
+        }
+        match self.format {
+            Format::Yaml if self.filter.is_none() && !self.quiet => {
+                raw(format!("---\n{text}").as_bytes())
+            }
+            // A table after a table.
+            Format::Table if is_table && before.is_some() => styled(&format!("\n{text}")),
+            Format::Table if is_table => styled(&text),
+            _ => raw(captured),
+        }
+    }
+
+    /// Whether a filter rewrites every document.
+    pub const fn is_filtered(self) -> bool {
+        self.filter.is_some()
     }
 
     /// Shows that something is being waited for, where a terminal shows stderr; elsewhere says so
     /// now and then.
     pub fn progress(self, text: String) -> Progress {
-        match (self.quiet, io::stderr().is_terminal()) {
+        match (self.quiet || is_captured(), io::stderr().is_terminal()) {
             (true, _) => Progress::Silent,
             (false, true) => Progress::shown(text),
             (false, false) => Progress::told(text, Pace::LOG, say),
@@ -202,10 +250,56 @@ impl Ui {
 
 /// Data as it is.
 pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
+    if capture(bytes) {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
     stdout.flush()?;
     Ok(())
+}
+
+/// Text in styles, which stay where a terminal shows them.
+fn styled(text: &str) -> Result<(), CliError> {
+    if capture(text.as_bytes()) {
+        return Ok(());
+    }
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Keeps what would be printed, where it is captured.
+fn capture(bytes: &[u8]) -> bool {
+    CAPTURED.with_borrow_mut(|captured| {
+        if let Some(captured) = captured {
+            captured.extend_from_slice(bytes);
+        }
+        captured.is_some()
+    })
+}
+
+/// A text over what a terminal of so many rows shows: from the top, without a blank screen in
+/// between. What has no room is counted in the last row.
+fn redrawn(text: &str, rows: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let room = rows.saturating_sub(1).max(1);
+    let mut drawn = String::from("\x1b[H");
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    for line in &lines[..shown] {
+        drawn.extend([line, "\x1b[K\n"]);
+    }
+    if shown < lines.len() {
+        drawn += &format!("… {} lines more\x1b[K\n", lines.len() - shown);
+    }
+    drawn + "\x1b[J"
+}
+
+/// Rows of the terminal that shows stdout.
+fn rows() -> usize {
+    let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_row);
+    if rows == 0 { 24 } else { rows.into() }
 }
 
 /// Something that may go wrong later, on stderr.
@@ -247,4 +341,30 @@ fn line(text: &str) -> Result<(), CliError> {
 /// A line on stderr. Nobody can be told where stderr is gone.
 fn say(text: &str) {
     let _gone = writeln!(anstream::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_captured_is_not_printed() {
+        let ui = Ui::new(Format::Jsonl, false, false);
+        let ((), printed) = captured(|| {
+            raw(b"{}\n").unwrap();
+            ui.note("nothing");
+            styled("a\n").unwrap();
+        });
+        assert_eq!(printed, b"{}\na\n");
+        assert!(!is_captured());
+    }
+
+    #[test]
+    fn a_screen_is_drawn_from_its_top_and_never_scrolls() {
+        assert_eq!(redrawn("a\nb\n", 24), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
+        let clipped = redrawn("a\nb\nc\nd\n", 4);
+        assert_eq!(clipped, "\x1b[Ha\x1b[K\nb\x1b[K\n… 2 lines more\x1b[K\n\x1b[J");
+        assert!(clipped.matches('\n').count() < 4);
+        assert_eq!(redrawn("a\nb\n", 1).matches('\n').count(), 1);
+    }
 }

@@ -241,17 +241,15 @@ impl Names {
     }
 
     /// Gives an address this name in place of the one that it had, unless the name is another's.
-    /// Whether it did.
-    pub(super) fn give(&self, name: &str, address: Address) -> bool {
+    pub(super) fn give(&self, name: &str, address: Address) {
         let mut named = self.0.lock();
         if named.by_name.get(name).is_some_and(|known| *known != address) {
-            return false;
+            return;
         }
         if let Some(before) = named.by_address.insert(address, name.to_owned()) {
             named.by_name.remove(&before);
         }
         named.by_name.insert(name.to_owned(), address);
-        true
     }
 
     /// The name of an address, if it has one.
@@ -265,7 +263,7 @@ impl Names {
     }
 
     /// The address that has this name.
-    fn named(&self, name: &str) -> Option<Address> {
+    pub(super) fn named(&self, name: &str) -> Option<Address> {
         self.0.lock().by_name.get(name).copied()
     }
 

@@ -14,15 +14,37 @@ use crate::{
     timer::{Policy, Setting},
 };
 
+/// The documentation of a kind of events. Texts begin with a blank, as doc comments do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindDoc {
+    /// The kind's name.
+    pub name: &'static str,
+    /// When it happens.
+    pub about: &'static str,
+    /// Its fields, in order.
+    pub fields: &'static [FieldDoc],
+}
+
+/// The documentation of a field of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldDoc {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, as Rust has it: `Option<Height>`.
+    pub ty: &'static str,
+    /// What it says.
+    pub about: &'static str,
+}
+
 macro_rules! events {
-    ($($(#[$doc:meta])* $tag:literal $name:ident {
-        $($(#[$field_doc:meta])* $field:ident: $ty:ty),* $(,)?
+    ($($(#[doc = $doc:literal])* $tag:literal $name:ident {
+        $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty),* $(,)?
     })*) => {
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
             #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct $name {
-                $($(#[$field_doc])* pub $field: $ty,)*
+                $($(#[doc = $field_doc])* pub $field: $ty,)*
             }
             record!($name { $($field),* });
         )*
@@ -30,12 +52,23 @@ macro_rules! events {
         /// What happened; the variants' documentation is that of their contents.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum EventKind {
-            $($(#[$doc])* $name($name),)*
+            $($(#[doc = $doc])* $name($name),)*
         }
 
         impl EventKind {
             /// The names of all kinds.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// What the documentation of each kind says, in the order of [`Self::NAMES`].
+            pub const DOCS: &'static [KindDoc] = &[$(KindDoc {
+                name: stringify!($name),
+                about: concat!($($doc),*),
+                fields: &[$(FieldDoc {
+                    name: stringify!($field),
+                    ty: stringify!($ty),
+                    about: concat!($($field_doc),*),
+                }),*],
+            }),*];
 
             /// The kind's name.
             pub const fn name(&self) -> &'static str {

@@ -58,6 +58,7 @@ impl Shell {
             .env("COWBOYCTL_BLOCK_TIME", "100ms")
             .env("NO_COLOR", "1")
             .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_CONFIG_HOME")
             .current_dir(work)
             // What commands leave in the background ends with the shell.
             .process_group(0)

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     commands::chain,
+    config,
     context::{Context, Deadline},
     error::{CliError, Exit},
 };
@@ -115,8 +116,8 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
         .map_err(io)
 }
 
-/// The command without those variables that stand for options: everything is said on its command
-/// line, and a variable would say it a second time.
+/// The command without those variables that stand for options, and without a configuration file:
+/// everything is said on its command line, and a variable would say it a second time.
 pub fn with_own_variables(command: &mut Command) -> &mut Command {
     for (variable, _) in env::vars_os() {
         let name = variable.to_string_lossy();
@@ -124,7 +125,8 @@ pub fn with_own_variables(command: &mut Command) -> &mut Command {
             command.env_remove(&variable);
         }
     }
-    command
+    // An empty file: the configuration is of the command that starts it.
+    command.env(config::VARIABLE, "/dev/null")
 }
 
 /// Waits until the child says where it answers.

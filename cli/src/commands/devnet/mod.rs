@@ -1,5 +1,6 @@
 //! `devnet`: starting, stopping and inspecting devnets.
 
+pub(super) mod choose;
 pub mod daemon;
 pub(super) mod down;
 pub(super) mod file;
@@ -37,6 +38,10 @@ pub enum Devnet {
     Down(down::Down),
     /// Every devnet, running or not
     Ls,
+    /// Choose the devnet that commands take where none is named
+    ///
+    /// --devnet and COWBOYCTL_DEVNET go before it. One that is gone is left out of account.
+    Use(choose::Use),
     /// A devnet's head, validators and runners
     Status(Which),
     /// What a devnet's process said
@@ -65,7 +70,7 @@ pub enum Devnet {
 /// The devnet that a command is about.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The devnet [default: the only one running]
+    /// The devnet [default: that of `devnet use`, else the only one running]
     #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(complete::devnets))]
     named: Option<Name>,
 }
@@ -77,6 +82,7 @@ impl Devnet {
             Self::Up(up) => up.run(cx),
             Self::Down(down) => block_on(down.run(cx)),
             Self::Ls => block_on(status::ls(cx)),
+            Self::Use(choose) => choose.run(cx),
             Self::Status(which) => block_on(status::status(cx, which.named.as_ref())),
             Self::Logs(logs) => block_on(logs.run(cx)),
             Self::Env(which) => status::env(cx, which.named.as_ref()),

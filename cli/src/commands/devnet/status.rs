@@ -47,13 +47,18 @@ pub struct Entry {
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
+    /// Whether `devnet use` chose it.
+    current: bool,
 }
 
 /// Lists every devnet.
 pub async fn ls(cx: &Context) -> Result<(), CliError> {
     let mut entries = Vec::new();
-    for devnet in context::home()?.list()? {
-        entries.push(Entry::of(&devnet).await?);
+    let home = context::home()?;
+    let current = home.current()?;
+    for devnet in home.list()? {
+        let entry = Entry::of(&devnet).await?;
+        entries.push(Entry { current: current.as_ref() == Some(devnet.name()), ..entry });
     }
     cx.ui.list(&entries)
 }
@@ -71,10 +76,10 @@ impl Entry {
             validators: plan.as_ref().map(|plan| plan.validators.len()),
             runners: plan.as_ref().map(|plan| plan.runners.len()),
             home: devnet.path().to_owned(),
+            current: false,
         };
         match devnet.state()? {
-            State::Absent => Ok(stopped),
-            State::Stopped => Ok(stopped),
+            State::Absent | State::Stopped => Ok(stopped),
             State::Died(record) => {
                 let height = last_block(&stored(devnet)).map(|head| head.height);
                 Ok(Self { status: "died", pid: Some(record.pid), height, ..stopped })
@@ -122,8 +127,9 @@ impl Row for Entry {
 
     fn cells(&self) -> Vec<String> {
         let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        let mark = if self.current { " (current)" } else { "" };
         vec![
-            self.name.to_string(),
+            format!("{}{mark}", self.name),
             self.status.to_owned(),
             or_dash(self.height.map(|height| height.to_string())),
             or_dash(self.validators.map(|count| count.to_string())),

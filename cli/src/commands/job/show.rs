@@ -16,7 +16,8 @@ use cowboy_devnet::{
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =
         &["job", "name", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
-    const LEAST: &'static [&'static str] = &["final at", "submitted at", "submitter"];
+    const LEAST: &'static [&'static str] =
+        &["final at", "submitted at", "submitter", "runners", "name"];
 
     fn cells(&self) -> Vec<String> {
         vec![

@@ -96,7 +96,8 @@ impl Server {
 /// The server of this machine: the devnet's that is meant, else the one that stands alone.
 fn local(cx: &Context) -> Result<Local, CliError> {
     let mut looked = Vec::new();
-    let devnets = match &cx.devnet {
+    let named = cx.chosen()?.map(|chosen| chosen.name);
+    let devnets = match &named {
         Some(name) => vec![context::home()?.devnet(name)],
         None => context::home()?.list()?,
     };
@@ -108,14 +109,14 @@ fn local(cx: &Context) -> Result<Local, CliError> {
             None => looked.push(format!("devnet `{}` has none", devnet.name())),
         }
     }
-    match (serving.pop(), &cx.devnet) {
+    match (serving.pop(), &named) {
         (Some((devnet, url)), _) if serving.is_empty() => local_of(devnet, url),
         (Some((last, _)), _) => {
             serving.sort_by_key(|(devnet, _)| devnet.name().clone());
             let names = serving.iter().map(|(devnet, _)| devnet.name().as_str());
             let names = names.chain([last.name().as_str()]).collect::<Vec<_>>().join(", ");
             Err(CliError::new(Exit::Usage, format!("several devnets have lease servers: {names}"))
-                .hint("say which: --devnet NAME, or export COWBOYCTL_DEVNET"))
+                .hint("say which: --devnet NAME, or cowboyctl devnet use NAME"))
         }
         // The devnet was named: no other server is meant.
         (None, Some(name)) if looked.is_empty() => {

@@ -177,7 +177,7 @@ impl Plan {
         }
         match cx.running(None) {
             Ok(devnet) => Basis::running(devnet.name().as_str(), &cx.client_of(&devnet)?).await,
-            Err(error) if error.exit == Exit::NotRunning && cx.devnet.is_none() => {
+            Err(error) if error.exit == Exit::NotRunning && cx.chosen()?.is_none() => {
                 let plan = Topology::default().resolve(&Overrides::default(), "", "defaults")?;
                 Ok(Basis::of("the defaults: no devnet runs".to_owned(), &plan))
             }

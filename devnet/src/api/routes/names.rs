@@ -25,34 +25,43 @@ pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, Api
         (_, None) => None,
         (NamedKind::Actor, Some(id)) => Some(actor::find(view, &view.state, &id)?.0.to_string()),
         (NamedKind::Timer, Some(id)) => Some(timer::find(view, &id)?.timer.id.to_string()),
-        (NamedKind::Job, Some(id)) => Some(job::named(view, &id)?.to_string()),
+        (NamedKind::Job, Some(id)) => {
+            let id = job::named(view, &id)?;
+            job::find(view, &id)?;
+            Some(id.to_string())
+        }
     };
     let labels = &view.backend.labels;
     let taken = || {
-        let message = format!("`{name}` is the name of another {kind}, account or node");
+        let of = match kind {
+            NamedKind::Actor => "actor, account or node".to_owned(),
+            NamedKind::Timer | NamedKind::Job => kind.to_string(),
+        };
+        let message = format!("`{name}` is the name of another {of}");
         ApiError::conflict(message).hint("choose another name")
     };
+    let known = view.backend.names.named(name.as_str()).map(|address| address.to_string());
+    if kind == NamedKind::Actor && known.is_some() && known != id {
+        return Err(taken());
+    }
     match labels.id(kind, name.as_str()) {
         Some(other) if id.as_ref() != Some(&other) && !has_ended(view, kind, &other) => {
             return Err(taken());
         }
-        Some(_) => {}
         None if labels.all(kind).len() >= MOST => {
             let message = format!("the devnet has {MOST} names of {kind}s, the most");
             return Err(
                 ApiError::conflict(message).hint("use the name of one that has ended, or none")
             );
         }
-        None => {}
+        Some(_) | None => {}
     }
     let Some(id) = id else { return Ok(NameRequest { kind, name: name.to_string(), id: None }) };
+    labels.give(kind, name.clone(), id.clone()).map_err(ApiError::internal)?;
     if kind == NamedKind::Actor {
         let address = id.parse().expect("the text of an address");
-        if !view.backend.names.give(name.as_str(), address) {
-            return Err(taken());
-        }
+        view.backend.names.give(name.as_str(), address);
     }
-    labels.give(kind, name.clone(), id.clone()).map_err(ApiError::internal)?;
     Ok(NameRequest { kind, name: name.to_string(), id: Some(id) })
 }
 

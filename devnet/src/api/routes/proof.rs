@@ -1,6 +1,6 @@
 //! Proofs over a recent state: the header and certificate of each, and what it shows.
 
-use super::{actor, timer};
+use super::{actor, job, timer};
 use crate::{
     api::{
         error::ApiError,
@@ -73,7 +73,10 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
             })?;
             Subject::Stored(actor_address(view, actor)?, key.to_owned())
         }
-        "job" => Subject::Job(view::hash("job id", key)?),
+        "job" => Subject::Job(match key.parse::<Text<Hash>>() {
+            Ok(id) => id.0,
+            Err(_) => job::named(view, key)?,
+        }),
         "task" => Subject::Task(view::hash("task id", key)?),
         "timer" => Subject::Timer(timer_id(view, key)?),
         "timers" => heights(key)?,

@@ -95,7 +95,8 @@ async fn a_transaction_is_taken_once_and_refused_by_name() {
     let used = devnet.sign_at("faucet", 0, transfer("dev-0", Wei::cby(2)));
     check(request(&used), ErrorCode::Rejected, Some("NonceTooLow"), "0 where 1 is next").await;
     let poor = devnet.sign("dev-0", transfer("faucet", Wei::cby(9_999_999)));
-    check(request(&poor), ErrorCode::Rejected, Some("InsufficientBalance"), "are there").await;
+    check(request(&poor), ErrorCode::Rejected, Some("InsufficientBalance"), "CBY are missing")
+        .await;
     let transaction = signed.transaction.clone();
     let foreign = Transaction { chain_id: 7, ..transaction }.sign(&key("faucet"));
     check(request(&foreign), ErrorCode::Rejected, Some("WrongChain"), "for chain 0x7").await;

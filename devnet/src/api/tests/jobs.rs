@@ -330,5 +330,5 @@ async fn unknown_jobs_are_not_found() {
     let error = devnet.client.job("latest").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no job so far");
     let error = devnet.client.job("7").await.unwrap_err();
-    assert!(error.to_string().contains("`7` is no job id"), "{error}");
+    assert_eq!(error.to_string(), "there is no job `7`");
 }

@@ -224,8 +224,8 @@ async fn lists_are_by_height_then_by_end_and_bounded() {
         (fleeting.to_string(), ErrorCode::NotFound, "it never waited"),
         (Hash::ZERO.to_string(), ErrorCode::NotFound, "there is no timer"),
         ("0x12345678".to_owned(), ErrorCode::NotFound, "no timer's id begins with"),
-        ("12".to_owned(), ErrorCode::BadRequest, "is no timer id"),
-        (format!("0x{:070}", 1), ErrorCode::BadRequest, "is no timer id"),
+        ("12".to_owned(), ErrorCode::NotFound, "there is no timer `12`"),
+        (format!("0x{:070}", 1), ErrorCode::NotFound, "there is no timer `0x"),
     ] {
         let error = devnet.client.timer(&id).await.unwrap_err();
         assert_eq!(error.code(), Some(code), "{error}");

@@ -123,7 +123,7 @@ impl<'a> HostCall<'a> {
         let have = self.balance(&from);
         let Some(rest) = have.checked_sub(amount) else {
             let short = Shortfall { payer: from, need: amount, have };
-            return failed(&short.to_string());
+            return failed(short.to_string());
         };
         self.set_balance(from, rest);
         match self.balance(&to).checked_add(amount) {

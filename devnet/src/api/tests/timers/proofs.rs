@@ -132,11 +132,11 @@ async fn what_is_no_question_is_refused() {
     devnet.push_empty(3);
     for (kind, key, message) in [
         ("nothing", "x", "nothing of kind `nothing` can be proved"),
-        ("timer", "0xzz", "`0xzz` is no timer id"),
+        ("timer", "0xzz", "there is no timer `0xzz`"),
         ("timers", "9..8", "`9..8` is no range of heights"),
         ("timers", "9", "`9` is no range of heights"),
         ("timers", "-1..8", "`-1..8` is no range of heights"),
-        ("job", "0x12", "`0x12` is no job id"),
+        ("job", "0x12", "no job's id begins with 0x12"),
         ("stored", "n", "`n` is no place in a store"),
         ("presence", "n", "presence has no key"),
         ("validators", "n", "validators has no key"),

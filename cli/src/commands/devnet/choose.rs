@@ -1,0 +1,85 @@
+//! `devnet use`: the devnet that commands take where none is named.
+
+use crate::{
+    complete,
+    context::{self, Context},
+    error::CliError,
+    output::Document,
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use cowboy_devnet::topology::Name;
+use serde::Serialize;
+
+/// `devnet use`.
+#[derive(Debug, Args)]
+pub struct Use {
+    /// The devnet, or - for none [default: shows which it is]
+    #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(candidates))]
+    #[arg(value_parser = choice, allow_hyphen_values = true)]
+    choice: Option<Choice>,
+    /// Choose none
+    #[arg(long, conflicts_with = "choice", env = "COWBOYCTL_UNSET", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    unset: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Choice {
+    None,
+    Devnet(Name),
+}
+
+fn choice(text: &str) -> Result<Choice, String> {
+    match text {
+        "-" => Ok(Choice::None),
+        _ => text.parse().map(Choice::Devnet).map_err(|error| format!("{error}, or -")),
+    }
+}
+
+fn candidates() -> Vec<CompletionCandidate> {
+    complete::devnets().into_iter().chain([complete::described("-", "none".to_owned())]).collect()
+}
+
+/// The devnet that commands take where none is named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Chosen {
+    /// Its name; null: none is chosen.
+    #[cfg_attr(test, schema(value_type = Option<String>))]
+    devnet: Option<Name>,
+}
+
+impl Use {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let home = context::home()?;
+        let devnet = match self.choice {
+            None if !self.unset => home.current()?,
+            Some(Choice::Devnet(name)) => {
+                // No note of the one that is replaced, should it be gone.
+                let devnet = cx.existing(Some(&name))?;
+                home.set_current(Some(devnet.name()))?;
+                Some(name)
+            }
+            None | Some(Choice::None) => {
+                home.set_current(None)?;
+                None
+            }
+        };
+        cx.ui.document(&Chosen { devnet })
+    }
+}
+
+impl Document for Chosen {
+    fn text(&self) -> String {
+        match &self.devnet {
+            Some(name) => format!("commands that name no devnet take `{name}`"),
+            None => "commands that name no devnet take the only one running".to_owned(),
+        }
+    }
+
+    fn id(&self) -> String {
+        self.devnet.as_ref().map(Name::to_string).unwrap_or_default()
+    }
+}

@@ -1,0 +1,156 @@
+//! `explain`: what a field, an event, an error or an exit code is, as the book says it.
+
+mod page;
+mod topic;
+
+pub use topic::{Explanation, Topic};
+
+use crate::{
+    complete::{described, line::Line},
+    context::Context,
+    error::{CliError, Exit, nearest},
+    output::{Document, Row, fields, table},
+};
+use clap::{Args, ValueEnum as _};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use serde::Serialize;
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The name, as: topology.chain.block_time, event TimerFired, error StaleInputs, exit 6
+    #[arg(value_name = "WHAT", num_args = 0..=2, add = ArgValueCandidates::new(candidates))]
+    words: Vec<String>,
+}
+
+/// A name that can be explained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Entry {
+    /// What it is of.
+    topic: Topic,
+    /// The name.
+    name: String,
+    /// What it is or means.
+    about: String,
+}
+
+impl Explain {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self.words.as_slice() {
+            [] => {
+                cx.ui.list(&Topic::value_variants().iter().copied().map(whole).collect::<Vec<_>>())
+            }
+            [word] => match topic(word) {
+                Some(Topic::Topology) => cx.ui.document(&find(&Topic::Topology.all(), word)?),
+                Some(topic) => cx.ui.list(&topic.all().into_iter().map(entry).collect::<Vec<_>>()),
+                None => cx.ui.document(&find(&everything(), word)?),
+            },
+            [first, name, ..] => match topic(first) {
+                Some(topic) => cx.ui.document(&find(&topic.all(), name)?),
+                None => Err(unknown(first, Topic::value_variants().iter().map(|t| t.name()))),
+            },
+        }
+    }
+}
+
+fn topic(word: &str) -> Option<Topic> {
+    Topic::value_variants().iter().copied().find(|topic| topic.name() == word)
+}
+
+fn everything() -> Vec<Explanation> {
+    Topic::value_variants().iter().flat_map(|topic| topic.all()).collect()
+}
+
+fn whole(topic: Topic) -> Entry {
+    Entry { topic, name: topic.name().to_owned(), about: topic.about().to_owned() }
+}
+
+fn entry(of: Explanation) -> Entry {
+    Entry { topic: of.topic, name: of.name, about: of.about }
+}
+
+/// The one of this name; in capitals or not where no name is exactly that.
+fn find(all: &[Explanation], name: &str) -> Result<Explanation, CliError> {
+    let long = format!("topology.{name}");
+    let is = |one: &&Explanation| one.name == name || one.name == long;
+    let about = |one: &&Explanation| one.name.eq_ignore_ascii_case(name);
+    let found = all.iter().find(is).or_else(|| all.iter().find(about));
+    found.cloned().ok_or_else(|| unknown(name, all.iter().map(|one| one.name.as_str())))
+}
+
+fn unknown<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> CliError {
+    let error = CliError::new(Exit::NotFound, format!("nothing is called `{name}`"));
+    let last = |name: &'n str| name.strip_prefix("topology.").unwrap_or(name);
+    let meant = nearest(name, names.clone()).or_else(|| nearest(name, names.map(last)));
+    let error = match meant {
+        Some(meant) => error.detail(format!("did you mean `{meant}`?")),
+        None => error,
+    };
+    error.hint("see what can be explained: cowboyctl explain")
+}
+
+/// Names behind a topic's, else topics and all names.
+fn candidates() -> Vec<CompletionCandidate> {
+    let line = Line::typed();
+    let candidate = |one: Explanation| described(one.name, one.about);
+    let chosen = Topic::value_variants().iter().find(|topic| line.has(topic.name()));
+    match chosen {
+        Some(topic) => topic.all().into_iter().map(candidate).collect(),
+        None => {
+            let topics = Topic::value_variants().iter();
+            let topics = topics.map(|topic| described(topic.name(), topic.about().to_owned()));
+            let is_name = |one: &Explanation| !matches!(one.topic, Topic::Exit);
+            let names = everything().into_iter().filter(is_name).map(candidate);
+            topics.chain(names.skip(1)).collect()
+        }
+    }
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] = &["name", "what it is"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.name.clone(), self.about.clone()]
+    }
+
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl Document for Explanation {
+    fn text(&self) -> String {
+        let mut head = vec![(self.topic.name(), self.name.clone())];
+        head.extend([("what it is", &self.about)].map(|(name, text)| (name, text.clone())));
+        let more = [
+            ("takes", &self.takes),
+            ("default", &self.default),
+            ("what to do", &self.remedy),
+            ("exit code", &self.exit_code),
+        ];
+        head.extend(more.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+        let head = fields(&head);
+        if self.fields.is_empty() {
+            return head;
+        }
+        let is_event = self.topic == Topic::Event;
+        let header: &[&str] = match is_event {
+            true => &["field", "is", "what it is"],
+            false => &["field", "takes", "default"],
+        };
+        let rows = self.fields.iter().map(|part| {
+            let last = match is_event {
+                true => part.about.clone(),
+                false => part.default.clone().unwrap_or_else(|| "-".to_owned()),
+            };
+            vec![part.name.clone(), part.takes.clone(), last]
+        });
+        format!("{head}\n\n{}", table(header, rows))
+    }
+
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+}

@@ -1,0 +1,314 @@
+//! What can be explained: fields of a topology, events, errors and exit codes, each from where the
+//! book has it.
+
+use super::page::{self, CHAIN_ERRORS, ERRORS, SPECULATION};
+use clap::ValueEnum;
+use cowboy_devnet::topology::reference;
+use cowboy_engine::chain::EventKind;
+use serde::Serialize;
+
+/// What a name is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// A field of a topology.
+    Topology,
+    /// An event of the chain.
+    Event,
+    /// An error of the chain, the control API or a lease server.
+    Error,
+    /// An exit code.
+    Exit,
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Explanation {
+    /// What it is of.
+    pub topic: Topic,
+    /// The name, as commands and files have it.
+    pub name: String,
+    /// What it is or means.
+    pub about: String,
+    /// What a field takes; absent of anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes: Option<String>,
+    /// What a field is when left out; absent where it then has no value or must be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What to do about an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The exit code of a command that ends with this error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<String>,
+    /// The fields of a section, or of an event's `data`.
+    pub fields: Vec<Part>,
+}
+
+/// A field of a section or an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Part {
+    /// Its name; of a topology its whole path.
+    pub name: String,
+    /// What it takes, or the kind of value that it has.
+    pub takes: String,
+    /// What it is when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What it is.
+    pub about: String,
+}
+
+impl Topic {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Topology => "topology",
+            Self::Event => "event",
+            Self::Error => "error",
+            Self::Exit => "exit",
+        }
+    }
+
+    /// What it has, for a list of topics.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Topology => "the fields of a topology, as topology.chain.block_time",
+            Self::Event => "what happens in blocks, as event TimerFired",
+            Self::Error => {
+                "why the chain, the control API or a lease server refuses, as error StaleInputs"
+            }
+            Self::Exit => "what exit codes mean, as exit 6",
+        }
+    }
+
+    /// All that it has, in the order of the book.
+    pub fn all(self) -> Vec<Explanation> {
+        match self {
+            Self::Topology => topology(),
+            Self::Event => events(),
+            Self::Error => errors(),
+            Self::Exit => exits(),
+        }
+    }
+
+    fn explanation(self, name: impl Into<String>, about: impl Into<String>) -> Explanation {
+        Explanation {
+            topic: self,
+            name: name.into(),
+            about: about.into(),
+            takes: None,
+            default: None,
+            remedy: None,
+            exit_code: None,
+            fields: Vec::new(),
+        }
+    }
+}
+
+/// The topology as a whole, and each of its fields; a section has the fields below it.
+fn topology() -> Vec<Explanation> {
+    let mut fields = reference::fields();
+    for field in &mut fields {
+        if let Some(option) = field.path.strip_prefix("speculation.") {
+            field.about = option_text(option);
+        }
+    }
+    let part = |field: &reference::Field| Part {
+        name: format!("topology.{}", field.path),
+        takes: field.takes.clone(),
+        default: field.default.clone(),
+        about: field.about.clone(),
+    };
+    let below = |path: &str| {
+        let inside = |field: &&reference::Field| {
+            let rest = field.path.strip_prefix(path);
+            path.is_empty() || rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        fields.iter().filter(inside).map(part).collect()
+    };
+    let whole = Explanation {
+        fields: below(""),
+        ..Topic::Topology.explanation("topology", "What a devnet is made of: a YAML file.")
+    };
+    let each = fields.iter().map(|field| Explanation {
+        takes: Some(field.takes.clone()),
+        default: field.default.clone(),
+        fields: if field.is_section { below(&field.path) } else { Vec::new() },
+        ..Topic::Topology.explanation(format!("topology.{}", field.path), field.about.clone())
+    });
+    [whole].into_iter().chain(each).collect()
+}
+
+/// What the book says of an option of speculation.
+fn option_text(option: &str) -> String {
+    let mut rows = page::rows(SPECULATION, "option");
+    let found = rows.find(|row| page::name(row.get("option")) == Some(option));
+    found.map(|row| sentence(row.get(""))).unwrap_or_default()
+}
+
+/// A phrase of a table as a sentence.
+fn sentence(phrase: &str) -> String {
+    let mut letters = phrase.chars();
+    let Some(first) = letters.next() else { return String::new() };
+    let end = if phrase.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{}{}{end}", first.to_uppercase(), letters.as_str())
+}
+
+fn events() -> Vec<Explanation> {
+    let event = |doc: &cowboy_engine::chain::event::KindDoc| Explanation {
+        fields: doc
+            .fields
+            .iter()
+            .map(|field| Part {
+                name: field.name.to_owned(),
+                takes: in_words(field.ty).unwrap_or_else(|| field.ty.to_owned()),
+                default: None,
+                about: field.about.trim().to_owned(),
+            })
+            .collect(),
+        ..Topic::Event.explanation(doc.name, doc.about.trim())
+    };
+    EventKind::DOCS.iter().map(event).collect()
+}
+
+/// A field's type as the JSON of events has it.
+fn in_words(ty: &str) -> Option<String> {
+    let inner = |outer: &str| ty.strip_prefix(outer)?.strip_suffix('>');
+    if let Some(inner) = inner("Option<") {
+        return Some(format!("{}, or null", in_words(inner)?));
+    }
+    Some(
+        match ty {
+            "bool" => "true or false",
+            "u32" | "u64" => "a number",
+            "String" => "a text",
+            "Height" => "a height",
+            "Wei" => "an amount in wei",
+            "Address" => "an address",
+            "Vec<Address>" => "addresses",
+            "Hash" | "Element" => "a hash",
+            "Vec<Hash>" => "hashes",
+            "Vec<String>" => "texts",
+            "Vec<u8>" => "JSON",
+            "Vec<Setting>" => "parameters and values",
+            "JobKind" => "a kind of job",
+            "Policy" => "a policy",
+            "Phase" => "a phase",
+            "FailureReason" | "SlashReason" | "RollbackReason" => "a reason",
+            _ => return None,
+        }
+        .to_owned(),
+    )
+}
+
+fn errors() -> Vec<Explanation> {
+    let exit = |row: &page::Row| {
+        let code = row.get("exit code");
+        if code.is_empty() { "6".to_owned() } else { code.to_owned() }
+    };
+    let error = |row: page::Row, column: &str| {
+        let name = page::name(row.get(column))?;
+        let remedy = row.get("what to do");
+        Some(Explanation {
+            remedy: Some(sentence(remedy)).filter(|remedy| !remedy.is_empty()),
+            exit_code: Some(exit(&row)),
+            ..Topic::Error.explanation(name, sentence(row.get("cause")))
+        })
+    };
+    let chain = page::rows(CHAIN_ERRORS, "error").filter_map(|row| error(row, "error"));
+    // In this order: the control API's, a lease server's.
+    let others = page::rows(ERRORS, "`code`").filter_map(|row| error(row, "`code`"));
+    chain.chain(others).collect()
+}
+
+fn exits() -> Vec<Explanation> {
+    let exit = |row: page::Row| {
+        let remedy = row.get("what to do");
+        Explanation {
+            remedy: Some(sentence(remedy)).filter(|remedy| !remedy.is_empty()),
+            exit_code: Some(row.get("code").to_owned()),
+            ..Topic::Exit
+                .explanation(row.get("code"), format!("{}: {}.", row.get("kind"), row.get("cause")))
+        }
+    };
+    page::rows(ERRORS, "code").map(exit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::EXITS;
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    #[test]
+    fn every_event_is_explained_in_words() {
+        let events = events();
+        assert_eq!(events.len(), EventKind::NAMES.len());
+        for doc in EventKind::DOCS {
+            for field in doc.fields {
+                assert!(in_words(field.ty).is_some(), "{}: {}", doc.name, field.ty);
+                assert!(!field.about.trim().is_empty(), "{}.{}", doc.name, field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_exit_code_and_option_is_explained() {
+        let exits: Vec<_> = exits().into_iter().map(|exit| exit.name).collect();
+        assert_eq!(exits, EXITS.map(|exit| (exit as u8).to_string()));
+        for field in topology() {
+            assert!(!field.about.is_empty(), "{}: docs/speculation.md", field.name);
+        }
+    }
+
+    /// Names that begin a text between quotes in sources, as `StaleInputs: …`.
+    fn names(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "tests" {
+                names(&path, found);
+            } else if name.ends_with(".rs") && !["tests.rs", "testing.rs"].contains(&&*name) {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+                for text in code.split('"').skip(1) {
+                    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+                    let (name, rest) = text.split_at(letters);
+                    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
+                    // The beginning of a sentence in the API's description.
+                    if rest.starts_with(": ") && is_name && name != "Timers" {
+                        found.insert(name.to_owned());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_error_of_the_chain_is_explained() {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = BTreeSet::new();
+        for folder in ["engine/src", "devnet/src/chain", "devnet/src/api", "cli/src/commands/chain"]
+        {
+            names(&top.join(folder), &mut found);
+        }
+        let rows = page::rows(CHAIN_ERRORS, "error");
+        let told: Vec<_> =
+            rows.map(|row| page::name(row.get("error")).unwrap_or_default().to_owned()).collect();
+        assert!(found.len() > 100, "the sources are read: {found:?}");
+        let missing: Vec<_> = found.iter().filter(|name| !told.contains(name)).collect();
+        assert!(missing.is_empty(), "docs/chain-errors.md lacks {missing:?}");
+        // Names from a table of their own.
+        let others = ["JobNotAssigned", "JobNotCommitted"];
+        for name in &told {
+            let is_known = found.contains(name) || others.contains(&name.as_str());
+            assert!(is_known, "docs/chain-errors.md: no source has the error {name}");
+            assert_eq!(told.iter().filter(|other| *other == name).count(), 1, "{name} twice");
+        }
+    }
+}
