@@ -4,7 +4,7 @@
 //! every name, amount and default decided. Reading goes text → [`Topology::parse`] →
 //! [`Topology::resolve`] (with the command line's [`Overrides`]) → [`Plan`], and whatever is wrong
 //! is a [`TopologyError`] that names file, line, field and the allowed values. [`TEMPLATE`] is a
-//! commented topology with every default; [`reference`] lists the fields for those who ask.
+//! commented topology with every default; [`mod@reference`] lists the fields for those who ask.
 //!
 //! A devnet's keys derive from its seed and the node's name ([`Plan::key`]), so that the same
 //! topology has the same addresses everywhere.
