@@ -5,7 +5,7 @@ use crate::{
     output::{Progress, Ui},
 };
 use cowboy_devnet::{
-    api::types::{BlockNotice, Status, Validator, ValidatorState},
+    api::types::{BEHIND, BlockNotice, Status, Validator, ValidatorState},
     client::{Client, EventStream},
     duration::Plain,
     orchestrator::home::{DevnetHome, Home},
@@ -99,7 +99,7 @@ impl Context {
             .iter()
             .find(|validator| validator.name == *node || node.parse() == Ok(*validator.address));
         if let Some(Validator { name, height, .. }) = asked
-            && highest > height + IN_TOUCH
+            && highest > height + BEHIND
         {
             self.ui.note(&format!(
                 "--node {name}: it is at block {height} and the head is {highest}; leave --node \
@@ -207,9 +207,6 @@ pub struct Wait<'a> {
     progress: Progress,
 }
 
-/// Blocks that a validator in touch with the others is behind the head at most.
-const IN_TOUCH: u64 = 3;
-
 /// How long nothing comes before it is asked why.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -271,7 +268,7 @@ fn standstill(status: &Status) -> String {
     let highest = status.validators.iter().map(|validator| validator.height).max();
     let asked = status.head.as_ref().map(|head| head.height);
     if let (Some(highest), Some(asked)) = (highest, asked)
-        && highest > asked + IN_TOUCH
+        && highest > asked + BEHIND
     {
         parts.push(format!("the asked validator is behind: the head is block {highest}"));
     }

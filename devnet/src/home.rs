@@ -442,7 +442,7 @@ impl DevnetHome {
         read_if_there(&self.topology_path())
     }
 
-    /// What `data/names.json` says; empty where there is none.
+    /// The text of `data/names.json`; empty when the file does not exist.
     pub fn names(&self) -> Result<String, HomeError> {
         Ok(read_if_there(&self.names_path())?.unwrap_or_default())
     }

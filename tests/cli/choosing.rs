@@ -70,6 +70,8 @@ fn a_devnet_is_chosen_for_commands_that_name_none() {
     folder.prints(&["devnet", "use", "local"]);
     folder.prints(&["devnet", "use", "--unset"]);
     assert_eq!(asks(&[]).code, 2);
+    let flag = folder.fails(2, &["devnet", "use", "--unsett"]);
+    assert!(flag.contains("'--unset'"), "{flag}");
     let refused = folder.fails(4, &["devnet", "use", "othr"]);
     assert!(refused.contains("did you mean `other`?"), "{refused}");
     insta::assert_snapshot!(folder.fails(2, &["devnet", "use", "No Name"]), @"error: invalid value 'No Name' for '[DEVNET]': `No Name` is no name: expected 1 to 32 of a-z, 0-9 and -, the first not -, or -");

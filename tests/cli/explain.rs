@@ -68,7 +68,6 @@ fn an_event_an_error_and_an_exit_code_are_explained() {
     exit        6
     what it is  rejected: the chain's rules refuse it; the error's name begins the line.
     what to do  What the name says: `cowboyctl explain error NAME`.
-    exit code   6
     ");
     // A topic need not be said, nor capitals.
     assert_eq!(json(&folder, &["JobVerified"])["topic"], "event");

@@ -90,10 +90,16 @@ fn timer(status: TimerStatus) -> Timer {
     if fired {
         events.push(event(56, 1, "TimerFired", json!({"cycles": 1_200, "success": true})));
     }
+    if status == TimerStatus::InsufficientFunds {
+        let (required, available) = (wei(CBY + CBY / 20), wei(CBY / 2));
+        let data = json!({"required": required, "available": available});
+        events.push(event(56, 1, "TimerCancelledInsufficientFunds", data));
+    }
     Timer {
         timer_id: hash(1),
         name: None,
         actor: Text(actor()),
+        actor_name: None,
         height: 50,
         tier: waits.then_some(if scheduled { TimerTier::Ring } else { TimerTier::CarryOver }),
         status,
@@ -150,6 +156,7 @@ fn summary(id: u8, status: TimerStatus) -> TimerSummary {
         timer_id: hash(id),
         name: (id == 1).then(|| "nightly".to_owned()),
         actor: timer.actor,
+        actor_name: (id == 1).then(|| "beat".to_owned()),
         height: timer.height,
         expires_at: timer.expires_at,
         handler: timer.handler,
@@ -705,12 +712,18 @@ fn a_wait_ends_as_the_timer_does() {
     let id = hash(1);
     let check = |stands, code, what: &str| {
         let error = fake(stands).folder.fails(code, &args);
-        let expected = format!("error: {what}\n  see why: cowboyctl timer show {id}\n");
-        assert!(error.ends_with(&expected), "{error}");
         // It may end before its payer's balance is looked at.
         let poor = error.contains("may cost 1.05 CBY: it would be removed when it is due");
         assert_eq!(poor, stands == TimerStatus::InsufficientFunds, "{error}");
-        assert_eq!(error.lines().count(), 2 + usize::from(poor), "{error}");
+        let more = match poor {
+            true => format!(
+                "0.55 CBY are missing\n  give it some: cowboyctl account fund {} 2cby",
+                Text(actor())
+            ),
+            false => format!("see why: cowboyctl timer show {id}"),
+        };
+        assert!(error.ends_with(&format!("error: {what}\n  {more}\n")), "{error}");
+        assert_eq!(error.lines().count(), 2 + 2 * usize::from(poor), "{error}");
     };
     check(TimerStatus::Failed, 6, "ActorError: no (at 3:5)");
     check(TimerStatus::Expired, 6, "TimerExpired: it did not fire by 1050");

@@ -1,10 +1,11 @@
 //! What users wait for and send while one validator, any of the four, is paused, cut off or killed.
 
-use crate::support::Home;
+use crate::support::{Home, list, wait_until};
+use serde_json::json;
 use std::{process::Stdio, thread::spawn};
 
-/// Harms each validator in turn. A wait that began before goes on, and what is sent afterwards is
-/// done, wherever the stream and the mempool of each were before.
+/// Harms each validator in turn. A wait that began before goes on, and transactions that are sent
+/// afterwards are included.
 fn each_validator(harm: &[&str]) {
     let home = Home::new();
     home.up(&["--wait", "2", "--runners", "2"]);
@@ -42,6 +43,29 @@ fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_cut_off() {
 #[test]
 fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_killed() {
     each_validator(&["fault", "kill"]);
+}
+
+/// The runners' process learns of new subsets from any validator, not from the first one alone.
+#[test]
+fn runners_follow_their_subsets_while_the_first_validator_is_cut_off() {
+    let home = Home::new();
+    home.up_with(&json!({
+        "validators": 7,
+        "runners": 4,
+        "connectivity": {"subset_epoch_blocks": 8, "overlap_blocks": 2},
+    }));
+    home.json(&["fault", "partition", "validator-0"]);
+    home.wait_height(home.height() + 24);
+    wait_until("each runner is connected to the rest of its subset", || {
+        let (runners, status) = (home.json(&["runner", "ls"]), home.json(&["devnet", "status"]));
+        list(&runners).iter().all(|runner| {
+            let all = list(&status["runners"]);
+            let own = all.iter().find(|other| other["name"] == runner["name"]).unwrap();
+            let connected = list(&own["connected_validators"]);
+            let mut subset = list(&runner["subset"]).iter().filter(|one| **one != "validator-0");
+            subset.all(|validator| connected.contains(validator))
+        })
+    });
 }
 
 /// `--node` holds for what is read and for what is sent, and says where the validator is behind.

@@ -1,5 +1,4 @@
-//! Actors, timers and jobs that users name, and the ids that names, beginnings and `latest` stand
-//! for.
+//! Actors, timers and jobs are found by name, by the beginning of an id, and by `latest`.
 
 use crate::{
     support::{Home, list},
@@ -44,6 +43,7 @@ fn what_is_made_is_named_and_found_again() {
         }
     };
     check(&home);
+    assert_eq!(home.json(&["timer", "show", "nightly"])["actor_name"], "beat");
     // Names are of this chain and outlive its process.
     home.json(&["devnet", "down"]);
     home.up(&["--wait", "4"]);
@@ -81,6 +81,13 @@ fn a_call_and_its_dry_run_have_one_shape() {
     assert_eq!(called["status"], "success");
     for field in ["success", "result", "log", "deliveries"] {
         assert_eq!(called[field], tried[field], "{field}: {called} {tried}");
+    }
+    // Money that is not there is told alike, with the command that brings it.
+    let dear = [&call[..], &["--value", "9000000000cby"]].concat();
+    for more in [&["--dry-run"][..], &["--cycles", "100000", "--cells", "1000"]] {
+        let poor = home.fails(6, &[&dear[..], more].concat());
+        assert!(poor.contains(" CBY are missing"), "{poor}");
+        assert!(poor.contains("  give it some: cowboyctl account fund "), "{poor}");
     }
     assert!(tried["result"].is_number() && called["usage"]["cycles"].is_number(), "{called}");
 }

@@ -305,7 +305,8 @@ fn what_a_killed_removal_left_is_told_and_removed() {
     }
 }
 
-/// Takes the port as soon as whoever listens there stops, and holds it until the answer's end.
+/// Takes a port as soon as its listener stops, and holds it as long as the returned socket lives.
+/// The system has no event for a free port.
 fn taken<T: Send + 'static>(
     address: &Value,
     bind: fn(&str) -> std::io::Result<T>,

@@ -244,7 +244,7 @@ impl Fault {
     }
 }
 
-/// Heals faults, and says which; where there is none, why.
+/// Heals faults and lists them. When there is nothing to heal, a note says so.
 async fn heal(cx: &Context, client: &Client, which: Option<&str>) -> Result<(), CliError> {
     let healed = client.heal_faults(which).await?;
     if !healed.is_empty() {
@@ -390,7 +390,7 @@ impl Document for Entry {
     }
 }
 
-/// Faults that are no more.
+/// Faults that were healed.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct Healed(Vec<Entry>);

@@ -92,7 +92,7 @@ struct Global {
     )]
     #[arg(add = ArgValueCandidates::new(complete::devnets))]
     devnet: Option<Name>,
-    /// Ask this validator instead of any
+    /// Use this validator alone, to read and to send
     #[arg(
         long,
         global = true,

@@ -42,7 +42,7 @@ pub fn room() -> Option<usize> {
     COLUMNS.get()
 }
 
-/// Remembers that there is no room for a column of this name.
+/// Remembers the name of a column that was left out for lack of room.
 pub fn leave_out(name: &str) {
     LEFT_OUT.with_borrow_mut(|names| {
         if !names.iter().any(|other| other == name) {
@@ -136,8 +136,8 @@ pub fn has_id(line: &str) -> bool {
     ids(line).any(|id| id.end - id.start > LEAST_ID)
 }
 
-/// A text in lines of at most so many columns, broken at spaces. A word that is longer stays whole:
-/// keys, addresses and paths are there to be copied.
+/// Breaks a text at spaces into lines of at most `columns`. A longer word stays whole, because
+/// keys, addresses and paths are copied from here.
 pub fn wrap(text: &str, columns: usize) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, columns)).collect();
     lines.join("\n")

@@ -203,10 +203,10 @@ pub fn fields(fields: &[(&str, String)]) -> String {
         .map(|(name, value)| {
             let value = if value.trim().is_empty() { "-" } else { value };
             let (Some(columns), Some(room)) = (columns, room) else {
-                return beside(name, names, value);
+                return in_line(name, names, value);
             };
             match value.split_whitespace().any(|word| width(word) > room) {
-                false => beside(name, names, &wrap(value, room)),
+                false => in_line(name, names, &wrap(value, room)),
                 true => {
                     let value = wrap(value, columns.saturating_sub(GAP).max(LEAST_VALUE));
                     format!("{name}\n{:GAP$}{}", "", value.replace('\n', &format!("\n{:GAP$}", "")))
@@ -217,8 +217,9 @@ pub fn fields(fields: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// A name of so many columns, and its value's lines to the right of it.
-fn beside(name: &str, names: usize, value: &str) -> String {
+/// A name padded to `names` columns, then its value; further lines of the value are indented below
+/// the first.
+fn in_line(name: &str, names: usize, value: &str) -> String {
     let value = value.replace('\n', &format!("\n{:names$}  ", ""));
     format!("{name:names$}  {value}").trim_end().to_owned()
 }

@@ -280,8 +280,8 @@ fn capture(bytes: &[u8]) -> bool {
     })
 }
 
-/// A text over what a terminal of so many rows shows: from the top, without a blank screen in
-/// between. What has no room is counted in the last row.
+/// Draws a text from the top of a terminal with `rows` rows, over its old contents, so that the
+/// screen is never blank in between. The last row counts the lines that do not fit.
 fn redrawn(text: &str, rows: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let room = rows.saturating_sub(1).max(1);

@@ -199,7 +199,7 @@ pub struct Config {
     pub validators: Vec<(String, Validator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
-    /// Names that users gave. Those of actors stand for their addresses everywhere.
+    /// Names that users gave. An actor's name can be used wherever its address can.
     pub labels: Labels,
     /// What goes wrong between the nodes.
     pub faults: Faults,

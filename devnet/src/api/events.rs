@@ -14,9 +14,9 @@
 //! says so, and asks the reader to wait before it comes back.
 
 use super::{
-    backend::Running,
     convert::{self, count},
     error::ApiError,
+    executed::Executed,
     extract::{InQuery, authorize},
     routes::chain::certificate_heights,
     server::Shared,
@@ -25,7 +25,6 @@ use super::{
     view::View,
 };
 use crate::{
-    chain::ledger::ExecutedBlock,
     http::Reader,
     storage::{EventFilter, StoredEvent},
 };
@@ -43,13 +42,8 @@ use cowboy_engine::{
     presence::Connectivity,
     primitives::Height,
 };
-use futures::{
-    FutureExt as _, Stream, StreamExt as _,
-    future::{BoxFuture, select_all},
-    stream,
-};
-use std::{future::pending, sync::Arc, time::Duration};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream};
+use std::{sync::Arc, time::Duration};
 
 /// The header with the number of the last event that a returning reader has seen: of a block, its
 /// height.
@@ -64,9 +58,11 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let last = headers.get(LAST_EVENT_ID).map(last_seen).transpose()?;
+    let NodeQuery { node } = node;
     // Before a validator is chosen: it may stop at any moment.
-    let (mut source, closed) = (Source::of(&shared, node.node), shared.closed());
-    let view = source.view(&shared)?;
+    let executed = Executed::new(shared.backend.clone(), node.clone());
+    let closed = shared.closed();
+    let view = View::of(shared.backend.clone(), node.as_deref())?;
     let next = match (last, query.from) {
         (Some(last), _) => Height::new(last).next(),
         (None, Some(from)) => {
@@ -75,11 +71,10 @@ pub(super) async fn events(
         }
         (None, None) => view.head().next(),
     };
-    source.subscribe(&shared, &view);
     let known = authorize(&headers, &shared.backend.token).is_ok();
     let place = shared.streams.take(known, move || reader.stalled());
     let closed = closed.map(|_| ()).boxed();
-    let blocks = Blocks { source, closed, shared, next, place, replaced: false };
+    let blocks = Blocks { node, executed, closed, shared, next, place, replaced: false };
     Ok(respond(stream::unfold(blocks, |mut blocks| async {
         let event = blocks.next().await?;
         Some((event, blocks))
@@ -101,63 +96,13 @@ pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
     })
 }
 
-/// Whose blocks a stream sends.
-struct Source {
-    /// The validator that the request names; `None`: whichever has the highest head.
-    node: Option<String>,
-    /// Resolves when the validators are no longer those of `stored`.
-    changed: BoxFuture<'static, ()>,
-    /// Wakes when a validator has stored a block; the block is read from its store.
-    stored: Vec<Receiver<Arc<ExecutedBlock>>>,
-}
-
-impl Source {
-    fn of(shared: &Shared, node: Option<String>) -> Self {
-        Self { node, changed: shared.backend.changed().boxed(), stored: Vec::new() }
-    }
-
-    /// The chain to read from now.
-    fn view(&self, shared: &Shared) -> Result<Arc<View>, ApiError> {
-        Ok(Arc::new(View::of(shared.backend.clone(), self.node.as_deref())?))
-    }
-
-    /// Listens to the named validator, whose chain `view` is, or to all that run.
-    fn subscribe(&mut self, shared: &Shared, view: &View) {
-        let listen = |running: Running| running.ledger.subscribe();
-        self.stored = match self.node {
-            Some(_) => vec![view.running.ledger.subscribe()],
-            None => shared.backend.running().into_iter().map(listen).collect(),
-        };
-    }
-
-    /// Resolves when a validator may have stored a block, or the validators have changed.
-    async fn grown(&mut self, shared: &Shared) -> Result<(), ApiError> {
-        let stored = &mut self.stored;
-        let any = async {
-            if stored.is_empty() {
-                return pending().await;
-            }
-            let (heard, at, _) = select_all(stored.iter_mut().map(|one| one.recv().boxed())).await;
-            if matches!(heard, Err(RecvError::Closed)) {
-                stored.swap_remove(at);
-            }
-        };
-        tokio::select! {
-            biased;
-            () = &mut self.changed => {}
-            () = any => return Ok(()),
-        }
-        self.changed = shared.backend.changed().boxed();
-        let view = self.view(shared)?;
-        self.subscribe(shared, &view);
-        Ok(())
-    }
-}
-
 /// A stream of blocks.
 struct Blocks {
     shared: Arc<Shared>,
-    source: Source,
+    /// The validator that the request names; `None`: whichever has the highest head.
+    node: Option<String>,
+    /// Wakes when a validator has executed a block; the block is read from a store.
+    executed: Executed,
     /// The height of the block to send next.
     next: Height,
     /// Resolves when the server stops.
@@ -179,7 +124,7 @@ impl Blocks {
             return Some(farewell());
         }
         let view = loop {
-            let view = self.source.view(&self.shared).ok()?;
+            let view = View::of(self.shared.backend.clone(), self.node.as_deref()).ok()?;
             if self.next <= view.head() {
                 break view;
             }
@@ -190,7 +135,7 @@ impl Blocks {
                     self.replaced = true;
                     return Some(farewell());
                 }
-                grown = self.source.grown(&self.shared) => grown.ok()?,
+                _ = self.executed.next() => {}
             }
         };
         if (&mut self.closed).now_or_never().is_some() {

@@ -64,6 +64,11 @@ impl Labels {
         Some(kept.names.get(&kind)?.get(&id.to_string())?.to_string())
     }
 
+    /// How many names of a kind there are.
+    pub(super) fn count(&self, kind: NamedKind) -> usize {
+        self.kept.lock().ids.get(&kind).map_or(0, BTreeMap::len)
+    }
+
     /// All names of a kind with their ids.
     pub(super) fn all(&self, kind: NamedKind) -> BTreeMap<Name, String> {
         self.kept.lock().ids.get(&kind).cloned().unwrap_or_default()

@@ -14,6 +14,7 @@ mod connection_metrics;
 pub(crate) mod convert;
 pub mod error;
 mod events;
+pub mod executed;
 pub(crate) mod extract;
 pub(crate) mod faults;
 mod feed;

@@ -15,7 +15,7 @@
 use super::known::Known;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Account, Fees, SignedTransaction, State, transaction::BadSignature},
+    chain::{Fees, SignedTransaction, State, transaction::BadSignature},
     fees::meter,
     primitives::{Address, Cells, Cycles, Hash, Height, Shortfall, Wei},
 };
@@ -244,7 +244,7 @@ impl Pool {
         let sender = transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
         let entry = Entry::new(transaction, state.height());
         let nonce = entry.transaction.transaction.nonce;
-        check(&entry, sender, &state.account(&sender), state)?;
+        check(&entry, sender, state)?;
         let queue = self.queues.get(&sender);
         let waiting = queue.map_or(0, BTreeMap::len);
         match queue.and_then(|queue| queue.get(&nonce)) {
@@ -399,12 +399,8 @@ fn outbids(new: &Fees, old: &Fees) -> bool {
         && enough(new.max_priority_per_cell, old.max_priority_per_cell)
 }
 
-fn check(
-    entry: &Entry,
-    payer: Address,
-    account: &Account,
-    state: &State,
-) -> Result<(), MempoolError> {
+fn check(entry: &Entry, payer: Address, state: &State) -> Result<(), MempoolError> {
+    let account = state.account(&payer);
     let transaction = &entry.transaction.transaction;
     let (got, expected) = (transaction.nonce, account.nonce);
     if got < expected {

@@ -1,7 +1,10 @@
 //! When a devnet is ready, and what happens on it from then on.
 
 use crate::{
-    api::backend::{Backend, ValidatorSlot},
+    api::{
+        backend::{Backend, ValidatorSlot},
+        executed::Executed,
+    },
     chain::ledger::{ExecutedBlock, Ledger},
     topology::{Plan, Visibility},
 };
@@ -55,35 +58,16 @@ async fn follow(ledger: Ledger, runners: usize) {
     }
 }
 
-/// Tells of every block that the first running validator executes. Never resolves.
+/// Tells of every block, as soon as any validator has executed it. Never resolves.
 pub(super) async fn watch(backend: Arc<Backend>, tell: impl Fn(&ExecutedBlock)) {
-    let mut last = None;
+    let (mut executed, mut last) = (Executed::new(backend, None), None);
     loop {
-        let running = backend.slots().into_iter().find(|slot| slot.running().is_some());
-        let Some(slot) = running else {
-            backend.changed().await;
-            continue;
-        };
-        let Some(running) = slot.running() else { continue };
-        let mut blocks = running.ledger.subscribe();
-        drop(running);
-        loop {
-            let block = tokio::select! {
-                block = blocks.recv() => block,
-                () = slot.changes() => break,
-            };
-            match block {
-                Ok(block) => {
-                    let height = block.block.header.height;
-                    // After a change of validators, only what has not been told.
-                    if last.is_none_or(|last| height > last) {
-                        last = Some(height);
-                        tell(&block);
-                    }
-                }
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => break,
-            }
+        let Some(block) = executed.next().await else { continue };
+        let height = block.block.header.height;
+        // The others tell of it, too.
+        if last.is_none_or(|last| height > last) {
+            last = Some(height);
+            tell(&block);
         }
     }
 }

@@ -5,53 +5,23 @@
 //! after a restart says where to go on.
 
 use crate::{
-    api::backend::{Backend, Running},
-    chain::ledger::ExecutedBlock,
+    api::{
+        backend::{Backend, Running},
+        executed::Executed,
+    },
     lease::schedules::{Fire, Schedules},
 };
 use cowboy_engine::{chain::Status, primitives::Height};
-use futures::future::{FutureExt as _, select_all};
-use std::{cmp::Reverse, pin::pin, sync::Arc};
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    task::spawn_blocking,
-};
+use std::{cmp::Reverse, sync::Arc};
+use tokio::task::spawn_blocking;
 
 /// Follows the chain. Never resolves.
 pub(super) async fn follow(backend: Arc<Backend>, mut schedules: Schedules) {
-    let mut next = None;
+    let (mut executed, mut next) = (Executed::new(backend.clone(), None), None);
     loop {
-        let mut changed = pin!(backend.changed());
-        // Heard of from here on. The ledgers are not kept: a validator that stops closes its files.
-        let blocks = backend.running().into_iter().map(|running| running.ledger.subscribe());
-        let mut blocks: Vec<_> = blocks.collect();
-        loop {
-            catch_up(&backend, &mut schedules, &mut next).await;
-            tokio::select! {
-                biased;
-                () = &mut changed => break,
-                () = any(&mut blocks) => {}
-            }
-        }
+        catch_up(&backend, &mut schedules, &mut next).await;
+        executed.next().await;
     }
-}
-
-/// Resolves when a validator has stored a block.
-async fn any(blocks: &mut [Receiver<Arc<ExecutedBlock>>]) {
-    if blocks.is_empty() {
-        return std::future::pending().await;
-    }
-    let each = blocks.iter_mut().map(|blocks| {
-        let block = async {
-            match blocks.recv().await {
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
-                // Its validator has ended, which is told.
-                Err(RecvError::Closed) => std::future::pending().await,
-            }
-        };
-        block.boxed()
-    });
-    select_all(each).await;
 }
 
 /// Tells of the blocks from `next` on that are final.

@@ -159,8 +159,11 @@ impl Call {
             let transaction = &executed.transaction;
             cx.ui.document(&Called::of(transaction))?;
             let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
-            return Err(failure(&reason.unwrap_or_default())
-                .hint(format!("see it: cowboyctl chain tx {}", transaction.hash)));
+            let error = failure(&reason.unwrap_or_default());
+            return Err(match error.hint {
+                Some(_) => error,
+                None => error.hint(format!("see it: cowboyctl chain tx {}", transaction.hash)),
+            });
         }
         cx.ui.document(&Called::of(executed.succeeded()?))
     }

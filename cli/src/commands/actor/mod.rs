@@ -18,10 +18,16 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ActorQuery, StoreQuery},
+    api::{
+        funding,
+        types::{ActorQuery, StoreQuery},
+    },
     client::Client,
 };
-use cowboy_engine::{actor::Budget, primitives::Address};
+use cowboy_engine::{
+    actor::Budget,
+    primitives::{Address, Shortfall},
+};
 
 #[derive(Debug, Subcommand)]
 pub enum Actor {
@@ -109,5 +115,9 @@ fn failure(message: &str) -> CliError {
     let mut lines = message.lines().map(str::trim);
     let error = CliError::new(Exit::Rejected, lines.next().unwrap_or_default());
     let stack: Vec<_> = lines.collect();
-    if stack.is_empty() { error } else { error.detail(stack.join(", ")) }
+    let error = if stack.is_empty() { error } else { error.detail(stack.join(", ")) };
+    match Shortfall::in_text(message) {
+        Some(short) => error.hint(funding(&short, None)),
+        None => error,
+    }
 }

@@ -144,7 +144,7 @@ mod tests {
         check(&json!({ "payload": "0x" }), r#"payload="""#);
         check(&json!({ "result": "0x83010203" }), "result=[1,2,3]");
         check(&json!({ "result": "0x00ff" }), "result=0x00ff");
-        // A hash is none, though its bytes may be text.
+        // A hash is shown as it is, even when its bytes are text.
         check(&json!({ "result_hash": "0x68656c6c6f" }), "result_hash=0x68656c6c6f");
         let spec = json!({ "max_price": "1000000000", "work": { "stdin": "0x6869" } });
         let expected = r#"spec={"max_price":"1 CBY","work":{"stdin":"hi"}}"#;

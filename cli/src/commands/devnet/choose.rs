@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct Use {
     /// The devnet, or - for none [default: shows which it is]
     #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(candidates))]
-    #[arg(value_parser = choice, allow_hyphen_values = true)]
+    #[arg(value_parser = choice)]
     choice: Option<Choice>,
     /// Choose none
     #[arg(long, conflicts_with = "choice", env = "COWBOYCTL_UNSET", hide_env_values = true)]

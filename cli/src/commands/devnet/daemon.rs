@@ -116,8 +116,8 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
         .map_err(io)
 }
 
-/// The command without those variables that stand for options, and without a configuration file:
-/// everything is said on its command line, and a variable would say it a second time.
+/// The command without the variables of options and without a configuration file: its command line
+/// says everything.
 pub fn with_own_variables(command: &mut Command) -> &mut Command {
     for (variable, _) in env::vars_os() {
         let name = variable.to_string_lossy();

@@ -118,7 +118,7 @@ impl Reset {
 /// process that holds the devnet's lock at that moment, and to no other.
 pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownReport>, CliError> {
     let holder = Holder::of(devnet)?;
-    if holder == Holder::Nobody {
+    if holder == Holder::Free {
         // What a killed devnet left behind.
         if devnet.record()?.is_some() {
             devnet.lock()?.clean()?;
@@ -165,7 +165,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// No process.
-    Nobody,
+    Free,
     /// A process that has not said its number yet.
     Unknown,
     /// This process.
@@ -175,7 +175,7 @@ enum Holder {
 impl Holder {
     fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
         Ok(match devnet.state()? {
-            State::Absent | State::Stopped | State::Died(_) => Self::Nobody,
+            State::Absent | State::Stopped | State::Died(_) => Self::Free,
             State::Starting { pid } => pid.map_or(Self::Unknown, Self::Process),
             State::Running(record) => Self::Process(record.pid),
         })
@@ -184,7 +184,7 @@ impl Holder {
     const fn pid(self) -> Option<u32> {
         match self {
             Self::Process(pid) => Some(pid),
-            Self::Nobody | Self::Unknown => None,
+            Self::Free | Self::Unknown => None,
         }
     }
 }

@@ -241,8 +241,12 @@ impl Document for Status {
                     .push(validator.name.as_str());
             }
         }
-        for ((state, reason), names) in &reasons {
-            lines.push((state, format!("{}: {reason}", names.join(", "))));
+        let reasons: Vec<_> = reasons
+            .into_iter()
+            .map(|((state, reason), names)| format!("{} {state}: {reason}", names.join(", ")))
+            .collect();
+        if !reasons.is_empty() {
+            lines.push(("validators", reasons.join("\n")));
         }
         let validators = self.validators.iter().map(|validator| {
             vec![

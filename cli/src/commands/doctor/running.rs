@@ -4,7 +4,8 @@ use super::finding::Finding;
 use crate::{commands::fault, context::Context};
 use cowboy_devnet::{
     api::types::{
-        PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status, ValidatorState,
+        BEHIND, PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status,
+        ValidatorState,
     },
     home::{DevnetHome, Record},
 };
@@ -16,9 +17,6 @@ use std::{fs, path::Path, time::Duration};
 /// change of leaders takes seconds.
 const SILENT_BLOCKS: u64 = 20;
 const SILENT_MS: u64 = 10_000;
-
-/// A validator is behind where it lacks more blocks than this.
-const BEHIND: u64 = 2;
 
 /// Runners that are named at most, and ways back to their presence.
 const SHOWN: usize = 8;
@@ -75,8 +73,8 @@ fn validators(status: &Status) -> Finding {
         .map(|v| match runs(v.status) {
             true => format!("{} is at {} of {highest}", v.name, v.height),
             false => {
-                let reason = v.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
-                format!("{} is {} at {}{reason}", v.name, v.status, v.height)
+                let reason = v.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+                format!("{} {} at block {}{reason}", v.name, v.status, v.height)
             }
         })
         .collect();
@@ -225,7 +223,7 @@ mod tests {
             let key = cowboy_engine::primitives::SecretKey::derive(b"x", "v");
             cowboy_devnet::api::types::ValidatorStatus {
                 index: None,
-                reason: None,
+                reason: (*status == ValidatorState::Died).then(|| "its disk is full".to_owned()),
                 name: format!("validator-{index}"),
                 address: key.address().into(),
                 height: *height,
@@ -256,7 +254,7 @@ mod tests {
 
     #[test]
     fn validators_that_are_behind_or_gone_are_named() {
-        use ValidatorState::{Running, Stopped};
+        use ValidatorState::{Died, Running, Stopped};
         let check = |heights: &[_], expected: State, named: &str| {
             let found = validators(&status(heights));
             assert_eq!(found.state, expected, "{found:?}");
@@ -265,7 +263,12 @@ mod tests {
         check(&[(9, Running); 4], Fine, "all 4 are at 9");
         let one = (9, Running);
         check(&[one, one, one, (6, Running)], Warning, "validator-3 is at 6 of 9");
-        check(&[one, one, one, (6, Stopped)], Warning, "validator-3 is stopped at 6");
+        check(&[one, one, one, (6, Stopped)], Warning, "validator-3 stopped at block 6");
+        check(
+            &[one, one, one, (6, Died)],
+            Warning,
+            "validator-3 died at block 6: its disk is full",
+        );
         check(&[one, one, (6, Stopped), (6, Stopped)], Problem, "2 of 4 run, 3 have to");
     }
 

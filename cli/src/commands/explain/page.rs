@@ -14,7 +14,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A column's cell; empty where there is no such column.
+    /// A column's cell; empty when the table has no such column.
     pub fn get(&self, column: &str) -> &str {
         let cell = self.cells.iter().find(|(name, _)| name == column);
         cell.map_or("", |(_, cell)| cell)

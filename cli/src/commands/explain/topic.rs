@@ -41,7 +41,7 @@ pub struct Explanation {
     /// What to do about an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The exit code of a command that ends with this error.
+    /// The exit code of a command that ends with this error; absent of anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<String>,
     /// The fields of a section, or of an event's `data`.
@@ -231,7 +231,6 @@ fn exits() -> Vec<Explanation> {
         let remedy = row.get("what to do");
         Explanation {
             remedy: Some(sentence(remedy)).filter(|remedy| !remedy.is_empty()),
-            exit_code: Some(row.get("code").to_owned()),
             ..Topic::Exit
                 .explanation(row.get("code"), format!("{}: {}.", row.get("kind"), row.get("cause")))
         }

@@ -69,7 +69,7 @@ impl Row for JobDispatch {
 impl Document for Job {
     fn text(&self) -> String {
         let mut lines = vec![
-            ("job", self.job_id.to_string()),
+            ("job", named(self.name.as_deref(), &self.job_id)),
             ("kind", self.kind.clone()),
             ("submitter", named(self.submitter_name.as_deref(), &self.submitter)),
             ("status", self.status.to_string()),

@@ -21,16 +21,19 @@ use crate::{
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{
-        Actor, AddressText, AmountText, Event, HashText, NamedKind, Timer, TimerCharge,
-        TimerStatus, Transaction,
+    api::{
+        funding,
+        types::{
+            Actor, AddressText, AmountText, Event, HashText, NamedKind, Timer, TimerCharge,
+            TimerStatus, Transaction,
+        },
     },
     client::Client,
 };
 use cowboy_engine::{
     actor::effect::called,
     chain::transaction::Payload,
-    primitives::{Address, Height, Wei},
+    primitives::{Address, Height, InCby, Shortfall, Wei},
     timer::{self, Policy, Request, record::MAX_PAYLOAD_BYTES},
 };
 use serde::Serialize;
@@ -162,6 +165,8 @@ pub struct Scheduled {
     /// Its name, where it was given one.
     name: Option<String>,
     actor: AddressText,
+    /// The actor's name, where the devnet knows one.
+    actor_name: Option<String>,
     handler: String,
     height: u64,
     expires_at: u64,
@@ -234,6 +239,7 @@ impl Schedule {
             timer_id: told.timer_id,
             name,
             actor: actor.actor,
+            actor_name: actor.name,
             handler,
             height: told.height,
             expires_at: told.expires_at,
@@ -503,7 +509,24 @@ fn fired(timer: &Timer) -> Result<(), CliError> {
         }
         TimerStatus::Cancelled => (Exit::Failed, "it was cancelled".to_owned()),
     };
-    Err(CliError::new(exit, what).hint(format!("see why: cowboyctl timer show {}", timer.timer_id)))
+    let error = CliError::new(exit, what);
+    Err(match shortfall(timer) {
+        Some(short) => error
+            .detail(format!("{} are missing", InCby(short.missing())))
+            .hint(funding(&short, None)),
+        None => error.hint(format!("see why: cowboyctl timer show {}", timer.timer_id)),
+    })
+}
+
+/// What a timer's payer lacked when the timer was removed for it. One that promised too little may
+/// have enough.
+fn shortfall(timer: &Timer) -> Option<Shortfall> {
+    let removed = |event: &&Event| event.kind == "TimerCancelledInsufficientFunds";
+    let data = &timer.events.iter().find(removed)?.data;
+    let amount = |field: &str| data[field].as_str()?.parse::<Wei>().ok();
+    let (need, have) = (amount("required")?, amount("available")?);
+    let short = Shortfall { payer: *timer.fee_payer, need, have };
+    (!short.missing().is_zero() && timer.payer_balance.0 < need).then_some(short)
 }
 
 impl Waited {
@@ -526,7 +549,10 @@ impl Document for Scheduled {
     fn text(&self) -> String {
         let mut lines = vec![
             ("timer", named(self.name.as_deref(), &self.timer_id)),
-            ("calls", format!("{} of {}", self.handler, self.actor)),
+            (
+                "calls",
+                format!("{} of {}", self.handler, named(self.actor_name.as_deref(), &self.actor)),
+            ),
             ("height", self.height.to_string()),
             ("expires at", self.expires_at.to_string()),
             ("fee at most", format!("{} per cycle", wei(*self.max_fee_per_cycle))),

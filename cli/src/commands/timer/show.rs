@@ -66,7 +66,7 @@ impl Row for TimerSummary {
         vec![
             self.timer_id.to_string(),
             or_dash(self.name.clone()),
-            short(&self.actor),
+            self.actor_name.clone().unwrap_or_else(|| short(&self.actor)),
             self.handler.clone(),
             self.height.to_string(),
             self.expires_at.to_string(),
@@ -100,7 +100,7 @@ impl Document for Timer {
             |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
         let mut lines = vec![
             ("timer", named(self.name.as_deref(), &self.timer_id)),
-            ("actor", self.actor.to_string()),
+            ("actor", named(self.actor_name.as_deref(), &self.actor)),
             ("handler", self.handler.clone()),
             ("payload", brief(&payload)),
             ("status", standing(self)),

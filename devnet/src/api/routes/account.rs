@@ -1,15 +1,17 @@
 //! Accounts: balances and nonces, with the names that the devnet knows.
 
 use crate::{
-    api::{error::ApiError, types::Account, view::View},
+    api::{
+        error::ApiError,
+        types::{Account, BEHIND},
+        view::View,
+    },
     chain::mempool::Mempool,
 };
 use cowboy_engine::{chain::State, primitives::Address};
 
 /// Accounts in a list at most: the devnet's own first, then others by address.
 const LISTED: usize = 10_000;
-/// Blocks that a validator in touch with the others is behind the highest head at most.
-const IN_TOUCH: u64 = 3;
 
 /// `GET /v1/accounts`
 pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
@@ -30,7 +32,7 @@ pub(super) fn show(view: &View, text: &str) -> Result<Account, ApiError> {
 fn waiting(view: &View) -> Vec<(State, Mempool)> {
     let running = view.backend.running();
     let executed = running.into_iter().map(|one| (one.ledger.head(), one.mempool));
-    let oldest = view.backend.newest().height().get().saturating_sub(IN_TOUCH);
+    let oldest = view.backend.newest().height().get().saturating_sub(BEHIND);
     executed.filter(|(state, _)| state.height().get() >= oldest).collect()
 }
 

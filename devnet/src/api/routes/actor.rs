@@ -65,23 +65,15 @@ pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor,
         Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
     };
     let (state, next) = stored(&view.state, &address, query);
-    let ActorSummary {
-        actor: address,
-        name,
-        deployer,
-        deployer_name,
-        code: hash,
-        deployed_at,
-        balance,
-    } = summary(view, &address, &actor);
+    let summary = summary(view, &address, &actor);
     Ok(Actor {
-        actor: address,
-        name,
-        deployer,
-        deployer_name,
-        code: hash,
-        deployed_at,
-        balance,
+        actor: summary.actor,
+        name: summary.name,
+        deployer: summary.deployer,
+        deployer_name: summary.deployer_name,
+        code: summary.code,
+        deployed_at: summary.deployed_at,
+        balance: summary.balance,
         retained: actor.retained,
         handlers: handlers.into_iter().map(Handler::from).collect(),
         state,
@@ -267,8 +259,7 @@ fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
     Ok(rooted.state)
 }
 
-/// The actor that a name or an address stands for, the only one that an address's beginning does,
-/// or the one deployed last.
+/// Finds an actor by name, address, unambiguous beginning of an address, or `latest`.
 pub(super) fn find(
     view: &View,
     state: &chain::State,

@@ -1,4 +1,4 @@
-//! Names of actors, timers and jobs, and the ids that names and beginnings stand for.
+//! Gives names to actors, timers and jobs, and finds ids by their beginnings.
 
 use super::{actor, job, timer};
 use crate::{
@@ -18,7 +18,7 @@ pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, Api
     let name: Name =
         name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))?;
     if name.as_str() == "latest" || name.as_str().starts_with("0x") {
-        let message = format!("`{name}` is no name for a {kind}: it stands for ids");
+        let message = format!("`{name}` is not a valid name: commands read it as an id");
         return Err(ApiError::bad_request(message).hint("choose another name"));
     }
     let id = match (kind, id) {
@@ -48,7 +48,7 @@ pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, Api
         Some(other) if id.as_ref() != Some(&other) && !has_ended(view, kind, &other) => {
             return Err(taken());
         }
-        None if labels.all(kind).len() >= MOST => {
+        None if labels.count(kind) >= MOST => {
             let message = format!("the devnet has {MOST} names of {kind}s, the most");
             return Err(
                 ApiError::conflict(message).hint("use the name of one that has ended, or none")

@@ -83,6 +83,7 @@ fn summary(view: &View, stored: &StoredTimer, head: Height) -> TimerSummary {
         timer_id: timer.id.into(),
         name: view.backend.labels.name(NamedKind::Timer, &timer.id),
         actor: timer.actor.into(),
+        actor_name: view.backend.names.get(&timer.actor),
         height: timer.height.get(),
         expires_at: timer.expires_at.get(),
         handler: timer.call().0,
@@ -125,6 +126,7 @@ pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
         timer_id: id.into(),
         name: view.backend.labels.name(NamedKind::Timer, &id),
         actor: timer.actor.into(),
+        actor_name: view.backend.names.get(&timer.actor),
         height: timer.height.get(),
         tier: ended.is_none().then(|| convert::timer::tier(timer, head)),
         status,
@@ -161,8 +163,8 @@ fn log(fire: Fire) -> Vec<String> {
     fire.outcome.log.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The timer that a name or an id stands for, or the only one that an id's beginning does: as the
-/// state has it where it is still there. The store may be a block ahead of the state.
+/// Finds a timer by name, id, unambiguous beginning of an id, or `latest`. While the state has the
+/// timer, the answer is the state's: the store may be a block ahead.
 pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     if text == "latest" {
         let newest = view.store().newest_timer()?.ok_or_else(|| {

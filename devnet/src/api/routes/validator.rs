@@ -5,16 +5,13 @@ use crate::api::{
     backend::ValidatorSlot,
     error::ApiError,
     types::{
-        Bytes, ChainId, Head, RunnerState, Status, Supply, Text, Validator, ValidatorState,
+        BEHIND, Bytes, ChainId, Head, RunnerState, Status, Supply, Text, Validator, ValidatorState,
         ValidatorStatus,
     },
     view::{self, Glance},
 };
 use cowboy_engine::primitives::Height;
 use std::sync::Arc;
-
-/// How many blocks a running validator may be behind the highest one.
-const BEHIND: u64 = 2;
 
 /// `GET /v1/status`
 pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {

@@ -104,7 +104,7 @@ pub struct Fault {
     pub delayed: u64,
     /// Votes that it has changed.
     pub lies: u64,
-    /// Of a partition: the nodes that are in none of its groups, which form one more.
+    /// The nodes outside all groups of a partition. They form one more group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
 }

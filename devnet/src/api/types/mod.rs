@@ -159,7 +159,7 @@ pub use job::{
     UnderRule, Wanted, Withdrawal,
 };
 pub use node::{
-    CapabilitiesRequest, ConnectionEnd, ConnectionLoad, JoinRequest, Left, LimitRequest,
+    BEHIND, CapabilitiesRequest, ConnectionEnd, ConnectionLoad, JoinRequest, Left, LimitRequest,
     NameRequest, NamedKind, NodeQuery, PresenceCondition, PresenceStanding, ReputationStep, Runner,
     RunnerConnection, RunnerHealth, RunnerLoad, RunnerPresence, RunnerState, RunnerStatus, Status,
     Stopping, Supply, UnmetPresence, Validator, ValidatorState, ValidatorStatus,

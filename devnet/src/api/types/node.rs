@@ -128,6 +128,9 @@ pub struct ValidatorStatus {
     pub reason: Option<String>,
 }
 
+/// How many blocks a running validator may be behind the highest one before it counts as behind.
+pub const BEHIND: u64 = 2;
+
 /// Whether a validator runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -136,7 +139,7 @@ pub enum ValidatorState {
     Starting,
     /// It finalizes blocks.
     Running,
-    /// It runs and is more than two blocks behind the highest validator.
+    /// It runs and is more than [`BEHIND`] blocks behind the highest validator.
     CatchingUp,
     /// It waits for space on its disk, and goes on by itself: until then it can be read.
     Paused,

@@ -82,6 +82,9 @@ pub struct TimerSummary {
     pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
+    /// The owner's name, where the devnet knows one.
+    #[serde(default)]
+    pub actor_name: Option<String>,
     /// When it is due.
     pub height: u64,
     /// The last height at which it may fire.
@@ -116,6 +119,9 @@ pub struct Timer {
     pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
+    /// The owner's name, where the devnet knows one.
+    #[serde(default)]
+    pub actor_name: Option<String>,
     /// When it is due.
     pub height: u64,
     /// Where the queue has it; absent once it has ended.
