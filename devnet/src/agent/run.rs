@@ -85,6 +85,10 @@ pub(super) struct TaskRun {
     pub(super) inputs: Option<HashText>,
     /// The rollback that it was undone by last, until the chain has said what that cost.
     pub(super) undone_by: Option<u64>,
+    /// Wei that the chain slashed and released for its commitment while the task was live here, as
+    /// when the process was killed before it heard of a refusal: the next rollback accounts for it.
+    #[serde(default)]
+    pub(super) resolved: Option<(u64, u64)>,
     /// Its output, while it counts or may be used again.
     #[serde(skip)]
     pub(super) output: Option<Arc<Vec<u8>>>,
@@ -275,6 +279,7 @@ impl Default for TaskRun {
             retried_at: None,
             inputs: None,
             undone_by: None,
+            resolved: None,
             output: None,
         }
     }

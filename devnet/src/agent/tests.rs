@@ -51,8 +51,9 @@ struct Bonded {
     /// The letter by which a commitment to a task came to nothing last.
     failed: BTreeMap<TaskId, u64>,
     letters: u64,
-    /// What was resolved.
+    /// What was resolved, and how much of it the agent has heard.
     events: Vec<CommitmentResolved>,
+    told: usize,
     /// Cascades that it did not believe.
     disbelieved: u64,
 }
@@ -104,7 +105,7 @@ impl World {
         let mut core = Core::new(AGENT, [1; 32], options(settings), 100, START);
         core.set_bonds(&terms);
         let (bonds, failed, events) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        let chain = Bonded { terms, bonds, failed, letters: 0, events, disbelieved: 0 };
+        let chain = Bonded { terms, bonds, failed, letters: 0, events, told: 0, disbelieved: 0 };
         Self {
             core,
             now: START,
@@ -175,12 +176,17 @@ impl World {
 
     /// Delivers a letter, then tells of what the chain resolved by it.
     fn deliver(&mut self, letter: &Letter) {
-        let told = self.chain.events.len();
         self.chain.letters += 1;
         self.accept(letter);
-        for event in &self.chain.events[told..] {
+        self.tell();
+    }
+
+    /// Tells the agent of what the chain has resolved since it was told last.
+    fn tell(&mut self) {
+        for event in &self.chain.events[self.chain.told..] {
             self.core.resolved(event, self.now);
         }
+        self.chain.told = self.chain.events.len();
     }
 
     fn accept(&mut self, letter: &Letter) {
@@ -236,6 +242,12 @@ impl World {
                 assert!(parents_done, "a proof went out before its parents were confirmed");
                 if wrong {
                     self.chain.end(letter.task, Some(RollbackReason::ProofFailed));
+                    // A process that was killed meanwhile hears of the end first, and of the
+                    // refusal when it sends the proof again.
+                    if self.is_unlucky() {
+                        self.tell();
+                        return self.core.refused(letter, "NotClaimed: made up", now);
+                    }
                     return self.core.refused(letter, "BadProof: made up", now);
                 }
                 self.completed.insert(letter.task);

@@ -177,13 +177,23 @@ impl Core {
             self.tell_of(&task, "stake:slashed", data, now);
         }
         let Some(place) = self.place(task_id) else { return };
-        let Some(number) = self.runs[&place.0].tasks[place.1].undone_by else { return };
+        let wei = |amount: &Wei| u64::try_from(amount.get()).unwrap_or(u64::MAX);
+        let (slashed, released) = (wei(slashed), wei(released));
+        let Some(number) = self.runs[&place.0].tasks[place.1].undone_by else {
+            if reason.is_some() {
+                self.change(place, |task| {
+                    let (before, back) = task.resolved.unwrap_or_default();
+                    let sums = (before.saturating_add(slashed), back.saturating_add(released));
+                    task.resolved = Some(sums);
+                });
+            }
+            return;
+        };
         self.change(place, |task| task.undone_by = None);
         let mut rollbacks = self.rollbacks.iter_mut();
         if let Some(undone) = rollbacks.find(|one| one.number == number && reason.is_some()) {
-            let wei = |amount: &Wei| u64::try_from(amount.get()).unwrap_or(u64::MAX);
-            undone.slashed = undone.slashed.saturating_add(wei(slashed));
-            undone.released = undone.released.saturating_add(wei(released));
+            undone.slashed = undone.slashed.saturating_add(slashed);
+            undone.released = undone.released.saturating_add(released);
             self.new_rollbacks.push(undone.clone());
         }
         self.heed_all(now);

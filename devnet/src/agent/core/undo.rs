@@ -167,6 +167,13 @@ impl Core {
             core.task(task).map_or_else(|| task.to_string(), |(run, at)| run.entry(at).id.clone())
         };
         let number_of_rollback = self.rollbacks.back().map_or(1, |last| last.number + 1);
+        let (mut slashed, mut released) = (0_u64, 0_u64);
+        for task in &plan.tasks {
+            let Some(place) = self.place(task) else { continue };
+            let Some((lost, back)) = self.runs[&place.0].tasks[place.1].resolved else { continue };
+            self.change(place, |task| task.resolved = None);
+            (slashed, released) = (slashed.saturating_add(lost), released.saturating_add(back));
+        }
         let undone = Undone {
             number: number_of_rollback,
             at: now,
@@ -176,9 +183,9 @@ impl Core {
             reason: summary.reason.to_string(),
             tasks: summary.tasks,
             undone: plan.tasks.iter().take(NAMED).map(|task| name(self, task)).collect(),
-            // The chain's events say that.
-            slashed: 0,
-            released: 0,
+            // More follows from the chain's events.
+            slashed,
+            released,
         };
         if self.rollbacks.len() >= ROLLBACKS {
             self.rollbacks.pop_front();
