@@ -66,8 +66,10 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     home.up(&["--runners", "0", "--wait", "2"]);
     let accounts = ["dev-1", "dev-2", "dev-3"];
     let before = accounts.map(|account| balance(&home, account));
+    // A proof may take long on a machine with other work.
+    let long = ["--deadline", "+20000"];
     let create = ["create", "--reward", "5cby", "--expect", "42", "--requires", "gpu,eu"];
-    let created = task(&home, "dev-1", &create);
+    let created = task(&home, "dev-1", &[&create[..], &long].concat());
     let id = text(&created["task_id"]).to_owned();
     assert_eq!(
         (&created["status"], &created["requirements"]),
@@ -81,7 +83,8 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     }
     // Its child reads its output.
     let child = ["create", "--reward", "1cby", "--depends-on", &id];
-    let child = text(&task(&home, "dev-1", &child)["task_id"]).to_owned();
+    let child = task(&home, "dev-1", &[&child[..], &long].concat());
+    let child = text(&child["task_id"]).to_owned();
 
     // The first agent commits and lets its time pass.
     let claimed = task(&home, "dev-3", &["claim", &id, "--until", "+50"]);
@@ -99,11 +102,11 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     assert!(late.contains("ClaimPast"), "{late}");
 
     // The second one takes it over, and the child.
-    task(&home, "dev-2", &["claim", &id, "--until", "+200"]);
+    task(&home, "dev-2", &["claim", &id, "--until", "+10000"]);
     task(&home, "dev-2", &["commit", &id, "42"]);
     let other = refused(&home, "dev-2", &["complete", &id, "43"]);
     assert!(other.contains("is not what was committed to"), "{other}");
-    task(&home, "dev-2", &["claim", &child]);
+    task(&home, "dev-2", &["claim", &child, "--until", "+10000"]);
     task(&home, "dev-2", &["commit", &child, "43"]);
     let first = refused(&home, "dev-2", &["complete", &child, "43"]);
     assert!(first.contains("ParentNotCompleted"), "{first}");
@@ -169,11 +172,12 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
 fn a_commitment_has_a_time_of_its_own() {
     let home = Home::new();
     home.up(&["--runners", "0", "--wait", "2"]);
-    let id = text(&task(&home, "dev-1", &["create", "--reward", "1cby"])["task_id"]).to_owned();
-    task(&home, "dev-2", &["claim", &id, "--until", "+100"]);
-    let beyond = refused(&home, "dev-2", &["commit", &id, "x", "--until", "+500"]);
+    let create = ["create", "--reward", "1cby", "--deadline", "+20000"];
+    let id = text(&task(&home, "dev-1", &create)["task_id"]).to_owned();
+    task(&home, "dev-2", &["claim", &id, "--until", "+10000"]);
+    let beyond = refused(&home, "dev-2", &["commit", &id, "x", "--until", "+15000"]);
     assert!(beyond.contains("CommitmentOutOfRange"), "{beyond}");
-    let committed = task(&home, "dev-2", &["commit", &id, "x", "--until", "+20"]);
+    let committed = task(&home, "dev-2", &["commit", &id, "x", "--until", "+60"]);
     let past = number(&committed["commitment"]["expires_at"]) + 1;
     let counts = refused(&home, "dev-1", &["resolve", &id, "commitment_expired"]);
     assert!(counts.contains("CommitmentCounts"), "{counts}");
