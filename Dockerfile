@@ -2,7 +2,7 @@
 # An image of cowboyctl, built from this checkout: docker build -t cowboyctl .
 #
 #   docker run --rm cowboyctl                               boots a devnet, runs a job on it, stops
-#   docker run --init -d --name devnet cowboyctl devnet up  a devnet that goes on until docker stop devnet
+#   docker run --init -d --name devnet cowboyctl devnet up  a devnet that runs until docker stop devnet
 #   docker exec devnet cowboyctl devnet status              commands for it
 #
 # The control API and everything else listen on the loopback of the container, so publishing ports (-p) reaches
@@ -11,7 +11,7 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
-# Cargo's downloads and what it built stay with the builder; one target folder for each architecture.
+# Cargo's downloads and build output stay with the builder; one target folder for each architecture.
 ARG TARGETARCH
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,id=cowboyctl-target-${TARGETARCH},target=/src/target,sharing=locked \
@@ -22,7 +22,7 @@ FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="cowboyctl" \
       org.opencontainers.image.description="A local devnet of the Cowboy chain, and the tools to look into it" \
       org.opencontainers.image.licenses="MIT OR Apache-2.0"
-# Jobs that ask over HTTPS trust the system's roots. Versions are those of the Debian release.
+# Jobs with HTTPS requests need the system's root certificates. Versions are those of the Debian release.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates \
@@ -34,10 +34,10 @@ COPY --from=build /usr/local/bin/cowboyctl /usr/local/bin/
 USER 10001
 ENV COWBOYCTL_HOME=/var/lib/cowboyctl
 WORKDIR /var/lib/cowboyctl
-# After its owner is set: what is done to a volume's folder later is lost.
+# After its owner is set, because later changes to a volume's folder are lost.
 VOLUME /var/lib/cowboyctl
-# `devnet up` stops in order on SIGTERM and ends with 0; on SIGINT it would end with 130.
+# On SIGTERM `devnet up` shuts down cleanly and ends with 0; on SIGINT it would end with 130.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["cowboyctl"]
-# Without --down the devnet's process would be killed when the command that started it ends, being process 1.
+# Without --down, the devnet's process would be killed when its starting command, process 1, ends.
 CMD ["quickstart", "--down"]

@@ -1,8 +1,8 @@
-//! Has the released program keep its relative relocations packed, where linker and loader know the
-//! form: a megabyte less to download, and fewer pages to touch at each start.
+//! Packs the relative relocations of the released program if linker and loader support it: a
+//! megabyte less to download, and fewer pages to touch at each start.
 //!
-//! rust-lld, Rust's own linker for this target, writes the form; glibc reads it from 2.36 on, and
-//! an older one names the version that it lacks. A build on an older system links as before.
+//! rust-lld, Rust's own linker for this target, writes this form; glibc reads it from 2.36 on, and
+//! an older glibc reports the version that it lacks. A build on an older system links as before.
 
 use std::{env, path::Path, process::Command};
 
@@ -30,7 +30,7 @@ fn glibc() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
 }
 
-/// Whether Rust's own linker is there, and nothing asks for another.
+/// Whether Rust's own linker exists, and nothing requests another.
 fn links_by_rust_lld() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     if env::var_os("RUSTC_LINKER").is_some() || flags.contains("link") {
@@ -44,7 +44,7 @@ fn links_by_rust_lld() -> bool {
     sysroot.is_some_and(|sysroot| Path::new(&sysroot).join(lld).exists())
 }
 
-/// What a command prints, where it succeeds.
+/// The output of a command, if it succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

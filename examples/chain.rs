@@ -1,5 +1,5 @@
-//! A chain in memory whose blocks a program writes one after the other: the engine's transition and
-//! nothing else. No network and no clock; a thousand blocks take seconds.
+//! A chain in memory, with nothing but the engine's transition function: a program makes its blocks
+//! one after the other. No network and no clock; a thousand blocks take seconds.
 
 use cowboy_engine::{
     actor::Budget,
@@ -17,19 +17,19 @@ use cowboy_engine::{
 };
 use std::sync::Arc;
 
-/// Spins as often as its payload says, in its `handle_timer`.
+/// An actor whose `handle_timer` spins as often as its payload says.
 const SPINNER: &str = include_str!("actors/spammer.star");
-/// What its deployment, or a call of it, may use in addition to the intrinsic part.
+/// Limits of its deployment, or of a call of it, in addition to the intrinsic cost.
 const DEPLOYMENT: Budget = Budget { cycles: 100_000, cells: 40_000 };
-/// What an account, or an actor, has.
+/// The balance of each actor; each account has a thousand times as much.
 const FORTUNE: Wei = Wei::cby(1_000_000);
-/// Cycles that a spinner's timer may use, and how often it spins so that it uses nearly all.
+/// The gas limit of a spinner's timer, in cycles, and the number of turns that nearly uses it up.
 pub const GAS_LIMIT: u64 = 20_000;
 const TURNS: u64 = 170;
 
 /// A chain of one validator.
 pub struct Chain {
-    /// After the newest block.
+    /// The state after the newest block.
     pub state: State,
 }
 
@@ -37,13 +37,13 @@ fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"example", name)
 }
 
-/// The address of an account.
+/// The address derived from an account's name.
 pub fn account(name: &str) -> Address {
     key(name).address()
 }
 
 impl Chain {
-    /// A chain with these accounts.
+    /// A chain at genesis with these accounts.
     pub fn new(timers: timer::Params, accounts: &[String]) -> Self {
         let balance = FORTUNE.saturating_mul(1_000);
         let validator = Validator { pubkey: key("validator").public_key(), consensus_key: [1; 32] };
@@ -58,15 +58,15 @@ impl Chain {
                 .map(|name| Endowment { account: account(name), balance })
                 .collect(),
         };
-        Self { state: genesis.state().expect("every account stands in it once") }
+        Self { state: genesis.state().expect("every account occurs once") }
     }
 
-    /// The next block's height.
+    /// The height of the next block.
     pub fn next(&self) -> u64 {
         self.state.height().get() + 1
     }
 
-    /// The next block, with these transactions.
+    /// Executes the next block, with these transactions.
     pub fn block(&mut self, transactions: Vec<SignedTransaction>) -> Execution {
         let head = self.state.head();
         let height = head.height.next();
@@ -88,7 +88,7 @@ impl Chain {
         execution
     }
 
-    /// A transaction of an account, `ahead` of which come before it in the same block.
+    /// Signs a transaction of an account that comes after `ahead` others in the same block.
     pub fn sign(&self, from: &str, ahead: u64, payload: Payload) -> SignedTransaction {
         let key = key(from);
         let nonce = self.state.account(&key.address()).nonce + ahead;
@@ -99,7 +99,7 @@ impl Chain {
         if runs { transaction.buying(DEPLOYMENT) } else { transaction }.sign(&key)
     }
 
-    /// Sends transactions of an account, in as many blocks as they take.
+    /// Sends transactions of an account, in as many blocks as necessary.
     pub fn send(&mut self, from: &str, payloads: Vec<Payload>) -> Vec<Execution> {
         let mut payloads = payloads.into_iter().peekable();
         let mut executions = Vec::new();
@@ -124,7 +124,7 @@ impl Chain {
         executions
     }
 
-    /// Deploys so many spinners and gives each a fortune.
+    /// Deploys `count` spinners and gives each [`FORTUNE`].
     pub fn spinners(&mut self, deployer: &str, count: usize) -> Vec<Address> {
         let deploy = Payload::DeployActor(DeployActor { source: SPINNER.to_owned() });
         let executions = self.send(deployer, vec![deploy; count]);
@@ -142,7 +142,7 @@ impl Chain {
     }
 }
 
-/// A timer that spins for nearly all of [`GAS_LIMIT`].
+/// A request for a timer that spins for nearly all of [`GAS_LIMIT`].
 pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> Request {
     Request {
         actor,
@@ -155,7 +155,7 @@ pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> Request 
     }
 }
 
-/// Schedules a timer.
+/// The payload that schedules a timer.
 pub fn schedule(request: Request) -> Payload {
     Payload::ScheduleTimer(Arc::new(request))
 }

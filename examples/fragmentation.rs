@@ -1,14 +1,14 @@
-//! What an owner gains by spreading timers over a hundred actors, where fairness is counted by
-//! actor and where it is counted by deployer.
+//! The advantage of an owner who spreads timers over a hundred actors, when fairness is counted by
+//! actor and when it is counted by deployer.
 //!
 //! ```text
 //! cargo run --locked -p cowboy-examples --example fragmentation
 //! ```
 //!
-//! Ten honest owners and one who wants more each have as many timers as all of them may fire: the
-//! lane is asked for twice what it holds, and everybody pays the same. Fairness favours those who
-//! fired less. One actor that fires much loses to the honest; a hundred that fire little each are
-//! newcomers all the time, unless they count as the one owner that they have.
+//! Ten honest owners together ask for the whole lane, and a greedy one asks for as much again, so
+//! the demand is twice the lane; all pay the same price. Fairness favours those that fired less.
+//! One actor that fires much loses to the honest ones; a hundred actors that fire little each
+//! always count as newcomers, unless they count as their one owner.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -22,14 +22,14 @@ use cowboy_engine::{
 };
 use std::collections::BTreeSet;
 
-/// Fires that fit a block: as many as there are honest owners.
+/// Fires that fit a block, and number of honest owners.
 const ROOM: usize = 10;
-/// Blocks whose fires count for fairness, and blocks that are measured after as many.
+/// The fairness window in blocks. The measurement takes as many blocks, after a first window.
 const WINDOW: u64 = 50;
-/// Blocks that a timer waits before it is given up.
+/// Blocks that a timer waits before it expires.
 const PATIENCE: u64 = 10;
 
-/// What the greedy owner got of the lane.
+/// The greedy owner's share of the lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     fires: u64,
@@ -42,7 +42,7 @@ impl Share {
     }
 }
 
-/// The greedy owner's share with so many actors.
+/// The greedy owner's share with this number of actors.
 fn run(scope: Scope, actors: usize) -> Share {
     let config = Config {
         lane_timer_cycles: ROOM as u64 * GAS_LIMIT,
@@ -66,7 +66,7 @@ fn run(scope: Scope, actors: usize) -> Share {
     for (owner, actor) in honest.iter().zip(&theirs) {
         chain.send(owner, due.iter().map(|height| timer(*actor, *height)).collect());
     }
-    // Each block as many as fit, of one actor after the other.
+    // As many per block as fit, in turn from each actor.
     let mut turn = spread.iter().cycle();
     let mut payloads: Vec<Payload> = Vec::new();
     for height in &due {
@@ -80,7 +80,7 @@ fn run(scope: Scope, actors: usize) -> Share {
     let mut share = Share { fires: 0, of: 0 };
     while chain.next() < first + 2 * WINDOW {
         let execution = chain.block(Vec::new());
-        // The window has to fill up before it says anything.
+        // The window has to be full before it is meaningful.
         if execution.state.height().get() >= first + WINDOW {
             let fires = execution.fires.iter();
             share.fires += fires.filter(|fire| spread.contains(&fire.actor)).count() as u64;

@@ -1,13 +1,13 @@
-//! One scenario under the three policies of timers, block by block: who fires when, and what it
-//! pays.
+//! One scenario under the three policies of timers, block by block: which timers fire, and what
+//! they pay.
 //!
 //! ```text
 //! cargo run --locked -p cowboy-examples --example policies
 //! ```
 //!
-//! Three actors have timers that are due in the same block: `early` has scheduled first and pays
-//! little, `spammer` has the most, `keen` comes last and pays well. The lane has room for ten fires
-//! a block.
+//! Three actors have timers that are due in the same block: `early` scheduled first and pays
+//! little, `spammer` has the most timers, `keen` scheduled last and pays well. The lane has room
+//! for ten fires per block.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -25,32 +25,32 @@ use cowboy_engine::{
 
 /// Fires that fit a block.
 const ROOM: u64 = 10;
-/// Name, timers, priority in wei per cycle; the fee caps are in [`run`].
+/// Name, number of timers, priority in wei per cycle; [`run`] sets the fee caps.
 const ACTORS: [(&str, usize, u128); 3] = [("early", 8, 10), ("spammer", 20, 50), ("keen", 4, 500)];
 
-/// What a block's lane did.
+/// The lane in one block.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     height: u64,
     /// Wei per cycle.
     basefee: u128,
-    /// Who fired, by initial, in order.
+    /// The actors' initials in the order of fires.
     fired: String,
     waiting: u64,
     priced_out: u64,
 }
 
-/// What became of an actor's timers.
+/// The totals of an actor's timers.
 #[derive(Debug, Default)]
 struct Account {
     fires: u64,
     cycles: u128,
-    /// Blocks waited, of all together.
+    /// Sum of the blocks that each timer waited.
     waited: u64,
     charged: Charged,
 }
 
-/// What a policy made of the scenario.
+/// The course of the scenario under one policy.
 struct Outcome {
     lines: Vec<Line>,
     accounts: [Account; 3],
@@ -72,7 +72,7 @@ fn run(policy: Policy) -> Outcome {
     let due = chain.next() + 1 + u64::from(auction);
     let (mut bids, mut payloads) = (Vec::new(), Vec::new());
     for (actor, (name, timers, tip)) in actors.iter().zip(ACTORS) {
-        // Who pays little stops at today's price.
+        // The cap of `early` is only today's price plus its tip.
         let most = if name == "early" {
             price.saturating_add(Wei::new(tip))
         } else {
@@ -126,7 +126,7 @@ fn run(policy: Policy) -> Outcome {
     Outcome { lines, accounts, timers_first }
 }
 
-/// Has a spinner bid so much for its timers from now on.
+/// Sets a spinner's bid for its timers.
 fn bidding(actor: Address, max_fee: Wei, tip: Wei) -> Payload {
     let payload = format!("{{\"max_fee\": {max_fee}, \"tip\": {tip}}}").into_bytes();
     Payload::CallActor(CallActor { actor, handler: "bid".to_owned(), payload, value: Wei::ZERO })
@@ -184,8 +184,8 @@ mod tests {
         outcome
     }
 
-    /// The dearest first; a lane that is full grows dearer until the poor are priced out, and comes
-    /// down to them again.
+    /// The highest price fires first. The price of a full lane rises until low caps are priced out,
+    /// and then falls to them again.
     #[test]
     fn eip1559_goes_by_price() {
         let fired = ["kkkkssssss", "ssssssssss", "ssss", "eeeeeeee"];
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Who came first; what a timer offers changes nothing.
+    /// First come, first served; offers have no effect.
     #[test]
     fn fifo_goes_by_insertion() {
         let outcome = check(Policy::Fifo, ["eeeeeeeess", "ssssssssss", "sssssssskk", "kk"], false);
@@ -209,8 +209,8 @@ mod tests {
         }
     }
 
-    /// The best bids first, but nobody more than a slice before all had theirs: of three actors a
-    /// third each, then of two a half each.
+    /// The best bids fire first, but no actor gets more than its slice before all have had theirs:
+    /// a third each for three actors, then a half each for two.
     #[test]
     fn the_auction_goes_by_bid_within_slices() {
         let fired = ["kkkssseeek", "ssssseeeee", "ssssssssss", "ss"];

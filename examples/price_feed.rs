@@ -1,14 +1,14 @@
-//! A price by three sources of which one lies: serves them on the loopback, deploys
-//! `actors/price_feed.star` on a running devnet, has it ask, and prints what came of it.
+//! A price from three sources, one of which lies: serves them on the loopback, deploys
+//! `actors/price_feed.star` on a running devnet, makes it ask, and prints the result.
 //!
 //! ```text
 //! cowboyctl devnet up --detach -f examples/topologies/jobs.yaml
 //! cargo run --locked -p cowboy-examples --example price_feed jobs
 //! ```
 //!
-//! The devnet's runners must be allowed to ask the loopback. Without a name it is `local`.
+//! The devnet's runners must be allowed to request the loopback. The default devnet is `local`.
 //!
-//! Runners ask the sources over HTTP, a committee of three each; what they agree about comes back
+//! A committee of three runners asks each source over HTTP; the result that they agree on returns
 //! to the actor as a callback. `tests/devnet/jobs.rs` runs [`run`] too.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -35,14 +35,14 @@ use tokio::{
 };
 
 const ACTOR: &str = include_str!("actors/price_feed.star");
-/// What its deployment, and each call of it, may use beside the intrinsic part.
+/// Limits of its deployment, and of each call of it, in addition to the intrinsic cost.
 const BUDGET: Budget = Budget { cycles: 400_000, cells: 100_000 };
-/// How long all of it may take, and how long a request may.
+/// Time limits of the whole run, and of a request.
 const PATIENCE: Duration = Duration::from_secs(120);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest request that a source reads, in bytes.
 const REQUEST_LIMIT: usize = 8_192;
-/// What the sources say. The third lies.
+/// The prices that the sources report. The third is false.
 const SAID: [&str; 3] = ["101.25", "101.30", "4.20"];
 
 #[cfg(not(test))]
@@ -61,7 +61,7 @@ async fn main() -> std::process::ExitCode {
     }
 }
 
-/// Has the price found on a running devnet, and prints it.
+/// Runs the example on a running devnet, and prints the price.
 pub async fn run(devnet: &DevnetHome) -> Result<(), Box<dyn Error>> {
     timeout(PATIENCE, find(devnet)).await.map_err(|_| "no price in two minutes")?
 }
@@ -74,12 +74,12 @@ async fn find(devnet: &DevnetHome) -> Result<(), Box<dyn Error>> {
         sources.push(source);
     }
     let user = User::of(devnet)?;
-    // Where an account's next actor comes to be is known before.
+    // The address of an account's next actor is known in advance.
     let next = user.client.account("dev-0").await?.next_nonce;
     let feed = Address::of_actor(&user.key.address(), next);
     user.send(Payload::DeployActor(DeployActor { source: ACTOR.to_owned() })).await?;
     println!("deployed {feed}");
-    // It pays for its jobs, and for being called back.
+    // It pays for its jobs and their callbacks.
     user.send(Payload::Transfer(Transfer { to: feed, amount: Wei::cby(20) })).await?;
     let [a, b, c] = [0, 1, 2].map(|index| format!("\"http://{}/\"", sources[index]));
     let terms = format!("{{\"sources\": [{a}, {b}, {c}], \"pointer\": \"/price\"}}");
@@ -88,7 +88,7 @@ async fn find(devnet: &DevnetHome) -> Result<(), Box<dyn Error>> {
     user.decided(feed, asked.height.unwrap_or_default()).await
 }
 
-/// An account of the devnet, and what it sends.
+/// An account of the devnet that sends transactions.
 struct User {
     client: Client,
     key: SecretKey,
@@ -119,7 +119,7 @@ impl User {
         )
         .buying(BUDGET)
         .sign(&self.key);
-        // Connected before it is sent: its block cannot be missed.
+        // Connects before it sends, so that it cannot miss the block.
         let mut blocks = self.client.follow(None);
         blocks.connect().await?;
         let request = TransactionRequest { transaction: Text(Bytes(transaction.to_bytes())) };
@@ -135,7 +135,7 @@ impl User {
         }
     }
 
-    /// Prints what the actor emits from a height on, until a round has ended.
+    /// Prints the actor's events from a height on, until a round has ended.
     async fn decided(&self, feed: Address, from: u64) -> Result<(), Box<dyn Error>> {
         let feed = feed.to_string();
         let mut blocks = self.client.follow(Some(from));
@@ -173,7 +173,7 @@ impl User {
     }
 }
 
-/// Starts a source that answers every request with this price and a number that grows, so that no
+/// Starts a source that answers every request with this price and an increasing number, so that no
 /// two runners see the same document.
 async fn serve(price: &'static str) -> Result<SocketAddr, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -191,14 +191,14 @@ async fn serve(price: &'static str) -> Result<SocketAddr, Box<dyn Error>> {
                 );
                 peer.write_all(&[head.as_bytes(), document.as_bytes()].concat()).await
             };
-            // Who goes away gets no answer; the next one does.
+            // A client that disconnects early does not stop the server.
             tokio::spawn(timeout(REQUEST_TIMEOUT, answer));
         }
     });
     Ok(address)
 }
 
-/// Reads a request to the empty line that ends its head; the answer does not depend on it.
+/// Reads a request up to the empty line after its head; the answer does not depend on it.
 async fn read_head(peer: &mut TcpStream) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") && request.len() < REQUEST_LIMIT {

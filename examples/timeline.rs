@@ -1,13 +1,13 @@
-//! Five tasks, each built on the one before, with proofs that take five seconds: ahead of the
-//! chain, and one after the other. Prints both timelines, for confirmations of 2 s and of 0.4 s.
+//! Five tasks, each built on the previous one, with proofs of five seconds: first ahead of the
+//! chain, then one after the other. Prints both timelines, for confirmations of 2 s and of 0.4 s.
 //!
 //! ```text
 //! cowboyctl devnet up --detach -f examples/topologies/speculation.yaml
 //! cargo run --locked -p cowboy-examples --example timeline [DEVNET]
 //! ```
 //!
-//! It takes a minute and a half. The devnet's options are set for it, and stay so until the devnet
-//! stops. `tests/devnet/speculation.rs` runs [`run`] too, at a fiftieth of the times.
+//! It takes a minute and a half. It changes the devnet's options, which stay changed until the
+//! devnet stops. `tests/devnet/speculation.rs` runs [`run`] too, with all times divided by fifty.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 #![cfg_attr(not(test), expect(clippy::print_stderr, reason = "and why it cannot"))]
@@ -21,13 +21,10 @@ use cowboy_devnet::{
 use std::{collections::BTreeMap, error::Error, time::Duration};
 use tokio::time::timeout;
 
-/// How long one pipeline may take.
+/// Time limit of one pipeline.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a proof takes, in ms.
 const PROOF_MS: u64 = 5_000;
-/// How long a confirmation takes, in ms.
 const CONFIRMATION_MS: [u64; 2] = [2_000, 400];
-/// The tasks.
 const TASKS: [&str; 5] = ["A", "B", "C", "D", "E"];
 /// Columns of a timeline.
 const COLUMNS: u64 = 72;
@@ -35,11 +32,10 @@ const COLUMNS: u64 = 72;
 /// One pipeline, run both ways.
 #[derive(Debug)]
 pub struct Compared {
-    /// How long a confirmation takes, in ms.
     pub confirmation_ms: u64,
-    /// Ahead of the chain.
+    /// Run ahead of the chain.
     pub speculative: Pipeline,
-    /// One after the other.
+    /// Run one task after the other.
     pub synchronous: Pipeline,
 }
 
@@ -81,7 +77,7 @@ pub async fn run(devnet: &DevnetHome, scale: u64) -> Result<Vec<Compared>, Box<d
         let synchronous = ended(&client).await?;
         print("one after the other", &synchronous);
         let [fast, slow] = [&speculative, &synchronous].map(|p| p.summary.elapsed_ms);
-        println!("confirmed whole in {fast} ms instead of {slow} ms\n");
+        println!("fully confirmed in {fast} ms instead of {slow} ms\n");
         all.push(Compared { confirmation_ms, speculative, synchronous });
     }
     Ok(all)
@@ -127,8 +123,8 @@ async fn ended(client: &Client) -> Result<Pipeline, Box<dyn Error>> {
     }
 }
 
-/// A row for each task: `x` it executes, `p` its proof is made, `.` the proof waits for its
-/// ancestors, `c` it is being confirmed.
+/// Prints a row for each task: `x` executing, `p` being proved, `.` waiting for ancestors,
+/// `c` being confirmed.
 fn print(title: &str, pipeline: &Pipeline) {
     let whole = pipeline.summary.elapsed_ms.max(1);
     println!(

@@ -49,7 +49,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     )
     .sign(&sender);
 
-    // Connected before the transfer is sent: its block cannot be missed.
+    // Connects before it sends the transfer, so that it cannot miss the block.
     let mut blocks = client.follow(None);
     blocks.connect().await?;
     let request = TransactionRequest { transaction: Text(Bytes(transfer.to_bytes())) };

@@ -1,4 +1,4 @@
-//! What a user waits for: `cargo bench -p cowboyctl --bench commands`.
+//! The times that users wait for: `cargo bench -p cowboyctl --bench commands`.
 //!
 //! From `devnet up --detach` to a ready devnet with every runner present, 4 validators and 8
 //! runners at 250 ms blocks: median of ten, and the memory of the process. Then the wall time of
@@ -32,7 +32,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Resident memory of the devnet's process, in MiB, by its record.
+/// Resident memory of the devnet's process, in MiB.
 fn resident(home: &Path) -> u64 {
     let record = fs::read_to_string(home.join("local/devnet.json")).expect("it runs");
     let pid: u64 = record

@@ -1,21 +1,21 @@
-//! What the dashboard costs, and how soon it answers a key:
+//! The processor time of the dashboard, and its reaction time to a key:
 //! `cargo bench -p cowboyctl --bench dashboard`.
 //!
-//! A real devnet of 1,000 runners on which timers make some 100 events a second, and the dashboard
-//! on a terminal in front of it. For each pane the processor time of the dashboard's process while
-//! it only shows, and the time from a key to its effect on the screen: `?` opens and `esc` closes
-//! the list of keys. The devnet runs on the same processors; what it takes of them is shown beside.
-//! `COWBOYCTL_BENCH_RUNNERS` is for another number of runners.
+//! It runs a real devnet of 1,000 runners on which timers make some 100 events per second, and the
+//! dashboard on a terminal. For each pane it measures the processor time of the dashboard's process
+//! without input, and the time from a key to its effect on the screen: `?` opens and `esc` closes
+//! the list of keys. The devnet runs on the same processors, so its processor time is shown, too.
+//! `COWBOYCTL_BENCH_RUNNERS` sets another number of runners.
 
 #[path = "../../tests/devnet/terminal.rs"]
 #[expect(clippy::unwrap_used, reason = "it is written for tests")]
 mod terminal;
 
-/// What the terminal asks of those who use it.
+/// The terminal's requirements on its users.
 mod support {
     use std::time::Duration;
 
-    /// How long a picture may take.
+    /// Time limit for a picture.
     pub const PATIENCE: Duration = Duration::from_secs(60);
 }
 
@@ -34,11 +34,11 @@ const HEARTS: usize = 20;
 /// The sizes of the terminal, in columns and rows.
 const SIZES: [(u16, u16); 2] = [(200, 60), (80, 24)];
 
-/// How long a pane is watched, and before that shown, in blocks.
+/// How long a pane is measured, and shown before that, in blocks.
 const WATCHED: &str = "+15";
 const SHOWN: &str = "+4";
 
-/// Keys pressed on a pane.
+/// Number of keys pressed on a pane.
 const KEYS: usize = 40;
 
 fn command(home: &Path, args: &[&str]) -> Command {
@@ -48,19 +48,19 @@ fn command(home: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What a command prints.
+/// The output of a command.
 fn told(home: &Path, args: &[&str]) -> String {
     let output = command(home, args).output().expect("the binary runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The devnet's process.
+/// The pid of the devnet's process.
 fn devnet(home: &Path) -> u32 {
     told(home, &["devnet", "status", "-o", "json", "--jq", ".pid"]).parse().expect("a pid")
 }
 
-/// Processor time that a process has used.
+/// The processor time that a process has used.
 fn used(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux tells");
     // The name may have spaces, and ends with the last parenthesis.
@@ -70,7 +70,7 @@ fn used(pid: u32) -> Duration {
     Duration::from_millis(ticks * 1_000 / per_second)
 }
 
-/// Starts the devnet and what makes events.
+/// Starts the devnet and the actors that make events.
 fn boot(home: &Path, runners: &str) {
     let up = ["devnet", "up", "--detach", "--timeout", "10m", "--block-time", "250ms"];
     told(home, &[&up[..], &["--runners", runners]].concat());
@@ -129,17 +129,17 @@ fn main() {
     told(home, &["devnet", "down"]);
 }
 
-/// What a pane costs, beside the devnet, and how soon it answers.
+/// The processor time for a pane, that of the devnet, and the reaction times to keys.
 fn measure(home: &Path, terminal: &mut Terminal, pane: usize, devnet: u32) -> String {
     terminal.keys(&pane.to_string());
-    // What is asked for the first time is there.
+    // Everything that the pane requests first has arrived by then.
     told(home, &["chain", "wait", SHOWN]);
     let dashboard = terminal.pid().as_raw_nonzero().get() as u32;
-    let (start, before, beside) = (Instant::now(), used(dashboard), used(devnet));
+    let (start, before, others) = (Instant::now(), used(dashboard), used(devnet));
     told(home, &["chain", "wait", WATCHED]);
     let elapsed = start.elapsed();
     let own = per_cent(used(dashboard) - before, elapsed);
-    let other = per_cent(used(devnet) - beside, elapsed);
+    let other = per_cent(used(devnet) - others, elapsed);
     let mut times = Vec::new();
     for _ in 0..KEYS {
         let pressed = Instant::now();

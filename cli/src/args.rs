@@ -1,4 +1,4 @@
-//! What command lines carry beside names: heights, durations, pairs, files.
+//! Arguments of the command line: heights, durations, pairs, files.
 
 use crate::error::{CliError, Exit};
 use cowboy_devnet::{
@@ -19,9 +19,9 @@ use std::{
 pub enum HeightArg {
     /// This height.
     At(u64),
-    /// So many blocks after the head.
+    /// This many blocks after the head.
     Ahead(u64),
-    /// The newest.
+    /// The newest block.
     Latest,
 }
 
@@ -29,7 +29,7 @@ impl FromStr for HeightArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused = || format!("`{text}` is no height: expected 120, +10 or latest");
+        let refused = || format!("`{text}` is not a height: expected 120, +10 or latest");
         let number = |digits: &str| {
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             plain.then(|| digits.parse().ok()).flatten().ok_or_else(refused)
@@ -43,7 +43,7 @@ impl FromStr for HeightArg {
 }
 
 impl HeightArg {
-    /// The block that is meant; asks for the head where that matters.
+    /// The selected block; requests the head if that is needed.
     pub async fn resolve(self, client: &Client) -> Result<BlockAt, CliError> {
         Ok(match self {
             Self::At(height) => BlockAt::Height(height),
@@ -60,7 +60,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// A file's contents, - for the standard input, of at most `limit` bytes.
+/// The contents of a file, at most `limit` bytes; - is standard input.
 pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     let io = |error: io::Error| CliError::file(Exit::Failed, file, &error);
     let mut input = Vec::new();
@@ -77,7 +77,7 @@ pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     Ok(input)
 }
 
-/// What a file is called in errors.
+/// The name of a file in errors.
 pub fn shown(file: &Path) -> String {
     match file.as_os_str() == "-" {
         true => "standard input".to_owned(),
@@ -89,12 +89,12 @@ pub fn shown(file: &Path) -> String {
 pub fn text(file: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let what = format!("{}: no text: byte {at} begins no UTF-8 letter", shown(file));
+        let what = format!("{}: not text: byte {at} is not UTF-8", shown(file));
         CliError::new(Exit::Usage, what).hint("save it as UTF-8")
     })
 }
 
-/// What a handler is given: text as it is, bytes as 0x-hex, or a file's contents with @.
+/// A handler's payload: text as it is, bytes as 0x-hex, or a file's contents with @.
 pub fn payload(text: &str, limit: usize) -> Result<Vec<u8>, CliError> {
     if let Some(file) = text.strip_prefix('@') {
         return input(Path::new(file), limit as u64);
@@ -102,13 +102,13 @@ pub fn payload(text: &str, limit: usize) -> Result<Vec<u8>, CliError> {
     if text.starts_with("0x") {
         return text.parse::<Text<Bytes>>().map(|bytes| bytes.0.0).map_err(|error| {
             CliError::new(Exit::Usage, format!("the payload: {error}"))
-                .hint("text that begins with 0x goes into a file: @FILE, or @- for standard input")
+                .hint("put text that begins with 0x into a file: @FILE, or @- for standard input")
         });
     }
     Ok(text.as_bytes().to_vec())
 }
 
-/// The one of several that is called so, in capitals or not.
+/// The value with this name, ignoring case.
 pub fn one_of<T: Copy + ToString>(what: &str, text: &str, all: &[T]) -> Result<T, String> {
     let found = all.iter().find(|one| one.to_string().eq_ignore_ascii_case(text));
     found.copied().ok_or_else(|| {
@@ -117,30 +117,30 @@ pub fn one_of<T: Copy + ToString>(what: &str, text: &str, all: &[T]) -> Result<T
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             _ => names.concat(),
         };
-        format!("`{text}` is no {what}: expected {expected}")
+        format!("`{text}` is not a valid {what}: expected {expected}")
     })
 }
 
-/// Where a timer stands.
+/// Parses a timer's status.
 pub fn timer_status(text: &str) -> Result<TimerStatus, String> {
     one_of("status", text, TimerStatus::ALL)
 }
 
-/// `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no variable: expected KEY=VALUE")),
+        _ => Err(format!("`{text}` is not a variable: expected KEY=VALUE")),
     }
 }
 
-/// `Name: value`.
+/// Parses `Name: value`.
 pub fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(format!("`{text}` is no header: expected `Name: value`")),
+        _ => Err(format!("`{text}` is not a header: expected `Name: value`")),
     }
 }
 
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(timer_status("due"), Ok(TimerStatus::Due));
         assert_eq!(timer_status("insufficient_funds"), Ok(TimerStatus::InsufficientFunds));
         assert_eq!(timer_status("Due"), Ok(TimerStatus::Due));
-        let expected = "`done` is no status: expected scheduled, due, fired, failed, expired, \
-                        cancelled or insufficient_funds";
+        let expected = "`done` is not a valid status: expected scheduled, due, fired, failed, \
+                        expired, cancelled or insufficient_funds";
         assert_eq!(timer_status("done"), Err(expected.to_owned()));
     }
 

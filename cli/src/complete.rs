@@ -1,5 +1,5 @@
-//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs,
-//! actors, timers, pools and pipelines from the devnet itself. Whatever fails or takes too long
+//! Shell completion of names: devnets, nodes and accounts from the devnets' folders; jobs, actors,
+//! timers, pools and pipelines from the devnet itself. A request that fails or takes too long
 //! completes nothing.
 
 pub mod ask;
@@ -26,13 +26,11 @@ use cowboy_engine::{
 };
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
 
-/// Devnets.
 pub fn devnets() -> Vec<CompletionCandidate> {
     let homes = ask::within(|| Home::from_env().ok()?.list().ok());
     homes.iter().map(|devnet| CompletionCandidate::new(devnet.name().as_str())).collect()
 }
 
-/// Snapshots.
 pub fn snapshots() -> Vec<CompletionCandidate> {
     let found = ask::within(|| {
         let home = Home::from_env().ok()?;
@@ -44,7 +42,7 @@ pub fn snapshots() -> Vec<CompletionCandidate> {
     found.iter().map(candidate).collect()
 }
 
-/// Validators: of the topology, and those that were added.
+/// Validators: those of the topology, and those that were added.
 pub fn validators() -> Vec<CompletionCandidate> {
     named(ask::folder(|devnet| {
         let plan = plan(devnet);
@@ -53,7 +51,7 @@ pub fn validators() -> Vec<CompletionCandidate> {
     }))
 }
 
-/// Runners: of the topology, and those in processes of their own.
+/// Runners: those of the topology, and those in their own processes.
 pub fn runners() -> Vec<CompletionCandidate> {
     named(ask::folder(|devnet| {
         let plan = plan(devnet);
@@ -67,7 +65,7 @@ pub fn nodes() -> Vec<CompletionCandidate> {
     validators().into_iter().chain(runners()).collect()
 }
 
-/// Nodes with commas between them, or the two ends of a link.
+/// Lists of nodes with commas between them, or the two ends of a link.
 pub fn groups(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     let comma = current.rfind(',').map(|at| at + 1);
@@ -116,7 +114,7 @@ pub fn actors() -> Vec<CompletionCandidate> {
     actors.iter().map(candidate).collect()
 }
 
-/// Timers that wait, and the newest.
+/// Waiting timers, and the newest ones.
 pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
     let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
@@ -129,7 +127,7 @@ pub fn timers() -> Vec<CompletionCandidate> {
     and_latest(timers.iter().map(candidate).collect())
 }
 
-/// A name where there is one, else an id.
+/// A name if there is one, else an id.
 fn named_or(name: Option<&str>, id: impl ToString, help: String) -> CompletionCandidate {
     described(name.map_or_else(|| id.to_string(), str::to_owned), help)
 }
@@ -149,7 +147,7 @@ pub fn pipelines() -> Vec<CompletionCandidate> {
     and_latest(numbered.collect())
 }
 
-/// What `fault lie` has votes say.
+/// The votes that `fault lie` can make.
 pub fn lies() -> Vec<CompletionCandidate> {
     let words = [
         ("ones", "all are present"),
@@ -161,7 +159,7 @@ pub fn lies() -> Vec<CompletionCandidate> {
     words.into_iter().chain(runners()).collect()
 }
 
-/// What `fault heal` takes: nodes with a fault, numbers of faults, or all.
+/// The arguments of `fault heal`: nodes with a fault, numbers of faults, or all.
 pub fn faults() -> Vec<CompletionCandidate> {
     let faults = ask::devnet(async |client| client.faults().await);
     let all = (!faults.is_empty()).then(|| described("all", "every fault".to_owned()));
@@ -169,14 +167,14 @@ pub fn faults() -> Vec<CompletionCandidate> {
     all.into_iter().chain(numbered).chain(nodes()).collect()
 }
 
-/// Keys of governed parameters: their last parts, which are enough.
+/// Keys of governed parameters: only their last parts, which are enough.
 pub fn parameters() -> Vec<CompletionCandidate> {
     let keys = Governed::KEYS.iter().map(|key| {
         let last = key.name.rsplit(':').next().unwrap_or(key.name);
         CompletionCandidate::new(last).help(Some(key.about.into()))
     });
     let phase = CompletionCandidate::new(Phase::KEY)
-        .help(Some("what presence and polling are for: shadow, hot-path or sunset".into()));
+        .help(Some("the role of presence and polling: shadow, hot-path or sunset".into()));
     keys.chain([phase]).collect()
 }
 
@@ -198,7 +196,7 @@ pub fn job_kinds() -> Vec<CompletionCandidate> {
     JobKind::ALL.iter().map(|kind| CompletionCandidate::new(kind.name())).collect()
 }
 
-/// Labels of what runners are registered for, and of pools.
+/// Labels of runners' registered capabilities, and of pools.
 pub fn abilities() -> Vec<CompletionCandidate> {
     let runners = ask::devnet(async |client| client.runners().await);
     let mut found: BTreeSet<Ability> = JobKind::ALL.into_iter().map(Ability::Kind).collect();
@@ -212,7 +210,7 @@ pub fn abilities() -> Vec<CompletionCandidate> {
     all(&Vec::from_iter(found))
 }
 
-/// Where a job may stand.
+/// The statuses of jobs.
 pub fn job_statuses() -> Vec<CompletionCandidate> {
     all(&JobStatus::ALL)
 }
@@ -222,27 +220,27 @@ pub fn task_statuses() -> Vec<CompletionCandidate> {
     all(ChainTaskStatus::ALL)
 }
 
-/// Why a commitment may end.
+/// The reasons why a commitment may end.
 pub fn rollback_reasons() -> Vec<CompletionCandidate> {
     all(RollbackReason::ALL)
 }
 
-/// How a job's result may be verified.
+/// The modes of verification of a job's result.
 pub fn verification_modes() -> Vec<CompletionCandidate> {
     all(&VerificationMode::ALL)
 }
 
-/// Where a timer may stand.
+/// The statuses of timers.
 pub fn timer_statuses() -> Vec<CompletionCandidate> {
     all(TimerStatus::ALL)
 }
 
-/// Where a pipeline may stand.
+/// The statuses of pipelines.
 pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
     all(PipelineStatus::ALL)
 }
 
-/// Workloads that options are known for.
+/// Workloads with known options.
 pub fn workloads() -> Vec<CompletionCandidate> {
     all(Workload::ALL)
 }
@@ -252,17 +250,17 @@ pub fn event_kinds() -> Vec<CompletionCandidate> {
     EventKind::NAMES.iter().map(CompletionCandidate::new).collect()
 }
 
-/// The kinds of what the components of speculation do, and the components.
+/// The kinds of speculation events, and the components.
 pub fn speculation_event_kinds() -> Vec<CompletionCandidate> {
     cowboy_devnet::api::types::speculation_event_kinds().map(CompletionCandidate::new).collect()
 }
 
-/// The names of all of something.
+/// The names of all these values.
 pub fn all<T: ToString>(all: &[T]) -> Vec<CompletionCandidate> {
     all.iter().map(|one| CompletionCandidate::new(one.to_string())).collect()
 }
 
-/// Candidates, the newest first, behind what stands for it.
+/// Candidates, newest first, after `latest`.
 pub fn and_latest(mut found: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     if !found.is_empty() {
         found.insert(0, described("latest", "the newest".to_owned()));
@@ -270,7 +268,7 @@ pub fn and_latest(mut found: Vec<CompletionCandidate>) -> Vec<CompletionCandidat
     found
 }
 
-/// A candidate, and what shells that can show beside it.
+/// A candidate with a description, for shells that can show one.
 pub fn described(value: impl ToString, help: String) -> CompletionCandidate {
     CompletionCandidate::new(value.to_string()).help(Some(help.into()))
 }

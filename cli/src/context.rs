@@ -1,4 +1,4 @@
-//! What every command starts from: where it prints, which devnet it is about, who answers.
+//! The context of every command: its output, its devnet, and a client of it.
 
 use crate::{
     error::{CliError, Exit, nearest},
@@ -20,23 +20,22 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// What the global options say.
+/// The values of the global options.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// Where output goes.
+    /// The destination of output.
     pub ui: Ui,
     /// The devnet named on the command line or in the environment.
     pub devnet: Option<Name>,
     /// The devnet of the configuration file.
     pub configured: Option<Name>,
-    /// The validator that is to answer.
+    /// The validator that answers requests.
     pub node: Option<String>,
 }
 
 impl Context {
-    /// The name that is meant where one is: the global option's, else that of `devnet use`, else
-    /// the configuration file's. `devnet use` may have chosen one that is gone: a note says so,
-    /// once.
+    /// The selected devnet's name: the global option's, else that of `devnet use`, else the
+    /// configuration file's. If `devnet use` chose one that is gone, prints a note, once.
     pub fn chosen(&self) -> Result<Option<Chosen>, CliError> {
         if let Some(name) = &self.devnet {
             return Ok(Some(Chosen { name: name.clone(), by: By::Option }));
@@ -56,7 +55,7 @@ impl Context {
         Ok(configured.map(|name| Chosen { name, by: By::Configuration }))
     }
 
-    /// The devnet that is meant: `named`, else the one that is chosen, else the only one running.
+    /// The selected devnet: `named`, else the chosen one, else the only one running.
     pub fn running(&self, named: Option<&Name>) -> Result<DevnetHome, CliError> {
         let home = home()?;
         if let Some(devnet) = self.named(&home, named)? {
@@ -76,7 +75,7 @@ impl Context {
         })
     }
 
-    /// The devnet that is meant, running or not: as [`Self::running`], else the only one there is.
+    /// The selected devnet, running or not: as [`Self::running`], else the only one that exists.
     pub fn existing(&self, named: Option<&Name>) -> Result<DevnetHome, CliError> {
         if let Some(devnet) = self.named(&home()?, named)? {
             return Ok(devnet);
@@ -87,11 +86,11 @@ impl Context {
         }
     }
 
-    /// Notes it where the validator that `--node` names is behind the others: what it answers is
-    /// old, and what it is told may not reach them.
+    /// Prints a note if the validator of `--node` is behind the others: its answers are old, and a
+    /// request to it may not reach them.
     pub async fn note_if_behind(&self) {
         let Some(node) = &self.node else { return };
-        // An error: the command itself meets it and tells it.
+        // The command itself meets the same error and reports it.
         let Ok(client) = self.client() else { return };
         let Ok(validators) = client.with_timeout(SILENCE).validators().await else { return };
         let highest = validators.iter().map(|validator| validator.height).max().unwrap_or(0);
@@ -108,7 +107,7 @@ impl Context {
         }
     }
 
-    /// The devnet of this name, else the one that is chosen; nothing where neither is.
+    /// The devnet with this name, else the chosen one; `None` without either.
     fn named(&self, home: &Home, named: Option<&Name>) -> Result<Option<DevnetHome>, CliError> {
         let chosen = match named {
             Some(name) => Chosen { name: name.clone(), by: By::Option },
@@ -126,7 +125,7 @@ impl Context {
         }
     }
 
-    /// A client of the devnet that is meant.
+    /// A client of the selected devnet.
     pub fn client(&self) -> Result<Client, CliError> {
         self.client_of(&self.running(None)?)
     }
@@ -137,16 +136,16 @@ impl Context {
     }
 }
 
-/// The devnet that is meant where a command line names none, or the one that it names.
+/// A devnet that was selected by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its name. There may be no such devnet.
+    /// Its name. The devnet may not exist.
     pub name: Name,
-    /// What chose it.
+    /// What selected it.
     pub by: By,
 }
 
-/// What chooses a devnet, the first of these that does.
+/// The ways to select a devnet; the first that applies counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// `--devnet`, or its variable.
@@ -157,7 +156,7 @@ pub enum By {
     Configuration,
 }
 
-/// Whether it was told that the devnet of `devnet use` is gone.
+/// Whether the note was printed that the devnet of `devnet use` is gone.
 static GONE_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// The folder of all devnets.
@@ -165,19 +164,19 @@ pub fn home() -> Result<Home, CliError> {
     Ok(Home::from_env()?)
 }
 
-/// An error for a name that no devnet has, with the one that was probably meant.
+/// The error for an unknown devnet, with the name that was probably meant.
 fn no_such_devnet(home: &Home, name: &Name) -> CliError {
     let all = home.list().unwrap_or_default();
     let error = CliError::new(Exit::NotRunning, format!("there is no devnet `{name}`"));
     match nearest(name.as_str(), all.iter().map(|devnet| devnet.name().as_str())) {
-        Some(meant) => error
-            .detail(format!("did you mean `{meant}`?"))
-            .hint("see which there are: cowboyctl devnet ls"),
+        Some(meant) => {
+            error.detail(format!("did you mean `{meant}`?")).hint("list them: cowboyctl devnet ls")
+        }
         None => error.hint(format!("start one: cowboyctl devnet up --detach --name {name}")),
     }
 }
 
-/// The only one of several devnets.
+/// The only devnet in the list; an error if there are several, or none.
 fn only(mut devnets: Vec<DevnetHome>, what: &str) -> Result<DevnetHome, CliError> {
     let names = devnets.iter().map(|d| d.name().to_string()).collect::<Vec<_>>().join(", ");
     match (devnets.pop(), devnets.is_empty()) {
@@ -198,7 +197,7 @@ pub struct Deadline {
     timeout: Duration,
 }
 
-/// A wait that goes on: shown on a terminal, and remembered for its timeout.
+/// A running wait: shown on a terminal, and remembered for its timeout.
 #[derive(Debug)]
 pub struct Wait<'a> {
     awaited: &'a str,
@@ -207,11 +206,11 @@ pub struct Wait<'a> {
     progress: Progress,
 }
 
-/// How long nothing comes before it is asked why.
+/// Time without a block before asking for the reason.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Wait<'_> {
-    /// Says what was seen last.
+    /// Records what was seen last.
     pub fn saw(&self, text: impl Into<String>) {
         *self.last.borrow_mut() = text.into();
         self.progress.show(format!("waiting for {}: {}", self.awaited, self.seen()));
@@ -221,7 +220,8 @@ impl Wait<'_> {
         format!("{}{}", self.last.borrow(), self.reason.borrow())
     }
 
-    /// The next block. Where none comes for a while, why is asked, and shown with what was seen.
+    /// The next block. If none comes for a while, requests the reason and shows it with what was
+    /// seen.
     pub async fn next(
         &self,
         client: &Client,
@@ -235,7 +235,7 @@ impl Wait<'_> {
                     return Ok(notice?);
                 }
                 () = sleep(SILENCE) => {
-                    // An error: it is told by the stream.
+                    // The stream reports the error.
                     let Ok(status) = client.status().await else { continue };
                     *self.reason.borrow_mut() = standstill(&status);
                     let last = self.last.borrow().clone();
@@ -246,7 +246,7 @@ impl Wait<'_> {
     }
 }
 
-/// Why no block comes, as far as a devnet's status tells.
+/// The reason why no block comes, as far as a devnet's status shows it.
 fn standstill(status: &Status) -> String {
     let mut names = BTreeMap::<_, Vec<_>>::new();
     for validator in &status.validators {
@@ -277,12 +277,12 @@ fn standstill(status: &Status) -> String {
 }
 
 impl Deadline {
-    /// So long from now.
+    /// This long from now.
     pub fn after(timeout: Duration) -> Self {
         Self { at: Instant::now() + timeout, timeout }
     }
 
-    /// The outcome of `work` if it comes in time; else an error that says what was awaited and what
+    /// The outcome of `work` if it finishes in time; else an error with what was awaited and what
     /// was seen last.
     pub async fn wait_for<T>(
         &self,

@@ -1,5 +1,5 @@
-//! What a command ends with when it is not done: an exit code, at most three lines, and the place
-//! in a text where there is one.
+//! The error of a failed command: an exit code, at most three lines, and the place in a text if
+//! there is one.
 
 mod excerpt;
 mod file;
@@ -27,17 +27,17 @@ use std::{fmt, io};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Nobody reads the output any more: not a failure, and nothing to say.
+    /// The reader of the output is gone: not a failure, and there is nothing to print.
     BrokenPipe = 0,
     /// The command failed.
     Failed = 1,
-    /// The command line, or a file it names, asks for something that cannot be.
+    /// The command line, or a file it names, asks for something invalid.
     Usage = 2,
-    /// The thing asked for is not there.
+    /// The requested thing does not exist.
     NotFound = 3,
-    /// There is no such devnet, or it does not run.
+    /// There is no such devnet, or it is not running.
     NotRunning = 4,
-    /// It was not done in time.
+    /// It took too long.
     TimedOut = 5,
     /// The chain's rules refuse it.
     Rejected = 6,
@@ -45,14 +45,15 @@ pub enum Exit {
     Invalid = 7,
     /// A name or port is in use, or the state is already what was asked for.
     Conflict = 8,
-    /// What a verification takes is no longer there: nothing was found, nothing is shown.
+    /// Data that a verification needs is no longer available, so nothing was refuted and nothing
+    /// proved.
     Unverified = 9,
     /// Interrupted from the terminal.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// Its name, as programs read it.
+    /// The code's name for programs.
     const fn code(self) -> &'static str {
         match self {
             Self::BrokenPipe => "done",
@@ -70,7 +71,7 @@ impl Exit {
     }
 }
 
-/// Every exit code of a command that is not done.
+/// Every exit code of a failed command.
 #[cfg(test)]
 pub const EXITS: [Exit; 11] = [
     Exit::BrokenPipe,
@@ -86,56 +87,55 @@ pub const EXITS: [Exit; 11] = [
     Exit::Interrupted,
 ];
 
-/// Why a command is not done: what was wrong and where, and what to do.
+/// The error of a failed command: what was wrong and where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliError {
-    /// The exit code.
     pub exit: Exit,
-    /// The name that the chain or a server has for it, as `JobExists`.
+    /// The error's name on the chain or a server, such as `JobExists`.
     pub name: Option<String>,
-    /// What was wrong, and where; empty where there is nothing to say.
+    /// What was wrong, and where; empty if there is nothing to print.
     pub what: String,
-    /// The place in a text that it is about.
+    /// The place in a text that the error is about.
     pub excerpt: Option<Box<Excerpt>>,
-    /// More of it, as the last thing seen.
+    /// More about it, such as the last thing seen.
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
 }
 
 impl CliError {
-    /// A failure of this class.
+    /// An error with this exit code.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, name: None, what: what.into(), excerpt: None, detail: None, hint: None }
     }
 
-    /// A failure without a class of its own.
+    /// An error without a more specific exit code.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::new(Exit::Failed, what)
     }
 
-    /// The same, with the place in a text that it is about.
+    /// Adds the place in a text that the error is about.
     pub fn excerpt(self, excerpt: impl Into<Option<Excerpt>>) -> Self {
         Self { excerpt: excerpt.into().map(Box::new), ..self }
     }
 
-    /// The same, with more of it.
+    /// Adds a detail.
     pub fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// The same, with what to do.
+    /// Adds what to do.
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The user's own signal.
+    /// The error after the user's interruption.
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted")
     }
 }
 
-/// An error as programs read it: what `--output json`, `jsonl` and `yaml` print to standard error.
+/// An error for programs: what `--output json`, `jsonl` and `yaml` print to standard error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ErrorReport {
@@ -152,11 +152,11 @@ struct ErrorFields {
     code: &'static str,
     /// The exit code.
     exit: u8,
-    /// The name that the chain or a server has for it, as `JobExists`.
+    /// The error's name on the chain or a server, such as `JobExists`.
     name: Option<String>,
     /// What was wrong, and where.
     message: String,
-    /// More of it: the last thing seen, or what was probably meant.
+    /// More about it: the last thing seen, or what was probably meant.
     detail: Option<String>,
     /// What to do.
     hint: Option<String>,
@@ -193,7 +193,7 @@ impl fmt::Display for CliError {
     }
 }
 
-/// A text as one line, without the numbers that systems have for their errors.
+/// A text as one line, without the operating system's error numbers.
 fn one_line(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     while let Some((before, after)) = line.split_once(" (os error ")
@@ -204,7 +204,7 @@ fn one_line(text: &str) -> String {
     line.replace("No such file or directory", "no such file or folder")
 }
 
-/// What clap says of a command line, in three lines instead of seven.
+/// Shortens clap's error from seven lines to three.
 impl From<&clap::Error> for CliError {
     fn from(error: &clap::Error) -> Self {
         let text = error.render().to_string();
@@ -224,7 +224,7 @@ impl From<&clap::Error> for CliError {
     }
 }
 
-/// Whether clap's error is an answer to a question: help or the version.
+/// Whether clap's error is not a failure but help or the version.
 pub fn is_answer(error: &clap::Error) -> bool {
     matches!(
         error.kind(),
@@ -248,7 +248,7 @@ impl From<ClientError> for CliError {
             ClientError::Starting(name) => Self::new(Exit::NotRunning, what)
                 .hint(format!("watch it: cowboyctl devnet logs --follow {name}")),
             ClientError::Unreachable { .. } => {
-                Self::new(Exit::NotRunning, what).hint("see what runs: cowboyctl devnet ls")
+                Self::new(Exit::NotRunning, what).hint("list the running ones: cowboyctl devnet ls")
             }
             ClientError::Timeout { .. } => Self::new(Exit::TimedOut, what)
                 .hint("see what the devnet does: cowboyctl devnet logs"),
@@ -273,7 +273,7 @@ impl From<VerificationError> for CliError {
                     .detail("it takes every block from genesis on to verify this")
             },
             VerificationError::Unproved(_) => Self::new(Exit::TimedOut, what)
-                .hint("see whether the chain goes on: cowboyctl devnet status"),
+                .hint("check whether the chain advances: cowboyctl devnet status"),
             VerificationError::NotCompleted { task, pipeline, .. } => {
                 Self::new(Exit::NotFound, what)
                     .hint(format!("see cowboyctl speculation show {pipeline} {task}"))
@@ -318,7 +318,7 @@ impl From<LeaseError> for CliError {
             LeaseError::Address { .. } => Self::new(Exit::Usage, what),
             LeaseError::Unreachable { url, .. } if url.starts_with("https:") => {
                 Self::new(Exit::NotRunning, what)
-                    .hint("if it runs: name certificates that vouch for it with --ca FILE")
+                    .hint("if it is running: name its CA certificates with --ca FILE")
             }
             LeaseError::Unreachable { .. } => Self::new(Exit::NotRunning, what)
                 .hint("start one: cowboyctl lease serve; or name another: --server URL"),
@@ -335,7 +335,7 @@ impl From<LeaseError> for CliError {
 }
 
 impl CliError {
-    /// What a lease server refused.
+    /// The error for a lease server's refusal.
     fn refused_by_lease_server(code: LeaseCode, what: String) -> Self {
         match code {
             LeaseCode::NotFound => Self::new(Exit::NotFound, what),
@@ -356,7 +356,7 @@ impl CliError {
                 .hint("choose another name, or take it from that runner: --replace"),
             LeaseCode::Timeout => Self::new(Exit::TimedOut, what),
             LeaseCode::Unauthorized => {
-                Self::failed(what).hint("name the file that has its token: --token-file FILE")
+                Self::failed(what).hint("name the file with its token: --token-file FILE")
             }
             LeaseCode::WrongRunner
             | LeaseCode::MethodNotAllowed
@@ -407,7 +407,7 @@ impl From<TopologyError> for CliError {
     }
 }
 
-/// Writing output.
+/// The error of a failed write.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(error.what, "devnet `x` is in use by process 7");
     }
 
-    /// Every code that an enum has, as it is written in JSON.
+    /// Every code of an enum, as spelled in JSON.
     fn codes<T: utoipa::PartialSchema>() -> Vec<String> {
         let schema = serde_json::to_value(T::schema()).unwrap();
         let codes = schema["enum"].as_array().expect("an enum of names");

@@ -2,19 +2,19 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`error`] | what a command ends with when it is not done: exit code, what, hint |
-//! | [`output`] | what commands print, and the sole owner of stdout and stderr |
+//! | [`error`] | the error of a failed command: exit code, message, hint |
+//! | [`output`] | the output of commands, and the sole owner of stdout and stderr |
 //! | [`args`] | heights, durations and pairs as typed |
 //! | [`config`] | the configuration file: defaults of options, and aliases |
-//! | [`context`] | the devnet that is meant, and the end of a wait |
-//! | [`complete`] | names for the shell to complete |
+//! | [`context`] | the selected devnet, and the end of a wait |
+//! | [`complete`] | shell completion of names |
 //! | [`dashboard`] | the terminal dashboard: panes, their news, the terminal |
 //! | [`commands`] | the command line, a module per noun |
 //!
 //! A module uses only modules above it. Commands ask a devnet through `cowboy_devnet::client`, from
 //! any process; nothing but `devnet up` runs one in this process.
 //!
-//! A library, which compiles beside the simulator's; the program has to wait for both.
+//! It is a library so that it compiles in parallel with the simulator; the program depends on both.
 
 mod args;
 mod commands;
@@ -32,13 +32,13 @@ use std::{
     process::{self, ExitCode},
 };
 
-/// The whole program, or a prover where a devnet has started it to be one.
+/// Runs the whole program, or a prover if a devnet has started it as one.
 pub fn run() -> ExitCode {
     if env::args_os().skip(1).eq([agent::PROVER]) {
         let served = agent::prove_for_parent(io::stdin(), io::stdout(), || process::exit(0));
         return served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
-    // Answers the shell and exits where the shell asks for completions.
+    // Answers a shell's request for completions and exits.
     CompleteEnv::with_factory(commands::command).complete();
     match commands::parse().and_then(commands::run) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! The program; see the library of the same name.
+//! The program; see the library with the same name.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! QUIC as it comes out of the library, for comparison.
+//! Plain QUIC with the library's defaults, for comparison.
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
@@ -7,10 +7,10 @@ use std::{
     sync::Arc,
 };
 
-/// Any port of the loopback.
+/// Any port on the loopback.
 pub const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A server, a client, and what the client connects to it with.
+/// A server, a client, and the configuration with which the client connects to it.
 pub fn ends() -> (quinn::Endpoint, quinn::Endpoint, quinn::ClientConfig) {
     let certified =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -24,7 +24,7 @@ pub fn ends() -> (quinn::Endpoint, quinn::Endpoint, quinn::ClientConfig) {
     (server, endpoint(None), config)
 }
 
-/// On a socket that has as much room for what arrives as those of a devnet.
+/// An endpoint whose socket has a receive buffer as large as a devnet's.
 fn endpoint(server: Option<quinn::ServerConfig>) -> quinn::Endpoint {
     let socket = UdpSocket::bind(LOOPBACK).expect("a port");
     set_socket_recv_buffer_size(&socket, 4 << 20).expect("a socket");

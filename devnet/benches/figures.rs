@@ -1,11 +1,11 @@
-//! Figures on standard output.
+//! Printing of results on standard output.
 
 use std::{
     io::{self, Write as _},
     time::Duration,
 };
 
-/// Median and 99th percentile of some times.
+/// Prints the median and 99th percentile of some times.
 pub fn times(name: &str, times: &mut [Duration]) -> io::Result<()> {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];

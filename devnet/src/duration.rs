@@ -1,4 +1,6 @@
-//! Durations as people read them, in errors and tables.
+//! Durations in human-readable form, for errors and tables.
+//!
+//! jiff prints every unit down to nanoseconds; a table wants the two largest.
 
 use std::{fmt, time::Duration};
 
@@ -32,7 +34,7 @@ impl fmt::Display for Plain {
     }
 }
 
-/// The same where that loses nothing; else seconds with as many digits as it takes: `60.000001 s`.
+/// Like [`Plain`] if that is exact, otherwise seconds with the necessary digits: `60.000001 s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exact(pub Duration);
 

@@ -1,28 +1,28 @@
-//! A devnet's folder on disk, and the lock that says whether it runs.
+//! A devnet's folder on disk, and the lock that shows whether the devnet runs.
 //!
 //! ```text
 //! <home>/<name>/          0700
 //!   lock                  held exclusively by the process that runs the devnet; its pid
 //!   topology.yaml         the resolved topology of this chain
-//!   devnet.json           what a running devnet answers to; written once it does
+//!   devnet.json           the addresses of a running devnet; written once it is up
 //!   resetting             a reset has begun and is not finished
-//!   token                 0600: what a request that changes state must show
+//!   token                 0600: required by requests that change state
 //!   accounts/NAME.key     0600: 64 hex digits, one line
-//!   log/devnet.log        what the process said; the part before is in log/devnet.log.1
+//!   log/devnet.log        the process's log; its older part is log/devnet.log.1
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key, work and commitments (`runner::pledges`)
-//!   data/                 what the devnet as a whole keeps across restarts
-//!   lease/                what the lease server keeps: `docs/leases.md`
-//!   jobs/                 what commands of jobs work in, of runners in the devnet's process
-//!   processes/NAME/       a runner in a process of its own (`runner::folder`)
+//!   data/                 the devnet's own state that outlives restarts
+//!   lease/                the lease server's state: `docs/leases.md`
+//!   jobs/                 directories of job commands, for runners in the devnet's process
+//!   processes/NAME/       a runner in a separate process (`runner::folder`)
 //! ```
 //!
-//! The files are the truth, and the lock decides: whoever can take it knows that no process runs
-//! the devnet, whatever `devnet.json` says, because the kernel drops a lock with its holder. A
-//! devnet that was killed leaves a `devnet.json` behind, which says that it was: the next start or
-//! stop removes it ([`Lock::clean`]).
+//! The lock is authoritative. A process that can take it knows that no process runs the devnet,
+//! whatever `devnet.json` says, because the kernel drops a lock with its holder. A killed devnet
+//! leaves its `devnet.json` behind, which shows that it was killed; the next start or stop removes
+//! it ([`Lock::clean`]).
 //!
-//! `<home>/.current` has the name of the devnet that commands take where none is named.
+//! `<home>/.current` contains the name of the devnet that commands use when none is named.
 //!
 //! `<home>` is `$COWBOYCTL_HOME`, else `$XDG_STATE_HOME/cowboyctl`, else
 //! `~/.local/state/cowboyctl`.
@@ -46,49 +46,48 @@ use std::{
     time::Duration,
 };
 
-/// The longest state file that is read: each is far below.
+/// Maximum length of a state file that is read, far above any real one.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// How often a lock is tried, and the pause between: together far longer than a look at the lock
-/// ([`DevnetHome::state`]) holds it, and short enough to refuse a second start at once.
+/// Attempts to take a lock and the pause between them. Together they last far longer than a check
+/// of the lock ([`DevnetHome::state`]) holds it, and are short enough to refuse a second start at
+/// once.
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a devnet's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// Neither variable names a home.
+    /// No environment variable names a home.
     #[error("no place for devnets: set COWBOYCTL_HOME, XDG_STATE_HOME or HOME to an absolute path")]
     NoHome,
-    /// `COWBOYCTL_HOME` begins at no fixed folder.
+    /// `COWBOYCTL_HOME` is a relative path.
     #[error("COWBOYCTL_HOME is {}, a relative path", .0.display())]
     Relative(PathBuf),
-    /// A file or folder that cannot be read or written.
+    /// A file or folder cannot be read or written.
     #[error("{path}: {source}")]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that is not what it should be.
+    /// A file has invalid contents.
     #[error("{path}: {reason}")]
     Malformed {
-        /// The file.
         path: PathBuf,
-        /// What was got, and what was expected.
+        /// The contents found and the contents expected.
         reason: String,
     },
-    /// A link, a device, a pipe or a socket in a devnet's folder, or a file in the place of a
+    /// The devnet's folder contains a link, a device, a pipe or a socket, or a file in place of a
     /// folder.
     #[error("{}: a link, or not the kind of file that a devnet keeps there", .0.display())]
     NotFolder(PathBuf),
     /// Another process runs the devnet.
     #[error("devnet `{name}` is in use{}", .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
-        /// The devnet.
         name: Name,
-        /// That process, where it is known.
+        /// That process, if known.
         pid: Option<u32>,
     },
 }
@@ -99,13 +98,13 @@ impl HomeError {
     }
 }
 
-/// Devnets that are being removed, in the folder of all.
+/// The subfolder for devnets that are being removed.
 const REMOVED: &str = ".removed";
 
-/// The name of the devnet that commands take where none is named, in the folder of all.
+/// The file with the name of the devnet that commands use when none is named.
 const CURRENT: &str = ".current";
 
-/// The folder that all devnets of a user are in.
+/// The folder that contains all devnets of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
@@ -114,7 +113,7 @@ impl Home {
     pub fn from_env() -> Result<Self, HomeError> {
         let variable = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         if let Some(home) = env::var_os("COWBOYCTL_HOME").filter(|home| !home.is_empty()) {
-            // A relative one would be another folder in each command's folder.
+            // A relative path would mean another folder for each working directory.
             let path = PathBuf::from(home);
             return match path.is_absolute() {
                 true => Ok(Self(path)),
@@ -132,18 +131,17 @@ impl Home {
         Self(path.into())
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The devnet of this name, whether it exists or not.
+    /// The devnet of this name, which need not exist.
     pub fn devnet(&self, name: &Name) -> DevnetHome {
         DevnetHome { path: self.0.join(name.as_str()), name: name.clone() }
     }
 
-    /// The devnet that commands take where none is named, as [`Self::set_current`] has it. It may
-    /// be gone.
+    /// The devnet that commands use when none is named, as set by [`Self::set_current`]. It may no
+    /// longer exist.
     pub fn current(&self) -> Result<Option<Name>, HomeError> {
         let path = self.0.join(CURRENT);
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
@@ -151,7 +149,7 @@ impl Home {
         text.trim_end().parse().map(Some).map_err(malformed)
     }
 
-    /// Chooses the devnet that commands take where none is named, or none.
+    /// Sets or clears the devnet that commands use when none is named.
     pub fn set_current(&self, name: Option<&Name>) -> Result<(), HomeError> {
         let path = self.0.join(CURRENT);
         match name {
@@ -179,7 +177,7 @@ impl Home {
     }
 }
 
-/// What a running devnet has said about itself: `devnet.json`.
+/// The record of a running devnet, in `devnet.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The devnet's name.
@@ -188,30 +186,30 @@ pub struct Record {
     pub pid: u32,
     /// When that process began to run it.
     pub started_at: Text<Timestamp>,
-    /// Where its control API answers, as `http://127.0.0.1:20123`.
+    /// The URL of its control API, for example `http://127.0.0.1:20123`.
     pub rpc_url: String,
-    /// What its transactions name.
+    /// The chain id in its transactions.
     pub chain_id: Text<ChainId>,
-    /// Where its lease server answers, if it has one.
+    /// The URL of its lease server, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_url: Option<String>,
 }
 
-/// Whether a devnet runs.
+/// The state of a devnet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// There is no folder.
+    /// It has no folder.
     Absent,
-    /// There is a folder, and no process runs it: it never ran, or it was stopped.
+    /// It has a folder, but no process runs it: it never ran, or it was stopped.
     Stopped,
-    /// There is a folder, and the process that ran it was killed: its record is still there.
+    /// It has a folder, and the process that ran it was killed: its record remains.
     Died(Record),
-    /// A process holds the lock and has not said yet where it answers.
+    /// A process holds the lock but has not written its record yet.
     Starting {
-        /// That process; unknown for the moment between taking the lock and saying so.
+        /// That process; `None` for the moment between taking the lock and writing the pid.
         pid: Option<u32>,
     },
-    /// A process runs it.
+    /// A process runs it and has written its record.
     Running(Record),
 }
 
@@ -235,7 +233,6 @@ impl DevnetHome {
         &self.name
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -245,18 +242,18 @@ impl DevnetHome {
         Home(self.path.parent().expect("a devnet's folder lies in its home").to_owned())
     }
 
-    /// What no job may open: the folder of all devnets, or where that is the file system's root,
-    /// this devnet's.
+    /// The path that no job may open: the folder of all devnets, or this devnet's folder if that is
+    /// the file system's root.
     pub fn private_path(&self) -> &Path {
         self.path.parent().filter(|home| home.parent().is_some()).unwrap_or(&self.path)
     }
 
-    /// `lock`: held exclusively by the process that runs the devnet, whose pid stands in it.
+    /// `lock`: held exclusively by the process that runs the devnet; contains its pid.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// `resetting`: there while the devnet is being reset.
+    /// `resetting`: exists while the devnet is being reset.
     fn resetting_path(&self) -> PathBuf {
         self.path.join("resetting")
     }
@@ -271,12 +268,12 @@ impl DevnetHome {
         self.path.join("topology.yaml")
     }
 
-    /// `token`: what a request that changes state must show.
+    /// `token`: the token that requests must carry to change state.
     pub fn token_path(&self) -> PathBuf {
         self.path.join("token")
     }
 
-    /// `log/devnet.log`: what the process said, all of it or what [`part_before`] has not.
+    /// `log/devnet.log`: the process's log, without the older part in [`part_before`].
     pub fn log_path(&self) -> PathBuf {
         self.path.join("log/devnet.log")
     }
@@ -311,12 +308,12 @@ impl DevnetHome {
         self.runners_path().join(runner.as_str())
     }
 
-    /// `data`: what the devnet as a whole keeps across restarts, as its ports.
+    /// `data`: the devnet's own state that outlives restarts, such as its ports.
     pub fn data_path(&self) -> PathBuf {
         self.path.join("data")
     }
 
-    /// `data/speculation.db`: what the agent keeps of pipelines.
+    /// `data/speculation.db`: the agent's record of pipelines.
     pub fn speculation_path(&self) -> PathBuf {
         self.data_path().join("speculation.db")
     }
@@ -326,42 +323,43 @@ impl DevnetHome {
         self.data_path().join("names.json")
     }
 
-    /// `lease`: what the lease server keeps.
+    /// `lease`: the lease server's state.
     pub fn lease_path(&self) -> PathBuf {
         self.path.join("lease")
     }
 
-    /// `jobs`: directories of the jobs that runners of the devnet's process work on.
+    /// `jobs`: directories of the jobs of runners in the devnet's process.
     pub fn jobs_path(&self) -> PathBuf {
         self.path.join("jobs")
     }
 
-    /// `processes`: a folder for each runner that runs in a process of its own.
+    /// `processes`: a folder for each runner in a separate process.
     pub fn processes_path(&self) -> PathBuf {
         self.path.join("processes")
     }
 
-    /// Whether the devnet has a folder: one with a lock in it.
+    /// Whether the devnet has a folder with a lock in it.
     pub fn exists(&self) -> bool {
         self.lock_path().is_file()
     }
 
-    /// Whether the chain has begun: a validator has a folder. One that is being reset is gone.
+    /// Whether the chain has begun, so that a validator has a folder. A chain that is being reset
+    /// does not count.
     pub fn has_chain(&self) -> bool {
         !self.is_resetting()
             && fs::read_dir(self.validators_path())
                 .is_ok_and(|mut entries| entries.next().is_some())
     }
 
-    /// Whether a reset has begun and is not finished: one is under way, or was killed.
+    /// Whether a reset has begun and is not finished: it is running, or was killed.
     pub fn is_resetting(&self) -> bool {
         self.resetting_path().exists()
     }
 
-    /// Refuses links, devices, pipes and sockets in the devnet's folder, and a link in its place:
-    /// what is in the folder is removed, replaced and made private, and that must not happen
-    /// elsewhere. Directories that jobs work in, and artifacts of lease jobs, are not entered:
-    /// their contents are the jobs'.
+    /// Refuses links, devices, pipes and sockets in the devnet's folder, and a link in place of the
+    /// folder. The folder's contents are removed, replaced and made private, which must not happen
+    /// to files elsewhere. Jobs' directories and artifacts of lease jobs are not checked, because
+    /// their contents belong to the jobs.
     pub fn check(&self) -> Result<(), HomeError> {
         self.check_folders()?;
         match nofollow::stranger(&self.path, is_of_jobs) {
@@ -371,7 +369,7 @@ impl DevnetHome {
         }
     }
 
-    /// The same, of the devnet's folder and those in it that it always has.
+    /// Checks only that the devnet's folder and its fixed subfolders are not links.
     fn check_folders(&self) -> Result<(), HomeError> {
         let folders =
             ["accounts", "log", "validators", "runners", "data", "lease", "jobs", "processes"];
@@ -380,8 +378,8 @@ impl DevnetHome {
         all.try_for_each(|path| refuse_other_than_folder(path))
     }
 
-    /// Takes the devnet for this process, making its folder where there is none, and finishes a
-    /// reset that was interrupted. A folder that fails [`Self::check`] is refused.
+    /// Takes the devnet for this process, creating its folder if it is absent, and finishes an
+    /// interrupted reset. A folder that fails [`Self::check`] is refused.
     pub fn lock(&self) -> Result<Lock, HomeError> {
         self.check_folders()?;
         for folder in [self.path.clone(), self.accounts_path(), self.path.join("log")] {
@@ -390,7 +388,7 @@ impl DevnetHome {
         match take_lock(&self.lock_path())? {
             Some(file) => {
                 let lock = Lock { home: self.clone(), _file: file };
-                // The process that had the lock until now may have removed the folder.
+                // The previous holder of the lock may have removed the folder.
                 if !self.exists() {
                     return Err(HomeError::InUse { name: self.name.clone(), pid: None });
                 }
@@ -402,28 +400,28 @@ impl DevnetHome {
         }
     }
 
-    /// The process that took the lock last; it holds it where [`Self::state`] says that one does.
+    /// The last process that took the lock; it still holds it if [`Self::state`] says so.
     fn holder(&self) -> Option<u32> {
         holder(&self.lock_path())
     }
 
-    /// Whether the devnet runs.
+    /// The devnet's current state.
     pub fn state(&self) -> Result<State, HomeError> {
         if !self.exists() {
             return Ok(State::Absent);
         }
         if !is_held(&self.lock_path())? {
-            // One that cannot be read tells nothing: `doctor` finds it.
+            // An unreadable record is ignored here; `doctor` reports it.
             let record = self.record().ok().flatten();
             return Ok(record.map_or(State::Stopped, State::Died));
         }
         let pid = self.holder();
-        // A record by another process is a killed one's, not cleaned yet by the one that starts.
+        // A record of another process was left by a killed one and is not cleaned up yet.
         let record = self.record()?.filter(|record| pid == Some(record.pid));
         Ok(record.map_or(State::Starting { pid }, State::Running))
     }
 
-    /// What `devnet.json` says; `None` where there is none. It may be a killed devnet's.
+    /// The contents of `devnet.json`; `None` if the file is absent. They may be a killed devnet's.
     pub fn record(&self) -> Result<Option<Record>, HomeError> {
         let path = self.record_path();
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
@@ -432,12 +430,12 @@ impl DevnetHome {
             .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
     }
 
-    /// The token of the API.
+    /// The token of the control API.
     pub fn token(&self) -> Result<String, HomeError> {
         read(&self.token_path()).map(|text| text.trim().to_owned())
     }
 
-    /// The saved topology; `None` where the devnet never started.
+    /// The saved topology; `None` if the devnet never started.
     pub fn topology(&self) -> Result<Option<String>, HomeError> {
         read_if_there(&self.topology_path())
     }
@@ -466,8 +464,8 @@ impl DevnetHome {
         Ok(names)
     }
 
-    /// Saves the key of a new account, whether a process runs the devnet or not. `false`: there is
-    /// an account of this name.
+    /// Saves the key of a new account, whether or not a process runs the devnet. Returns false if
+    /// an account of this name exists.
     pub fn add_account(&self, account: &Name, key: &SecretKey) -> Result<bool, HomeError> {
         self.check_folders()?;
         let (folder, path) = (self.accounts_path(), self.account_key_path(account));
@@ -476,7 +474,7 @@ impl DevnetHome {
             file.as_file().sync_all()?;
             Ok(file)
         });
-        // Whole from the first moment, and never in the place of another key.
+        // The file appears with its whole contents, and never replaces another key.
         match fresh.map_err(HomeError::io(&folder))?.persist_noclobber(&path) {
             Ok(_) => Ok(true),
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -484,13 +482,13 @@ impl DevnetHome {
         }
     }
 
-    /// Forgets the key of an account.
+    /// Deletes the key of an account.
     pub fn remove_account(&self, account: &Name) -> Result<(), HomeError> {
         self.check_folders()?;
         remove_file(&self.account_key_path(account))
     }
 
-    /// The secret key of an account; `None` where there is none of that name.
+    /// The secret key of an account; `None` if no account has that name.
     pub fn account_key(&self, account: &Name) -> Result<Option<SecretKey>, HomeError> {
         let path = self.account_key_path(account);
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
@@ -506,7 +504,7 @@ impl DevnetHome {
     }
 }
 
-/// A devnet taken for this process: until it is dropped, nobody else runs or changes it.
+/// A devnet taken by this process: no other process runs or changes it until this is dropped.
 #[derive(Debug)]
 pub struct Lock {
     home: DevnetHome,
@@ -514,17 +512,17 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The devnet that is taken.
+    /// The folder of the devnet.
     pub fn home(&self) -> &DevnetHome {
         &self.home
     }
 
-    /// Removes what a killed devnet left behind: its `devnet.json`.
+    /// Removes the `devnet.json` of a killed devnet.
     pub fn clean(&self) -> Result<(), HomeError> {
         remove_file(&self.home.record_path())
     }
 
-    /// Says where the devnet answers. Readers see the whole record or none.
+    /// Writes the devnet's record. Readers see either the whole record or no record.
     pub fn write_record(&self, record: &Record) -> Result<(), HomeError> {
         let json = serde_json::to_string_pretty(record).expect("a record is plain data");
         write_private(&self.home.record_path(), &format!("{json}\n"))
@@ -546,8 +544,8 @@ impl Lock {
         write_private(&self.home.account_key_path(account), &text)
     }
 
-    /// Deletes the devnet's folder with all that is in it. If this process is killed meanwhile, the
-    /// devnet is there or gone; the next removal deletes the rest.
+    /// Deletes the devnet's folder with all its contents. If this process is killed meanwhile, the
+    /// devnet is either intact or gone, and the next removal deletes the rest.
     pub fn remove(self) -> Result<(), HomeError> {
         let home = self.home.home();
         let removed = home.path().join(REMOVED);
@@ -559,13 +557,13 @@ impl Lock {
     }
 
     /// Deletes the chain, the runners' work and the logs. The topology and the accounts' keys stay.
-    /// If this process is killed meanwhile, the next one that takes the lock deletes the rest.
+    /// If this process is killed meanwhile, the next process that takes the lock deletes the rest.
     pub fn reset(&self) -> Result<(), HomeError> {
         write_private(&self.home.resetting_path(), "")?;
         self.finish_reset()
     }
 
-    /// Goes on with a reset that was begun.
+    /// Finishes a reset that has begun.
     fn finish_reset(&self) -> Result<(), HomeError> {
         let home = &self.home;
         if !home.is_resetting() {
@@ -583,21 +581,21 @@ impl Lock {
     }
 }
 
-/// Where the part of a log is that was written before it began again, as `devnet.log.1`.
+/// The path of a log's older part, for example `devnet.log.1`.
 pub fn part_before(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".1");
     name.into()
 }
 
-/// Whether the contents of a directory, by its path in a devnet's folder, are those of jobs.
+/// Whether a directory, by its path in a devnet's folder, contains jobs' own files.
 fn is_of_jobs(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
-    // Artifacts have the names that a job gave them, below its run, its id and its attempt.
+    // Artifacts have names chosen by a job, below its run, its id and its attempt.
     matches!(parts[..], ["jobs"] | ["processes", _, "jobs"] | ["lease", "artifacts", _, _, _])
 }
 
-/// Refuses a path that something other than a real folder has.
+/// Refuses a path that exists and is not a real folder.
 pub(crate) fn refuse_other_than_folder(path: &Path) -> Result<(), HomeError> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_dir() => Err(HomeError::NotFolder(path.to_owned())),
@@ -606,13 +604,13 @@ pub(crate) fn refuse_other_than_folder(path: &Path) -> Result<(), HomeError> {
     }
 }
 
-/// Takes a lock file for this process, making it where there is none, and writes the process' id
-/// into it; `None` where another process holds it.
+/// Takes a lock file for this process, creating it if absent, and writes the process id into it.
+/// `None` if another process holds it.
 pub(crate) fn take_lock(path: &Path) -> Result<Option<File>, HomeError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
-    // It is emptied: a link may name a file that somebody wants to keep. Opening a pipe would wait
-    // for its reader.
+    // The file is truncated, so a link to another file must not be followed. Opening a pipe would
+    // wait for its reader.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.open(path).map_err(HomeError::io(path))?;
     for _ in 0..LOCK_ATTEMPTS {
@@ -631,13 +629,13 @@ pub(crate) fn take_lock(path: &Path) -> Result<Option<File>, HomeError> {
     Ok(None)
 }
 
-/// The process that took a lock last.
+/// The last process that took a lock.
 pub(crate) fn holder(lock: &Path) -> Option<u32> {
     read(lock).ok()?.parse().ok()
 }
 
-/// Whether a process holds a lock. Looking takes a shared lock for a moment: two who look do not
-/// see each other, and [`take_lock`] tries for longer than a look takes.
+/// Whether a process holds a lock. The check takes a shared lock for a moment: two checks do not
+/// see each other, and [`take_lock`] retries for longer than a check takes.
 pub(crate) fn is_held(path: &Path) -> Result<bool, HomeError> {
     let file = match open_at_once(path) {
         Ok(file) => file,
@@ -651,12 +649,12 @@ pub(crate) fn is_held(path: &Path) -> Result<bool, HomeError> {
     }
 }
 
-/// Makes a folder, with its parents, that only its owner enters.
+/// Creates a folder and its parents, accessible only to its owner.
 pub fn create_private_dir(path: &Path) -> Result<(), HomeError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HomeError::io(path))
 }
 
-/// Replaces a file at once by one that only its owner reads, durably.
+/// Replaces a file atomically and durably by one that only its owner can read.
 pub fn write_private(path: &Path, text: &str) -> Result<(), HomeError> {
     let fresh = path.with_extension("new");
     remove_file(&fresh)?;
@@ -670,7 +668,7 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), HomeError> {
     fs::rename(&fresh, path).map_err(HomeError::io(path))
 }
 
-/// A file's text; `None` where there is none.
+/// A file's text; `None` if the file is absent.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, HomeError> {
     match read(path) {
         Ok(text) => Ok(Some(text)),
@@ -690,13 +688,13 @@ fn read(path: &Path) -> Result<String, HomeError> {
     Ok(text)
 }
 
-/// Opens what is at a path to read it. A pipe is opened, too, without waiting for its writer.
+/// Opens a path for reading, without waiting for a writer if it is a pipe.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Removes a file where there is one.
+/// Removes a file if it exists.
 pub(crate) fn remove_file(path: &Path) -> Result<(), HomeError> {
     absent_is_fine(fs::remove_file(path)).map_err(HomeError::io(path))
 }

@@ -1,4 +1,5 @@
-//! What panicking tasks said last, kept in memory: a log cannot tell of the disk that it is on.
+//! The latest panic messages, kept in memory, because a log cannot report a failure of its own
+//! disk.
 
 use std::{
     collections::VecDeque,
@@ -7,14 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Panics that are kept.
 const KEPT: usize = 32;
-/// Characters of one that are kept.
+/// The maximum length of a kept message, in characters.
 const LENGTH: usize = 400;
 
 static SAID: Mutex<VecDeque<(Instant, String)>> = Mutex::new(VecDeque::new());
 
-/// Keeps what panics of this process say from now on, and has them printed as before.
+/// Records the panics of this process from now on. They are still printed.
 pub(crate) fn keep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -36,21 +36,21 @@ fn remember(info: &PanicHookInfo<'_>) {
     said.push_back((Instant::now(), text));
 }
 
-/// The first thing that was said within the last `within`: one about `name` where there is such,
-/// since panics of others follow from the first.
+/// The first message within the last `within`, preferably one that mentions `name`, because later
+/// panics are often consequences of the first.
 pub(crate) fn first(name: &str, within: Duration) -> Option<String> {
     let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     let recent = || said.iter().filter(|(at, _)| at.elapsed() <= within).map(|(_, text)| text);
     recent().find(|text| text.contains(name)).or_else(|| recent().next()).cloned()
 }
 
-/// How long before an end the panic was that it follows from.
+/// The longest time between a panic and an end that it caused.
 pub(crate) const LATELY: Duration = Duration::from_secs(5);
 
-/// What was said first of late: why a part may have ended that has just ended.
+/// The first recent panic: the likely reason why a part of the process has just ended.
 pub(crate) fn recent() -> String {
     first("", LATELY)
-        .map_or_else(|| "nothing says why".to_owned(), |said| format!("a panic: {said}"))
+        .map_or_else(|| "the reason is unknown".to_owned(), |said| format!("a panic: {said}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Drivers of the Cowboy protocol: what waits on the world.
+//! Drivers of the Cowboy protocol: everything that does I/O.
 //!
-//! `cowboy-engine` decides what happens; this crate moves bytes, keeps files, watches clocks and
+//! `cowboy-engine` decides what happens; this crate moves bytes, stores files, watches clocks and
 //! starts processes. Everything below the API runs on a runtime that is a parameter: in real time,
 //! or in a deterministic simulator (the package `cowboy-simulation`).
 //!
@@ -8,33 +8,33 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`duration`] | durations as people read them |
-//! | [`spelling`] | names that were probably meant |
+//! | [`duration`] | durations in human-readable form |
+//! | [`spelling`] | suggestions for misspelled names |
 //! | [`nofollow`] | files and directories opened without following links |
-//! | [`last_words`] | what panicking tasks said last |
-//! | [`log`] | logs that end nothing when they cannot be written |
+//! | [`last_words`] | the messages of panicking tasks |
+//! | [`log`] | logs, with write errors ignored |
 //! | [`open_files`] | the limit of open files |
-//! | [`sse`] | the text of event streams, read |
-//! | [`openmetrics`] | metrics as Prometheus reads them: their text, rows of series |
-//! | [`telemetry`] | spans for a collector of OpenTelemetry |
-//! | [`http`] | servers: connections, their places, TLS |
-//! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
-//! | [`storage`] | what a validator keeps beside consensus' archives |
+//! | [`sse`] | a parser for the text of event streams |
+//! | [`openmetrics`] | metrics in Prometheus' text format, rows of series |
+//! | [`telemetry`] | spans for an OpenTelemetry collector |
+//! | [`http`] | HTTP servers: connections and their limits, TLS |
+//! | [`executor`] | execution of jobs: commands, HTTP requests, language models |
+//! | [`storage`] | a validator's database, separate from consensus' archives |
 //! | [`topology`] | the YAML file, resolved into a plan |
-//! | [`faults`] | what goes wrong on purpose between nodes, and what becomes of a message |
+//! | [`faults`] | injected faults between nodes, and their effect on a message |
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
-//! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
+//! | [`validator`] | a validator's life cycle, and its side of the runners' connections |
 //! | [`sample`] | the chain that tests and simulations begin with |
-//! | [`speculation`] | pipelines of tasks as files, and what is counted of them |
+//! | [`speculation`] | pipelines of tasks as files, and their metrics |
 //! | [`api`] | the control API: types, server, events |
-//! | [`home`] | a devnet's folder, and the lock that says whether it runs |
-//! | [`snapshot`] | a devnet's folder, saved and brought back |
+//! | [`home`] | a devnet's folder, and the lock that shows whether it runs |
+//! | [`snapshot`] | saving and restoring a devnet's folder |
 //! | [`client`] | typed requests to a running devnet |
-//! | [`verification`] | what a devnet says, verified from genesis by its client |
-//! | [`report`] | what helps to find out what went wrong, in one archive |
-//! | [`lease`] | jobs by lease: the server, a runner, what they speak |
+//! | [`verification`] | a client's verification of a devnet's answers, from genesis |
+//! | [`report`] | diagnostics in one archive |
+//! | [`lease`] | jobs by lease: the server, a runner, their messages |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
 //! | [`orchestrator`] | a devnet's whole life in one process |

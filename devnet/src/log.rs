@@ -1,4 +1,4 @@
-//! Logs that end nothing: a line that cannot be written is dropped and counted.
+//! Logs that never fail: a line that cannot be written is dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -8,16 +8,16 @@ use std::{
     },
 };
 
-/// Lines that the logs of this process have lost.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Lines that the logs of this process have lost since it began.
+/// Number of log lines that this process has lost since it started.
 pub fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// A log whose writes never fail: a full disk or a closed pipe ends no thread that logs. The first
-/// line that can be written again comes after the number of those that are lost.
+/// A log whose writes never fail: a full disk or a closed pipe does not end the thread that logs.
+/// After a failure, the first line that can be written again is preceded by the number of lost
+/// lines.
 ///
 /// One call of `write` is one line, with its line feed. Clones write to the same log.
 #[derive(Debug)]
@@ -26,14 +26,14 @@ pub struct Log<W>(Arc<Mutex<Lines<W>>>);
 #[derive(Debug)]
 struct Lines<W> {
     to: W,
-    /// Lines that are lost since one was written.
+    /// Lines lost since the last one was written.
     lost: u64,
-    /// The last line that was begun is not whole.
+    /// Whether the last line is incomplete.
     cut: bool,
 }
 
 impl<W: Write> Log<W> {
-    /// A log that is written to `to`.
+    /// A log that writes to `to`.
     pub fn new(to: W) -> Self {
         Self(Arc::new(Mutex::new(Lines { to, lost: 0, cut: false })))
     }
@@ -47,7 +47,7 @@ impl<W> Clone for Log<W> {
 
 impl<W: Write> Write for Log<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // A panic in between leaves a line cut at worst.
+        // A panic in between cuts a line at worst.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(line);
         Ok(line.len())
     }
@@ -65,7 +65,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Says how many lines are lost. Whether the next one can follow.
+    /// Reports the lost lines. Returns whether the next line can follow.
     fn told(&mut self) -> bool {
         if self.cut && !self.put(b"\n") {
             self.cut = true;
@@ -82,7 +82,7 @@ impl<W: Write> Lines<W> {
         true
     }
 
-    /// Whether all of it was written.
+    /// Writes bytes; returns whether all were written.
     fn put(&mut self, bytes: &[u8]) -> bool {
         let mut left = bytes;
         while !left.is_empty() {
@@ -101,7 +101,7 @@ impl<W: Write> Lines<W> {
 mod tests {
     use super::*;
 
-    /// A disk with so much room.
+    /// A disk with limited room.
     #[derive(Clone, Default)]
     struct Disk(Arc<Mutex<(usize, Vec<u8>)>>);
 
@@ -133,7 +133,7 @@ mod tests {
         say("first\n");
         say("second\n");
         say("third\n");
-        // Room for the line feed that ends what was cut, and no more.
+        // Room only for the line feed that ends the cut line.
         room(1);
         say("fourth\n");
         room(100);

@@ -1,6 +1,6 @@
-//! Files and directories opened by names that no link is followed for.
+//! Opens files and directories by names without following links.
 //!
-//! What a job, a snapshot or a stranger may have put a link in the place of is reached from an open
+//! Paths in which a job, a snapshot or a stranger may have placed a link are opened from an open
 //! directory, one name at a time.
 
 use rustix::{
@@ -17,20 +17,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Directories within each other, and names in all of them, that [`stranger`] looks at: far more
-/// than a devnet makes.
-const MAX_DEPTH: usize = 32;
+/// The maximum depth and total number of entries that [`stranger`] visits: far more than a devnet
+/// has.
+const MAX_NESTING: usize = 32;
 const MAX_NAMES: usize = 1 << 20;
 
-/// Opens a real directory.
+/// Opens a directory that is not a link.
 pub(crate) fn directory(at: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
-/// Opens a file, and nothing else, to read it.
+/// Opens a regular file for reading.
 pub(crate) fn file(at: impl AsFd, name: impl Arg) -> io::Result<File> {
-    // Opening a pipe would wait for its writer.
+    // Without this, opening a pipe would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(at, name, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
@@ -39,7 +39,7 @@ pub(crate) fn file(at: impl AsFd, name: impl Arg) -> io::Result<File> {
     }
 }
 
-/// The names in an open directory, and what has each: without `.` and `..`, in no order.
+/// The names in an open directory with their types, without `.` and `..`, unsorted.
 pub(crate) fn entries(
     directory: &OwnedFd,
 ) -> rustix::io::Result<impl Iterator<Item = rustix::io::Result<(CString, FileType)>> + '_> {
@@ -50,7 +50,7 @@ pub(crate) fn entries(
         let entry = entry?;
         let name = entry.file_name().to_owned();
         let kind = match entry.file_type() {
-            // A file system that does not say.
+            // This file system does not report types.
             FileType::Unknown => {
                 let found = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)?;
                 FileType::from_raw_mode(found.st_mode)
@@ -89,7 +89,7 @@ pub(crate) fn stranger(
             };
             let below = path.join(OsStr::from_bytes(name.to_bytes()));
             names += 1;
-            if names > MAX_NAMES || depth == MAX_DEPTH {
+            if names > MAX_NAMES || depth == MAX_NESTING {
                 let error = io::Error::other("more files and folders than a devnet has");
                 return Err((below, error));
             }
@@ -139,7 +139,7 @@ mod tests {
     fn a_bottomless_tree_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let mut path = folder.path().to_owned();
-        path.extend((0..=MAX_DEPTH).map(|_| "d"));
+        path.extend((0..=MAX_NESTING).map(|_| "d"));
         fs::create_dir_all(&path).unwrap();
         let (_, error) = stranger(folder.path(), |_| false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Other);

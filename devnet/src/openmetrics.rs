@@ -1,7 +1,7 @@
-//! Metrics as Prometheus reads them: OpenMetrics text, amounts, rows of series.
+//! Metrics for Prometheus: OpenMetrics text, amounts, rows of series.
 //!
-//! Each subject has a registry of its own and encodes it as a [`part`]; a scrape is answered with
-//! the [`whole`] of them.
+//! Each subject has a registry of its own and encodes it as a [`part`]; the answer to a scrape is
+//! the [`whole`] of the parts.
 
 use cowboy_engine::primitives::Wei;
 use prometheus_client::{
@@ -11,29 +11,29 @@ use prometheus_client::{
 };
 use std::{fmt, sync::atomic::AtomicU64};
 
-/// The type of what [`whole`] yields.
+/// The MIME type of the text that [`whole`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A gauge of an amount, which is beyond an integer's range: rounded above 2^53.
+/// A gauge of an amount in wei, which exceeds the range of integers: rounded above 2^53.
 pub type AmountGauge = Gauge<f64, AtomicU64>;
 /// A counter of amounts, rounded like [`AmountGauge`].
 pub type AmountCounter = Counter<f64, AtomicU64>;
-/// A gauge of a number of things.
+/// A gauge of a count.
 pub type CountGauge = Gauge<u64, AtomicU64>;
 
-/// An amount as [`AmountGauge`] and [`AmountCounter`] take it.
+/// Converts an amount for [`AmountGauge`] and [`AmountCounter`].
 pub fn amount(wei: Wei) -> f64 {
     wei.get() as f64
 }
 
-/// One registry as text, without the end that [`whole`] adds.
+/// Encodes one registry without the end mark that [`whole`] adds.
 pub fn part(registry: &Registry) -> String {
     let mut text = String::new();
     text::encode_registry(&mut text, registry).expect("a string takes what is written to it");
     text
 }
 
-/// The text of several registries, which share no name, of the type [`CONTENT_TYPE`].
+/// Joins the texts of registries that share no metric name; the type is [`CONTENT_TYPE`].
 pub fn whole(parts: &[String]) -> String {
     let mut text = parts.concat();
     text::encode_eof(&mut text).expect("a string takes what is written to it");
@@ -53,7 +53,7 @@ impl<M: Default> Row<M> {
         Self { label, series: values.map(|value| (value, M::default())).collect() }
     }
 
-    /// The series of the value at that place among all values.
+    /// The series of the value at index `place` among all values.
     pub fn at(&self, place: usize) -> &M {
         &self.series[place].1
     }
@@ -72,7 +72,7 @@ impl<M: EncodeMetric + TypedMetric> EncodeMetric for Row<M> {
     }
 }
 
-/// Every sample of a text: name with labels, value.
+/// All samples of a text, by name with labels.
 #[cfg(test)]
 pub fn samples(text: &str) -> std::collections::BTreeMap<&str, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));

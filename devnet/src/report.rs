@@ -1,18 +1,18 @@
-//! What helps to find out what went wrong on a devnet, in one archive that can be shown to others.
+//! Diagnostic information about a devnet, in one archive that is safe to share.
 //!
 //! ```text
 //! report.json             the devnet, its seed, the program's version
-//! topology.yaml           as the chain began with it
-//! machine.json            what it runs on
-//! files.txt               what lies in its folder: modes, sizes, names
-//! api/*.json              what a running devnet answers; api/errors.txt what it did not
-//! stored.json             of a stopped one: the head that each validator has stored
+//! topology.yaml           the topology that the chain began with
+//! machine.json            the machine it runs on
+//! files.txt               the files in its folder: modes, sizes, names
+//! api/*.json              answers of a running devnet; api/errors.txt: failed requests
+//! stored.json             for a stopped devnet: the head that each validator has stored
 //! log/, processes/        the last 10 MiB of each log
 //! data/                   ports, and validators that joined and left
 //! ```
 //!
-//! No file that holds a secret is taken. Should one stand in a log all the same, it is replaced by
-//! `[hidden]`: every key and token of the devnet's folder is looked for.
+//! Files with secrets are left out. If a secret occurs in a log nevertheless, it is replaced by
+//! `[hidden]`: all logs are searched for every key and token of the devnet's folder.
 
 use crate::{
     api::types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
@@ -40,22 +40,22 @@ use std::{
 use tar::{Builder, Header};
 use tempfile::NamedTempFile;
 
-/// How much of each log is taken: its end.
+/// Bytes taken from the end of each log.
 const LOG_LIMIT: u64 = 10 << 20;
-/// How many of a folder's files are listed.
+/// The maximum number of files listed.
 const FILES_LIMIT: usize = 10_000;
-/// How many blocks back events are taken.
-const RECENT_BLOCKS: u64 = 100;
-/// How long the devnet has for each answer.
+/// Number of recent blocks whose events are included.
+pub const RECENT_BLOCKS: u64 = 100;
+/// Time limit for each of the devnet's answers.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How hard Zstandard tries: logs become a tenth of their size at once.
+/// Compression level of Zstandard: logs shrink to a tenth even at this low one.
 const LEVEL: i32 = 3;
-/// Hex digits of a key, and of a token.
+/// Hex digits of a key or a token.
 const SECRET: usize = 64;
-/// What stands for a secret.
+/// The replacement for a secret.
 const HIDDEN: &[u8] = b"[hidden]";
 
-/// What is in a report.
+/// A report's contents in memory.
 #[derive(Debug, Default)]
 pub struct Report {
     entries: Vec<(String, Vec<u8>)>,
@@ -64,7 +64,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Gathers what can be had: of a stopped devnet what its files say.
+    /// Gathers all available information; for a stopped devnet, that comes from its files.
     pub async fn of(devnet: &DevnetHome, now: Timestamp) -> Result<Self, HomeError> {
         let mut report = Self { now, ..Self::default() };
         let state = devnet.state()?;
@@ -122,13 +122,14 @@ impl Report {
         Ok(report)
     }
 
-    /// The names of what is in it.
+    /// The names of its entries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes it as a tar archive, compressed with Zstandard, for its owner alone. The file is
-    /// there when it is whole; `replace`: also where there is one. Its length.
+    /// Writes a tar archive, compressed with Zstandard, that only its owner can read. The file
+    /// appears once it is complete and replaces an existing one only with `replace`. Returns its
+    /// length in bytes.
     pub fn write(&self, path: &Path, replace: bool) -> io::Result<u64> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let file = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
@@ -138,7 +139,7 @@ impl Report {
             header.set_size(bytes.len() as u64);
             header.set_mode(0o600);
             header.set_mtime(u64::try_from(self.now.as_second()).unwrap_or(0));
-            // All in a folder of its own, wherever it is unpacked.
+            // All entries are in one folder, wherever the archive is unpacked.
             archive.append_data(&mut header, format!("report/{name}"), bytes.as_slice())?;
         }
         let mut file = archive.into_inner()?.finish()?;
@@ -158,7 +159,7 @@ impl Report {
         self.add(name, text.into_bytes());
     }
 
-    /// The end of a file, where there is one.
+    /// Adds the end of a file, if the file exists.
     fn tail(&mut self, name: &str, path: &Path) {
         match end_of(path) {
             Ok(Some(bytes)) => self.add(name, bytes),
@@ -180,7 +181,7 @@ impl Report {
         }
     }
 
-    /// What a running devnet says.
+    /// Adds the answers of a running devnet.
     async fn ask(&mut self, devnet: &DevnetHome) {
         let client = match Client::of_devnet(devnet) {
             Ok(client) => client.with_timeout(PATIENCE),
@@ -212,13 +213,13 @@ async fn events(client: &Client, first: u64) -> Result<Vec<Event>, ClientError> 
         let query = EventQuery { from: Some(from), ..EventQuery::default() };
         let page = client.events(&query).await?;
         all.extend(page.events);
-        // A page that does not go on would be asked for again for ever.
+        // A page that does not advance would be requested forever.
         next = page.next.filter(|next| *next > from);
     }
     Ok(all)
 }
 
-/// The topology, where it can be read.
+/// The topology, if it can be read.
 fn plan(devnet: &DevnetHome) -> Option<Plan> {
     let text = devnet.topology().ok()??;
     Topology::parse(&text, "").ok()?.resolve(&Overrides::default(), &text, "").ok()
@@ -241,7 +242,7 @@ fn stored(devnet: &DevnetHome) -> Value {
     Value::Object(heads.collect())
 }
 
-/// What the devnet runs on.
+/// Describes the machine.
 fn machine(folder: &Path) -> Value {
     let line = |file: &str| fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -264,7 +265,7 @@ fn machine(folder: &Path) -> Value {
     })
 }
 
-/// Modes, sizes and names of what lies in a folder.
+/// Modes, sizes and names of all files in a folder.
 fn listing(folder: &Path) -> String {
     let (mut found, mut open) = (BTreeMap::new(), vec![PathBuf::new()]);
     while let Some(relative) = open.pop() {
@@ -294,7 +295,7 @@ fn folders(path: &Path) -> Vec<String> {
     names
 }
 
-/// The end of a file from the beginning of a line on, `None` where there is no file.
+/// The end of a file, starting at the beginning of a line; `None` if there is no file.
 fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -312,7 +313,7 @@ fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Every key and token of a devnet, as its files have them.
+/// All keys and tokens of a devnet, in the form of its files.
 fn secrets(devnet: &DevnetHome, plan: Option<&Plan>) -> Result<Vec<String>, HomeError> {
     let mut secrets = Vec::new();
     for account in devnet.accounts()? {
@@ -332,11 +333,11 @@ fn secrets(devnet: &DevnetHome, plan: Option<&Plan>) -> Result<Vec<String>, Home
     Ok(secrets)
 }
 
-/// Replaces secrets that are as long as all keys and tokens are, 64 hex digits, in whatever case.
+/// Replaces secrets, which all have 64 hex digits, in lower or upper case.
 fn hide(text: &mut Vec<u8>, secrets: &BTreeSet<[u8; SECRET]>) {
     let (mut shown, mut at) = (Vec::with_capacity(text.len()), 0);
     while let Some(window) = text.get(at..at + SECRET) {
-        // Where a digit is missing, no secret begins before it.
+        // No secret can begin before a character that is not a hex digit.
         if let Some(other) = window.iter().rposition(|byte| !byte.is_ascii_hexdigit()) {
             shown.extend_from_slice(&window[..=other]);
             at += other + 1;

@@ -1,5 +1,5 @@
-//! The chain that tests, benches and simulations begin with: participants by number, their keys, a
-//! genesis document, and requests that any of its nodes takes.
+//! The sample chain for tests, benches and simulations: numbered participants, their keys, a
+//! genesis document, and requests that any of its nodes accepts.
 
 use crate::{
     consensus::{
@@ -27,26 +27,26 @@ use cowboy_engine::{
 };
 use std::sync::Arc;
 
-/// What every key here is derived from.
+/// The seed of all keys in this module.
 const KEY_SEED: &[u8] = b"simulation";
 
-/// The secp256k1 key of the participant of a name.
+/// The secp256k1 key of a participant by name.
 pub fn key(name: &str) -> SecretKey {
     SecretKey::derive(KEY_SEED, name)
 }
 
-/// What the validator of a number is called.
+/// The name of a validator by number.
 pub fn validator_name(index: usize) -> String {
     format!("validator-{index}")
 }
 
-/// The keys of the validator of a number.
+/// The keys of a validator by number.
 pub fn validator_keys(index: usize) -> ValidatorKeys {
     ValidatorKeys::from(key(&validator_name(index)))
 }
 
-/// `validators` validators, `runners` registered runners, and accounts `account-0` to `account-3`
-/// of a million CBY.
+/// A genesis with `validators` validators, `runners` registered runners, and accounts `account-0`
+/// to `account-3` with a million CBY each.
 pub fn genesis(validators: usize, runners: usize) -> Genesis {
     let runner = |index| GenesisRunner {
         pubkey: key(&format!("runner-{index}")).public_key(),
@@ -77,8 +77,8 @@ impl Source for Blind {
     }
 }
 
-/// A certificate of a header on the chain `chain_id` where `voters` are the committee, of which the
-/// first vote.
+/// A certificate of a header on the chain `chain_id` by the committee `voters`, signed by the first
+/// quorum.
 pub fn certificate(chain_id: u64, header: &Header, voters: &[PrivateKey]) -> Certificate {
     let keys: Vec<[u8; 32]> =
         voters.iter().map(|key| key.public_key().as_ref().try_into().expect("32 bytes")).collect();
@@ -104,7 +104,7 @@ pub fn transfer(state: &State, from: usize, nonce: u64, to: usize) -> SignedTran
         .sign(&key(&format!("account-{from}")))
 }
 
-/// A job that any of these runners can do.
+/// A job that any of these runners can execute.
 pub fn spec(timeout_blocks: u64) -> JobSpec {
     JobSpec {
         work: Work::Custom(CommandWork {

@@ -1,16 +1,16 @@
-//! Names in errors: how they stand there, and which was probably meant where one is none.
+//! Names in errors: quoted safely, and with a suggestion for a misspelled name.
 
 use std::fmt::{self, Write as _};
 
-/// Letters of a name that is no slip any more.
+/// Length in characters from which a name is not corrected.
 const LONGEST: usize = 80;
 
-/// The one of several names that was probably meant: so near that few letters were missed, swapped
-/// or mistyped. The first of those that are equally near. Another number is no slip: who types
-/// `runner-9` means none of `runner-0` to `runner-3`.
+/// The name that was probably meant: close enough that only a few letters were missed, swapped or
+/// mistyped. The first wins among equally close ones. A different number is not a typo: `runner-9`
+/// does not suggest `runner-0` to `runner-3`.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = match typed.chars().count() {
-        // No name is so long: not a slip, and work for nothing.
+        // No name is that long, and the comparison would be costly.
         LONGEST.. => return None,
         length => length.div_ceil(3).min(4),
     };
@@ -25,7 +25,7 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// A text that somebody else chose, in backticks; what would move a terminal's cursor is escaped.
+/// Untrusted text in backticks, with control characters escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoted<'a>(pub &'a str);
 

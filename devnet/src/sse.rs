@@ -1,23 +1,25 @@
-//! The text of an event stream (WHATWG HTML §9.2), as far as the API and language models use it:
-//! `id`, `event`, `data`, comments. Bytes in, whole messages out; no I/O.
+//! A parser for event streams (WHATWG HTML §9.2), limited to the fields that the API and language
+//! models use: `id`, `event`, `data`, comments. Bytes in, whole messages out; no I/O.
+//!
+//! The crate `sse-stream`, which the SDK for MCP brings, has no limit on the length of a line or a
+//! message, and a peer may send one without end.
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Message {
-    /// Its `event`; empty where it has none.
+    /// The `event` field; empty when absent.
     pub event: String,
-    /// Its `data` lines, joined by line feeds.
+    /// The `data` lines, joined by line feeds.
     pub data: String,
 }
 
-/// A message or line above the parser's bound.
+/// A message or line exceeds the parser's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
 /// Cuts a byte stream into messages.
 ///
 /// [`Parser::feed`] takes bytes as they arrive and returns the messages they complete. A message
-/// that the stream ends within is dropped with the parser.
+/// cut off by the end of the stream is dropped with the parser.
 #[derive(Debug)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -64,8 +66,7 @@ impl Parser {
                 }
                 self.message.data.push_str(value);
             }
-            // Of the API's messages, `id` repeats the height that the data has; an empty field is a
-            // comment.
+            // The API's `id` repeats the height in the data; an empty field is a comment.
             _ => {}
         }
         None

@@ -1,7 +1,7 @@
-//! What actors cost: a call from nothing, a loop, loading a module.
+//! Costs of actors: a call from scratch, a loop, loading a module.
 //!
-//! The full `starlark` evaluator, unmetered, is measured beside this one by `tests/fuzz`: its hash
-//! crate and that of the consensus library exclude one another in one build.
+//! `tests/fuzz` compares this evaluator with the full `starlark` evaluator, unmetered: the hash
+//! crate of the latter and that of the consensus library exclude each other in one build.
 
 use cowboy_engine::{
     actor::{Budget, Call, JobRequest, Module, Params, Timer, World},
@@ -37,7 +37,7 @@ const LOOP: &str = "def f(ctx, payload):
     return s
 ";
 
-/// Nothing is there.
+/// An empty world.
 struct Nothing;
 
 impl World for Nothing {
@@ -139,8 +139,8 @@ fn signed(state: &State, key: &SecretKey, nonce: u64, payload: Payload) -> Signe
     Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).buying(bought).sign(key)
 }
 
-/// A block of calls of the counter of `examples/actors`, each by an account of its own, on its
-/// parent's state: what a validator does once the block is final, senders found before.
+/// A block of calls of the counter from `examples/actors`, each by a different account, on its
+/// parent's state: a validator's work once the block is final, with senders recovered before.
 fn block(c: &mut Criterion) {
     const CALLS: u64 = 300;
     let keys: Vec<SecretKey> =

@@ -1,4 +1,4 @@
-//! What a block asks of the state: `cargo bench -p cowboy-engine --bench engine`.
+//! Costs of a block's state: `cargo bench -p cowboy-engine --bench engine`.
 
 use cowboy_engine::{
     chain::{
@@ -37,7 +37,7 @@ fn merkle(c: &mut Criterion) {
             BatchSize::SmallInput,
         );
     });
-    // On a map of its own, as within a block, and on a fork, as its first change.
+    // On its own map, as within a block, and on a fork, as a block's first change.
     group.bench_function("insert, own", |b| {
         let mut map: Map<Address, Vec<u8>> = map.iter().map(|(k, v)| (*k, v.clone())).collect();
         b.iter_batched(
@@ -81,9 +81,9 @@ fn merkle(c: &mut Criterion) {
     group.finish();
 }
 
-/// A block of 500 transfers between 10,000 accounts on its parent's state: what a validator does
-/// once the block is final, with senders found (as after its own mempool) and anew (as from disk),
-/// and the root that its child commits to. Beside the bare cost of 500 key recoveries.
+/// A block of 500 transfers between 10,000 accounts on its parent's state: a validator's work once
+/// the block is final, with senders known (as after its own mempool) and unknown (as from disk),
+/// and the root that its child commits to. Compared with the bare cost of 500 key recoveries.
 fn execution(c: &mut Criterion) {
     let senders: Vec<SecretKey> =
         (0..500).map(|i| SecretKey::derive(b"bench", &format!("sender-{i}"))).collect();

@@ -1,9 +1,9 @@
-//! What a block's timer lane costs, handlers and all: `cargo bench -p cowboy-engine --bench fires`.
+//! Cost of a block's timer lane with handlers: `cargo bench -p cowboy-engine --bench fires`.
 //!
-//! A block of 1,000 timers whose handlers write a counter, beside the same 1,000 handlers called by
-//! messages (which no lane, ranking, charge or receipt of their own stands around), and a block of
-//! 1,000 timers that name an agent. The lane is wide enough for all of them. Each is the execution
-//! of one block, as a validator does it once the block is final: the calendar comes along from the
+//! A block of 1,000 timers whose handlers write a counter, compared with the same 1,000 handlers
+//! called by messages (which have no lane, ranking, charge or receipt of their own), and a block of
+//! 1,000 timers that name an agent. The lane is wide enough for all of them. Each figure is the
+//! execution of one block, as by a validator once the block is final, with the calendar of the
 //! block before.
 
 use cowboy_engine::{
@@ -19,7 +19,7 @@ use cowboy_engine::{
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const TIMERS: u64 = 1_000;
-/// When they are due.
+/// The height at which the timers are due.
 const DUE: u64 = 20;
 
 const ACTOR: &str = r#"

@@ -1,8 +1,8 @@
-//! Which due timers go: `cargo bench -p cowboy-engine --bench lane`.
+//! Selection of due timers: `cargo bench -p cowboy-engine --bench lane`.
 //!
 //! Each figure of the lane is a block's whole work, scan, ranking and all picks, where there is
-//! room for 100 of them; beside it, one pass that only reads the same memory. Then what a block's
-//! fires cost in fairness and auction state, root included.
+//! room for 100 of them, compared with one pass that only reads the same memory. The other figures
+//! are the cost of a block's fires in fairness and auction state, root included.
 
 use cowboy_engine::{
     primitives::{Address, Height, Wei},
@@ -16,10 +16,10 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::hint::black_box;
 
 const NOW: u32 = 1_000_000;
-/// So many fires fit the lane.
+/// The number of fires that fit the lane.
 const ROOM: u32 = 100;
 const LANE: u32 = 2_000_000;
-/// As many timers as an actor may have.
+/// About as many timers as an actor may have.
 const PER_ACTOR: u32 = 1_000;
 
 /// Pseudo-random, the same in every run (splitmix64).
@@ -30,7 +30,7 @@ fn random(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Solvent, alive, with tips of their own; a tenth is priced out.
+/// A timer that is solvent and alive, with its own tip; a tenth of them are priced out.
 fn timer(n: u32, actors: u32) -> Due {
     let actor = random(n.into()) as u32 % actors;
     let max_fee = 50 + random(u64::from(n) << 32) % 500;
@@ -75,7 +75,7 @@ fn prices(policy: Policy) -> Prices {
     }
 }
 
-/// A block: every pick takes what `uses` makes of its gas limit. Yields how many there were.
+/// A block in which every pick uses `uses(gas_limit)` cycles. Yields the number of picks.
 fn block(
     due: &[Due],
     prices: &Prices,
@@ -92,7 +92,7 @@ fn block(
     picks
 }
 
-/// All that it may.
+/// Uses the whole gas limit.
 fn all(gas_limit: u32) -> u32 {
     gas_limit
 }
@@ -126,7 +126,7 @@ fn policies(c: &mut Criterion) {
     group.finish();
 }
 
-/// A million due timers as whoever wants a block to take long would have them, under `eip1559`.
+/// A million due timers, arranged to make a block take long, under `eip1559`.
 fn worst(c: &mut Criterion) {
     let mut group = c.benchmark_group("lane, a million of");
     group.sample_size(20);
@@ -154,7 +154,7 @@ fn worst(c: &mut Criterion) {
     };
     case("tips that rise", 1_000, rising, all);
     case("an actor each", timers, |_| {}, all);
-    // The best fill the lane but for less than any of the others asks for, except the worst.
+    // The best timers fill the lane up to less than any other asks for, except the worst.
     let misfits = |due: &mut Due| {
         let small = due.seq.is_multiple_of(500);
         due.max_fee = 500;
@@ -162,8 +162,8 @@ fn worst(c: &mut Criterion) {
         due.gas_limit = if small { 1_000 } else { 240_000 };
     };
     case("misfits", 1_000, misfits, all);
-    // The lane is nearly full after the first; from there on each takes one cycle of what is left,
-    // and all that rank next to it ask for as much as there was before.
+    // The lane is nearly full after the first. From there on each takes one cycle of the rest, and
+    // all that rank next ask for as much as there was before.
     let falling = |due: &mut Due| {
         due.max_fee = 10_000_000;
         due.max_priority = 1_000_000 - u64::from(due.seq);
@@ -171,7 +171,7 @@ fn worst(c: &mut Criterion) {
         due.actor = 0;
     };
     case("gas limits that fall", 1_000, falling, |gas| if gas > 8_000 { gas } else { 1 });
-    // A fire that fails at once takes next to nothing.
+    // A fire that fails at once uses next to nothing.
     case("fires that take little", 1_000, |_| {}, |_| 20);
     group.finish();
 }

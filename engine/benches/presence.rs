@@ -1,5 +1,5 @@
-//! From votes to P(H), and from P(H) to a committee: `cargo bench -p cowboy-engine --bench
-//! presence`, each beside the ways of doing it that come to mind first.
+//! From votes to P(H), and from P(H) to a committee, each compared with the obvious
+//! implementations: `cargo bench -p cowboy-engine --bench presence`.
 
 use bitvec::{order::Lsb0, view::BitView as _};
 use cowboy_engine::{
@@ -24,7 +24,7 @@ fn by_bits(votes: &Votes<'_>, bits: u32, need: u32) -> Bitmap {
     Bitmap::from_fn(bits, |i| votes.iter().filter(|vote| vote[i as usize]).count() as u32 >= need)
 }
 
-/// P(H) by a table that spreads each byte into eight counters of a byte: for up to 255 votes.
+/// P(H) from a table that spreads each byte into eight counters of a byte: for up to 255 votes.
 fn by_bytes(votes: &Votes<'_>, bits: u32, need: u32, spread: &[u64; 256]) -> Bitmap {
     let mut counts = vec![0u64; bits.div_ceil(8) as usize];
     for (_, vote) in votes {
@@ -40,7 +40,7 @@ fn by_bytes(votes: &Votes<'_>, bits: u32, need: u32, spread: &[u64; 256]) -> Bit
     Bitmap::from_bytes(bits, &bytes).expect("no vote sets a bit beyond its end")
 }
 
-/// Reading every vote once.
+/// Reads every vote once.
 fn read(votes: &Votes<'_>) -> u64 {
     let words = votes.iter().flat_map(|(_, vote)| vote.as_bytes().as_chunks().0);
     words.fold(0, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
@@ -63,7 +63,7 @@ fn presence(c: &mut Criterion) {
             })
             .collect();
         let votes_by_ref: Vec<_> = owned.iter().map(|(vote, bitmap)| (*vote, bitmap)).collect();
-        // The set whose quorum so many votes are.
+        // The set of validators whose quorum is this many votes.
         let validators =
             (votes..=2 * votes).find(|n| threshold::quorum(*n) == votes).expect("some set");
         let need = threshold::of(validators);
@@ -101,8 +101,8 @@ fn presence(c: &mut Criterion) {
     group.finish();
 }
 
-/// The draw as the specification's reference has it: weights looked up once, and for each draw
-/// summed and scanned from the first that is left.
+/// The draw as in the specification's reference: weights are looked up once, then summed and
+/// scanned from the first that is left for each draw.
 fn scan(candidates: &[(Address, Wei)], seed: Hash, m: usize, mru: Option<Favoured>) -> Selection {
     let mut pool = candidates.to_vec();
     pool.sort_unstable();

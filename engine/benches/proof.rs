@@ -1,7 +1,7 @@
-//! Proofs: `cargo bench -p cowboy-engine --bench proof`, on one core unless said, each beside bare
-//! ark-groth16 on the same circuit.
+//! Proofs, on one core unless noted, each compared with bare ark-groth16 on the same circuit:
+//! `cargo bench -p cowboy-engine --bench proof`.
 //!
-//! Ours prove from a witness to 388 bytes, and verify from 388 bytes, with every check of their
+//! Ours prove from a witness to 388 bytes and verify from 388 bytes, with every check of their
 //! form; theirs begin and end with points in memory.
 
 use ark_bn254::{Bn254, Fr};
@@ -20,7 +20,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_chacha_03::{ChaCha20Rng, rand_core::SeedableRng as _};
 use std::{hint::black_box, thread};
 
-/// Proofs of a block.
+/// Proofs in a block.
 const BLOCK: u32 = 64;
 
 /// Pseudo-random, the same in every run.
@@ -98,8 +98,8 @@ fn prove(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a commitment and a completion take beyond the proof: the digest of what a task with the
-/// most parents was made from, and its name in the statement.
+/// The cost of a commitment and a completion beyond the proof: the digest of the inputs of a task
+/// with the most parents, and its name in the statement.
 fn bind(c: &mut Criterion) {
     let parents: Vec<_> = (0..MAX_PARENTS as u32)
         .map(|n| (Hash(random(n)), witness(n).output_commitment()))
@@ -150,7 +150,7 @@ fn verify(c: &mut Criterion) {
     group.bench_function("one by one", |b| {
         b.iter(|| batch.iter().all(|(statement, bytes)| key.verify(statement, bytes).is_ok()));
     });
-    // One with the A of another does not hold, and each is verified by itself after all.
+    // A proof with the A of another does not hold, so each is verified by itself after all.
     let mut bytes = proofs[7].1;
     bytes[..64].copy_from_slice(&proofs[8].1[..64]);
     let mut bad = batch.clone();

@@ -1,17 +1,17 @@
-//! What speculation costs: `cargo bench -p cowboy-engine --bench speculation -- [FILTER]`.
+//! Costs of speculation: `cargo bench -p cowboy-engine --bench speculation -- [FILTER]`.
 //!
 //! * **Schedule**, printed first unless there is a filter: the times of 1,000 calls in a pipeline
 //!   of eight chains of depth 5, of which the oldest is confirmed when a ninth would begin; each
 //!   percentile is the median over 101 pipelines. The machine keeps 10,000 resolved tasks, as it
 //!   does by default.
 //! * **Memory**, likewise: 10,000 live tasks, before and after each has a commitment without a
-//!   proof, in resident bytes of the process and by the machine's own books.
-//! * **Rollback** of a chain of 100. No configuration lets a task stand at a depth of 99, so the
-//!   chain is made of tasks that waited for failed ones, which are scheduled again below others.
+//!   proof, in resident bytes of the process and by the machine's own count.
+//! * **Rollback** of a chain of 100. No configuration permits a task at a depth of 99, so the chain
+//!   is made of tasks that waited for failed ones, which are scheduled again below others.
 //! * **Tree** of 100,000 tasks, four below each: to add all, to find all descendants of the root,
 //!   to confirm the root.
 
-#![expect(clippy::print_stdout, reason = "percentiles and memory are no criterion lines")]
+#![expect(clippy::print_stdout, reason = "percentiles and memory are not criterion lines")]
 
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},
@@ -27,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A claim that outlasts all.
+/// A claim that outlasts the benchmark.
 const CLAIM: u64 = 1 << 40;
 const PROOF: [u8; PROOF_BYTES] = [7; PROOF_BYTES];
 
@@ -65,7 +65,7 @@ fn schedule(machine: &mut Speculation, task: TaskId, parents: &[(TaskId, Link)])
     took
 }
 
-/// Confirms all that is in flight.
+/// Confirms everything in flight.
 fn confirm(machine: &mut Speculation) {
     while let Some(output) = machine.poll_output() {
         if let Output::Submit { task, submission, .. } = output {
@@ -98,7 +98,7 @@ fn percentiles() {
     let mut runs: Vec<[Duration; 4]> = Vec::new();
     for run in 0..112 {
         let mut times = pipeline(&mut machine, run * 1_000);
-        // The last chains are not whole: they end before the next pipeline begins.
+        // The last chains are incomplete because they end before the next pipeline begins.
         for one in 0..1_000 {
             let task = id(run * 1_000 + one);
             let _ = machine.complete(task, opening(task), &PROOF, machine.now());
@@ -130,7 +130,7 @@ fn memory() {
     const TASKS: u64 = 10_000;
     let start = resident();
     let mut machine = machine(&[]);
-    // Each task joins the two before it that nobody has joined yet, like the carries of a counter
+    // Each task joins the two before it that no task has joined yet, like the carries of a counter
     // in base two: ten thousand tasks, none deeper than 13, fewer than 16 tips.
     let mut tips: Vec<(u32, TaskId)> = Vec::new();
     for n in 0..TASKS {
@@ -158,7 +158,7 @@ fn memory() {
 /// A chain of 100 live tasks with commitments, from its root on.
 fn chain() -> (Speculation, TaskId) {
     const SEGMENT: u64 = 20;
-    // Where a segment begins that comes below another one.
+    // The first task of each segment that goes below another one.
     const JOINTS: [u64; 4] = [80, 60, 40, 20];
     let mut machine = machine(&[("rollbackPolicy", "selective"), ("breaker.threshold", "1000")]);
     for first in (0..100).step_by(SEGMENT as usize) {
@@ -171,7 +171,7 @@ fn chain() -> (Speculation, TaskId) {
     for first in JOINTS {
         machine.fail(id(first), RollbackReason::ManualCancel, 0).expect("it is pending");
     }
-    // A segment comes below the one before it, whose last task is not that deep yet.
+    // A segment goes below the one before it, whose last task is not that deep yet.
     for first in JOINTS {
         schedule(&mut machine, id(first), &[(id(first - 1), Link::Reads)]);
     }

@@ -1,13 +1,13 @@
 //! Proofs over the queue of timers: `cargo bench -p cowboy-engine --bench state_proof`, with ten
 //! thousand and a million timers over 30 days, and 1,000 more at one height.
 //!
-//! * **timer**, **absent**, **range**: proving one id, one that is not there, and the heights of
-//!   1,000 timers; and the check of each: tree and queue, without header and certificate. Their
+//! * **timer**, **absent**, **range**: proving one id, an id that does not exist, and the heights
+//!   of 1,000 timers; and the check of each: tree and queue, without header and certificate. Their
 //!   sizes are printed first.
 //! * **update**: a root after one timer is removed and one scheduled.
 //! * **fire**: a root after the 1,000 of one height are removed, as a block that fires them does.
 
-#![expect(clippy::print_stdout, reason = "sizes are no time: lines before criterion's")]
+#![expect(clippy::print_stdout, reason = "sizes are lines before criterion's")]
 
 use cowboy_engine::{
     primitives::{Address, Hash, Height, Wei, keccak256},

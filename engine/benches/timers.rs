@@ -1,29 +1,29 @@
-//! What timers cost to keep: `cargo bench -p cowboy-engine --bench timers -- [FILTER]`, with up to
-//! a million of them; `TIMERS_MOST=10000000` before it makes it ten million.
+//! The cost of keeping timers: `cargo bench -p cowboy-engine --bench timers -- [FILTER]`, with up
+//! to a million of them; the environment variable `TIMERS_MOST=10000000` makes it ten million.
 //!
 //! * **Memory**, printed first unless there is a filter: resident bytes per timer of queue and
 //!   calendar together, without the payload, in a process of their own.
 //! * **Schedule, cancel, cancel and pass, fire**, over an hour and over 30 days: the time for n
 //!   timers to schedule all, to cancel all in random order, to cancel all and go through all
-//!   blocks, and to fire all block by block. The third is there because some only mark what is
-//!   cancelled and leave the rest of the work, and the memory, to the blocks that go by. All
+//!   blocks, and to fire all block by block. The third is there because some structures only mark
+//!   cancelled timers and leave the rest of the work, and the memory, to the blocks that go by. All
 //!   structures are new, are given the same timers in the same order, keep the same 48 bytes for
-//!   each (but for `vectors 16`), and hand them out at their heights. What is fired is summed up;
-//!   ours is also taken out of the carry-over. The calendar is without the commitment, but gives
-//!   accounts their numbers as on a chain.
+//!   each (except `vectors 16`), and yield them at their heights. The ids of fired timers are
+//!   summed up; ours are also taken out of the carry-over. The calendar runs without the
+//!   commitment, but gives accounts their numbers as on a chain.
 //!   - `btree`: `BTreeMap` from height and order to entry.
 //!   - `wheel`: the cancellable hierarchical wheel of `hierarchical_hash_wheel_timer`, which looks
 //!     ids up in a hash map.
 //!   - `vectors 48`, `vectors 16`: a bare `Vec` per height, with whole entries or with an id and a
 //!     height alone. They cannot cancel, and no chain could keep one per height.
-//! * **Open an epoch**: the first block of an epoch for which all n timers are.
-//! * **Commitment**: blocks that schedule 100, remove 100 and ask for the root: the queue, and the
-//!   Merkle map that the rest of the state is made of.
+//! * **Open an epoch**: the first block of an epoch to which all n timers belong.
+//! * **Commitment**: blocks that schedule 100, remove 100 and ask for the root: of the queue, and
+//!   of the Merkle map that the rest of the state is made of.
 //!
-//! What glibc gives back to the system depends on what ran before, and so would the page faults of
-//! each structure. So the process starts itself again with a heap that keeps its memory.
+//! The memory that glibc gives back to the system depends on what ran before, and so would the page
+//! faults of each structure. So the process starts itself again with a heap that keeps its memory.
 
-#![expect(clippy::print_stdout, reason = "memory is no time: a table beside criterion's lines")]
+#![expect(clippy::print_stdout, reason = "memory is a table before criterion's lines")]
 
 use cowboy_engine::{
     primitives::{
@@ -49,16 +49,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Blocks of an hour and of 30 days, at a block a second.
+/// Blocks in an hour and in 30 days, at one block per second.
 const SPANS: [(&str, u64); 2] = [("an hour", 3_600), ("30 days", 2_592_000)];
 const SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
-/// Actors that so many timers are spread over: about as few as the limit of 1,024 each allows.
+/// Actors for this many timers: about as few as the limit of 1,024 timers each allows.
 fn actors(timers: usize) -> Vec<Address> {
     (0..timers as u64 / 1_000).map(address).collect()
 }
 
 const PAYLOAD_BYTES: usize = 32;
-/// All allocations come from a heap that keeps what is freed.
+/// Takes all allocations from a heap that keeps freed memory.
 const HEAP: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=64000000000";
 
 /// Pseudo-random, the same in every run.
@@ -103,21 +103,21 @@ fn timer(n: u64, span: u64, actors: &[Address]) -> Timer {
     }
 }
 
-/// What a structure is told of a timer that it is to cancel.
+/// A timer to cancel, with the data that a structure needs for it.
 struct Named {
     id: u64,
     position: Position,
 }
 
-/// What a structure that finds timers by height does.
+/// A structure that finds timers by height.
 trait Places {
     /// Whether it can cancel.
     const CANCELS: bool = true;
     fn new(span: u64) -> Self;
     fn schedule(&mut self, notice: &Notice);
-    /// Yields a sum over what fired by the end.
+    /// Fires everything up to the end. Yields a sum over the fired timers.
     fn fire(&mut self, span: u64) -> u64;
-    /// Whether it was there.
+    /// Returns whether the timer was there.
     fn cancel(&mut self, timer: &Named) -> bool;
 }
 
@@ -278,13 +278,13 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), result)
 }
 
-/// What all structures are given.
+/// The input of all structures.
 struct Input {
     span: u64,
     notices: Vec<Notice>,
-    /// The same timers in no order.
+    /// The same timers in random order.
     shuffled: Vec<Named>,
-    /// Over the ids of all.
+    /// The sum over all ids.
     sum: u64,
 }
 
@@ -363,7 +363,7 @@ const STRUCTURES: [Structure; 5] = [
 fn places(c: &mut Criterion, most: usize) {
     for (over, span) in SPANS {
         let sizes = SIZES.into_iter().filter(|size| *size <= most);
-        // Made once a benchmark asks for it.
+        // Made when a benchmark first asks for it.
         let inputs: Vec<_> =
             sizes.map(|size| (size, LazyCell::new(move || Input::new(size, span)))).collect();
         for (name, work) in Work::ALL {
@@ -388,7 +388,7 @@ fn places(c: &mut Criterion, most: usize) {
     }
 }
 
-/// The first block of an epoch for which all timers are.
+/// The first block of an epoch to which all timers belong.
 fn epoch(c: &mut Criterion, most: usize) {
     let mut group = c.benchmark_group("open an epoch");
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
@@ -396,7 +396,7 @@ fn epoch(c: &mut Criterion, most: usize) {
         let actors = actors(size);
         let notices = LazyCell::new(|| {
             let timers = (0..size as u64).map(|n| {
-                // Those of its first blocks are in the ring before.
+                // Timers of an epoch's first blocks are in the ring before.
                 let timer = timer(n, 2 * EPOCH_BLOCKS - RING_BUFFER_SIZE - 1, &actors);
                 Timer { height: timer.height.after(RING_BUFFER_SIZE), ..timer }
             });
@@ -437,7 +437,7 @@ fn commitment(c: &mut Criterion, most: usize) {
     const CHANGES: usize = 100;
     let mut group = c.benchmark_group("commitment");
     group.throughput(Throughput::Elements(2 * CHANGES as u64));
-    // The same bytes as the queue's records have, about.
+    // About the same bytes as the queue's records.
     let bytes = |timer: &Timer| Bytes([timer.id.0.as_slice(), &[7; 64], &timer.payload].concat());
     for size in [10_000, 1_000_000].into_iter().filter(|size| *size <= most) {
         let actors = actors(size);
@@ -450,7 +450,7 @@ fn commitment(c: &mut Criterion, most: usize) {
                 queue.schedule(make(n));
             }
             queue.root();
-            // It takes the journal.
+            // Rebuilding takes the journal.
             drop(Calendar::rebuild(&mut queue, Height::GENESIS));
             queue
         });
@@ -490,7 +490,7 @@ fn commitment(c: &mut Criterion, most: usize) {
     }
 }
 
-/// Bytes that the process has in memory.
+/// Resident memory of the process, in bytes.
 fn resident() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
@@ -503,7 +503,7 @@ fn weigh(size: usize) {
     let actors = actors(size);
     let timers = || (0..size as u64).map(|n| timer(n, 2_592_000, &actors));
     let start = resident();
-    // One by itself: what is freed does not always leave the process.
+    // The calendar alone: freed memory does not always leave the process.
     let mut alone = Calendar::rebuild(&mut Queue::default(), Height::GENESIS);
     timers().for_each(|timer| alone.schedule(&Notice::of(&timer)));
     let between = resident();
@@ -521,7 +521,7 @@ fn weigh(size: usize) {
 }
 
 fn memory(most: usize) -> io::Result<()> {
-    println!("memory, bytes per timer beside a payload of 32: queue, calendar, both");
+    println!("memory, bytes per timer without its payload of 32: queue, calendar, both");
     for size in SIZES.into_iter().filter(|size| *size <= most) {
         Command::new(env::current_exe()?).args(["--weigh", &size.to_string()]).status()?;
     }

@@ -1,5 +1,5 @@
-//! What frames cost: `cargo bench -p cowboy-engine --bench wire`. Signed ones are verified beside
-//! bare `secp256k1` with the key and the signature parsed and the digest known.
+//! Costs of frames: `cargo bench -p cowboy-engine --bench wire`. The verification of signed frames
+//! is compared with bare `secp256k1`, with the key and the signature parsed and the digest known.
 
 use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature, keccak256},
@@ -17,7 +17,7 @@ use std::hint::black_box;
 const CHAIN: u64 = 24_601;
 const HEIGHT: Height = Height::new(300);
 const DEADLINE: Height = Height::new(364);
-/// Of a job's specification and of its result.
+/// The size of a job's specification, and of its result.
 const BODY_BYTES: usize = 1_024;
 
 fn runner() -> SecretKey {
@@ -68,7 +68,7 @@ fn verify(c: &mut Criterion) {
     group.finish();
 }
 
-/// Writing a frame; finding it in a stream's bytes and reading it.
+/// Writes a frame, finds it in a stream's bytes and reads it.
 fn frame<M: Message>(c: &mut Criterion, message: M) {
     let bytes = message.to_frame();
     c.bench_function(&format!("encode/{}", M::NAME), |b| b.iter(|| black_box(&message).to_frame()));

@@ -2,8 +2,8 @@
 //!
 //! This crate knows no socket, clock, file, thread, async runtime or operating-system randomness:
 //! time and randomness are arguments, and the same inputs give the same bytes on every machine.
-//! Whatever waits on the world lives in `cowboy-devnet`, which pumps these machines over real
-//! transports or over a deterministic simulator.
+//! Code that waits on the outside world lives in `cowboy-devnet`, which pumps these machines over
+//! real transports or over a deterministic simulator.
 //!
 //! A module uses only modules above it:
 //!
@@ -23,8 +23,8 @@
 //! | [`chain`] | blocks, transactions, state and its transition |
 //! | [`session`] | both ends of a connection between runner and validator |
 //!
-//! Read [`chain::transition`] first: it says in which order a block does what, and everything
-//! else is called from there or feeds it.
+//! Read [`chain::transition`] first: it gives the order of a block's steps, and everything else is
+//! called from there or feeds it.
 
 pub mod actor;
 pub mod chain;

@@ -1,30 +1,30 @@
-# What a module of an actor finds beyond Python, for editors: Pyright reads a file of this name in a
-# project's root. docs/actors.md has the costs.
+# The builtins of actors' modules, for editors: Pyright reads a file of this name in a project's
+# root. docs/actors.md has the costs.
 
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-# What JSON can hold.
+# JSON values.
 type Json = None | bool | int | str | list[Json] | tuple[Json, ...] | dict[str, Json]
 
 class Context:
-    """What a call knows of itself."""
+    """The context of a call."""
 
     height: int
     """Height of the block."""
     timestamp_ms: int
     """Timestamp of the block, Unix ms."""
     sender: str
-    """Address of who calls: an account, or an actor by message."""
+    """Address of the caller: an account, or an actor by message."""
     value: int
-    """Wei that came with the call; already part of the actor's balance."""
+    """Wei sent with the call; already part of the actor's balance."""
     self: str
     """The actor's address."""
     cycles_left: int
     """Cycles left at this moment."""
 
 class GBAContext:
-    """What a gas bidding agent is asked with (CIP-1 §7.2)."""
+    """The context of a gas bidding agent's call (CIP-1 §7.2)."""
 
     trigger_block_height: int
     current_block_height: int
@@ -36,7 +36,7 @@ class GBAContext:
     owner_actor_balance: int
 
 class TxFeeParams:
-    """What a gas bidding agent answers (CIP-1 §7.1). Amounts in wei."""
+    """The answer of a gas bidding agent (CIP-1 §7.1). Amounts in wei."""
 
     max_fee_per_cycle: int
     max_priority_fee_per_cycle: int
@@ -52,7 +52,7 @@ class TxFeeParams:
     ) -> None: ...
 
 class _Host:
-    """The chain, as a call reads it and asks of it."""
+    """The chain: functions to read it and to request actions."""
 
     def get_state(self, key: str, default: Any = None) -> Any:
         """The value stored under a key of at most 256 bytes. 10 cycles."""
@@ -67,9 +67,9 @@ class _Host:
     def send_message(self, to: str, handler: str, payload: Any = "", value: int = 0) -> None:
         """Calls another actor's handler after this call, with wei. 80 cycles."""
     def emit(self, name: str, data: Any = None) -> None:
-        """An event, for those who watch. 20 cycles and a cell per byte."""
+        """Emits an event. 20 cycles and a cell per byte."""
     def log(self, *args: Any, sep: str = " ") -> None:
-        """A line of log, kept also when the call fails. 20 cycles and a cell per byte."""
+        """Writes a log line, which is kept even if the call fails. 20 cycles, a cell per byte."""
     def get_block_height(self) -> int:
         """Height of the block."""
     def get_timestamp_ms(self) -> int:
@@ -99,7 +99,7 @@ class _Host:
         bid: Any = None,
         cell_limit: int | None = None,
     ) -> str:
-        """Has a handler called at a height; the timer's id. 200 cycles, a cell per byte."""
+        """Schedules a call of a handler; returns the timer's id. 200 cycles, a cell per byte."""
     def schedule_timer_ex(
         self,
         height: int,
@@ -115,7 +115,7 @@ class _Host:
         bid: Any = None,
         cell_limit: int | None = None,
     ) -> str:
-        """The same under its longer name. 200 cycles, a cell per byte."""
+        """The same function under a longer name. 200 cycles, a cell per byte."""
     def set_timeout(
         self,
         blocks: int,
@@ -126,27 +126,27 @@ class _Host:
         cell_limit: int | None = None,
         expires_at: int | None = None,
     ) -> str:
-        """Schedules a timer that an agent prices; its id. 200 cycles, a cell per byte."""
+        """Schedules a timer with an agent; returns its id. 200 cycles, a cell per byte."""
     def cancel_timer(self, timer_id: str) -> None:
         """Cancels a timer of the actor. 200 cycles."""
     def extend_timer(self, timer_id: str, expires_at: int) -> None:
         """Moves a timer's expiry. 200 cycles."""
     def submit_job(self, spec: Any, callback: str | None = None) -> str:
-        """Submits a job, paid by the actor; its id. 500 cycles and a cell per byte."""
+        """Submits a job, paid by the actor; returns its id. 500 cycles and a cell per byte."""
 
 class _Mock:
-    """The chain of a test; there in `cowboyctl actor test` alone."""
+    """The chain of a test; available only in `cowboyctl actor test`."""
 
     def account(self, name: str) -> str:
-        """The address of an account of that name."""
+        """The address of an account with this name."""
     def fund(self, account: str, amount: int) -> None:
         """Gives an account wei."""
     def deploy(self, name: str, source: str) -> str:
-        """An actor with this source at the account of that name; its address."""
+        """Deploys an actor with this source under an account's name; returns its address."""
     def policy(self, name: str) -> None:
-        """The policy of timers: eip1559, fifo or gba-auction. Before the first timer."""
+        """Sets the policy: eip1559, fifo or gba-auction. Call it before the first timer."""
     def charge(self) -> None:
-        """Cycles and cells cost what they cost on a new devnet from here on."""
+        """From here on, cycles and cells have the prices of a new devnet."""
     def call(
         self,
         handler: str | Callable[..., Any],
@@ -157,7 +157,7 @@ class _Mock:
         cycles: int | None = None,
         cells: int | None = None,
     ) -> Any:
-        """Calls a handler as a transaction does; what it returns, read from JSON."""
+        """Calls a handler like a transaction; returns its result, parsed from JSON."""
     def fails(
         self,
         handler: str | Callable[..., Any],
@@ -168,11 +168,11 @@ class _Mock:
         cycles: int | None = None,
         cells: int | None = None,
     ) -> str:
-        """The error of a call that fails; nothing that it did is left."""
+        """Returns the error of a failing call, whose effects are undone."""
     def advance(self, blocks: int = 1, may_fail: bool = False) -> int:
-        """Goes on by blocks, in which timers fire; the new height."""
+        """Advances by blocks, in which timers fire; returns the new height."""
     def timers(self) -> list[dict[str, Any]]:
-        """Timers that wait: timer_id, height, payload, handler, gba, bid and more."""
+        """Waiting timers: timer_id, height, payload, handler, gba, bid and more."""
     def fires(self) -> list[dict[str, Any]]:
         """Timers that fired or were removed: outcome, error, charged, bid and more."""
     def events(self) -> list[dict[str, Any]]:
@@ -196,10 +196,10 @@ mock: _Mock
 typing: _Typing
 
 def fail(*args: Any) -> NoReturn:
-    """Ends the call with an error of this text."""
+    """Ends the call with this error text."""
 
 def record(**fields: Any) -> Any:
-    """A type of records with these fields; called with fields by name it makes one."""
+    """A record type with these fields; call it with named fields to make a record."""
 
 def field(of: Any, default: Any = ...) -> Any:
     """A field of a record with a default."""

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A devnet for the time of one test run; what happened is kept where the run fails.
+# A devnet for one test run; if the run fails, a report is kept.
 set -eu
 
-# Whatever else runs on this machine, this one is meant.
+# Commands use this devnet even if others run on this machine.
 export COWBOYCTL_DEVNET=ci
 cowboyctl devnet up --detach --name ci --wait 3 --timeout 2m
 finish() {
@@ -15,7 +15,7 @@ finish() {
 }
 trap finish EXIT
 
-# The run: whatever fails here fails the job.
+# The test run: a failing command fails the job.
 cowboyctl actor test examples/actors/counter.star
 counter=$(cowboyctl --quiet actor deploy examples/actors/counter.star)
 cowboyctl --quiet actor call "$counter" increment '{"by": 2}'

@@ -1,9 +1,9 @@
-"""An Ethereum node for development: a real EVM (py-evm, through eth-tester) behind as much of JSON-RPC
-as `eth_send` jobs use.
+"""An Ethereum node for development: a real EVM (py-evm, through eth-tester) behind the part of
+JSON-RPC that `eth_send` jobs use.
 
-Each transaction is mined at once, in a block of its own; `evm_mine` makes empty blocks. The ten
-accounts that `eth_accounts` lists have the secret keys 1 to 10 and a million ether each. State is in
-memory and gone at the end.
+Each transaction is mined at once, in its own block; `evm_mine` makes empty blocks. The ten
+accounts that `eth_accounts` lists have the secret keys 1 to 10 and a million ether each. State is
+in memory and lost at exit.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def quantity(number):
 
 
 def receipt(found):
-    """A receipt as the execution API has it, from eth-tester's."""
+    """Converts eth-tester's receipt to the form of the execution API."""
     place = {
         "transactionHash": found["transaction_hash"],
         "transactionIndex": quantity(found["transaction_index"]),
@@ -51,7 +51,7 @@ def receipt(found):
         "type": found["type"],
         "status": quantity(found["status"]),
         "from": found["from"].lower(),
-        # eth-tester says that a contract is made with an empty text.
+        # For a contract creation, eth-tester has an empty string.
         "to": found["to"].lower() if found["to"] else None,
         "contractAddress": found["contract_address"] and found["contract_address"].lower(),
         "gasUsed": quantity(found["gas_used"]),
@@ -69,7 +69,7 @@ def to_bytes_of_hex(text):
 class Chain:
     def __init__(self):
         self.tester = EthereumTester(PyEVMBackend())
-        # Requests come from several threads; the EVM knows one.
+        # Requests come from several threads; the EVM supports only one.
         self.lock = Lock()
 
     def answer(self, method, params):
@@ -120,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
             answer["result"] = self.chain.answer(request["method"], request.get("params", []))
         except LookupError as error:
             answer["error"] = {"code": -32601, "message": str(error)}
-        except Exception as error:  # Whatever the EVM has against a transaction is the caller's.
+        except Exception as error:  # The caller gets the EVM's error.
             answer["error"] = {"code": -32000, "message": str(error)}
         body = json.dumps(answer).encode()
         self.send_response(200)

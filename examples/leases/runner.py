@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A minimal runner of the lease protocol (docs/lease-protocol.md), of the standard library alone.
+"""A minimal runner of the lease protocol (docs/lease-protocol.md), with only the standard library.
 
 It runs jobs as the user who starts it, without a sandbox and without caches:
     python3 examples/leases/runner.py http://127.0.0.1:PORT RUNNER_ID TOKEN_FILE [--once]
@@ -8,11 +8,11 @@ import datetime, glob, http.client, json, os, pathlib, platform, signal, subproc
 import threading, time, urllib.error, urllib.parse, urllib.request
 
 MARK = "LEASE_RUNNER_JOB"  # In the environment of a job's processes: its directory.
-GRACE = 5.0  # Seconds that processes have to end by themselves.
-LAST_OUTPUT = 60.0  # Seconds that output is waited for, which a process out of reach may hold open.
+GRACE = 5.0  # Seconds that processes have to end after SIGTERM.
+LAST_OUTPUT = 60.0  # Seconds to wait for output that an unreachable process may hold open.
 
 class Refused(Exception):
-    """The server says no: with why, as it says it."""
+    """A refusal by the server, with its reason."""
 
 def now():
     return datetime.datetime.now(datetime.timezone.utc).isoformat()
@@ -22,7 +22,7 @@ class Server:
         self.url, self.token = url.rstrip("/") + "/api/v1/internal/", token
 
     def send(self, path, body, method="POST", lease="", patience=60.0):
-        """Sends until there is an answer: the same message again does no harm."""
+        """Sends until there is an answer; messages may be repeated."""
         headers = {"authorization": f"Bearer {self.token}", "cowboy-lease": lease}
         give_up, pause = time.monotonic() + patience, 0.1
         while True:
@@ -32,7 +32,7 @@ class Server:
                 if error.code < 500:
                     raise Refused(why(error)) from None
             except (OSError, http.client.HTTPException, ValueError):
-                pass  # Nobody answers, or half an answer came: the server may come back.
+                pass  # No answer, or half of one: the server may come back.
             if time.monotonic() + pause > give_up:
                 raise Refused("the server does not answer")
             time.sleep(pause)
@@ -52,7 +52,7 @@ class Server:
             return json.loads(answer.read() or "null")
 
 def why(error):
-    """The server's reason for a refusal; the status, where something else has answered."""
+    """The server's reason for a refusal; the status if the answer is not the server's."""
     try:
         answer = json.loads(error.read())
         return answer.get("reason") or answer["error"]["code"]
@@ -71,7 +71,7 @@ class Job:
         self.lost, self.cancel, self.late, self.ended = None, False, False, threading.Event()
 
     def heartbeats(self):
-        """One at once, then one every interval, until the end is acknowledged."""
+        """Sends a heartbeat at once, then one per interval, until the end is acknowledged."""
         while not self.lost:
             progress = {"percent": 100 * self.step // len(self.spec["steps"])}
             beat = {"type": "Heartbeat", **self.ids, "progress": progress, "ts": now()}
@@ -86,48 +86,48 @@ class Job:
                 return
 
     def cancels(self):
-        """Waits for a request to cancel; without this one a heartbeat tells it, later."""
+        """Waits for a cancellation. Without this, a heartbeat would report it later."""
         wait = {"type": "AwaitCancel", **self.ids, "wait_seconds": 30}
         while not (self.cancel or self.ended.is_set()):
             asked = time.monotonic()
             try:
                 self.cancel = self.server.send("await-cancel", wait) is not None
             except Refused:
-                return  # The heartbeats tell why.
+                return  # The heartbeats report the reason.
             if self.cancel:
                 self.stop()
             elif time.monotonic() - asked < 1:
                 self.ended.wait(1)
 
     def watch(self):
-        """Stops the job when its time is over."""
+        """Stops the job at its time limit."""
         if not self.ended.wait(max(0, self.time_over - time.monotonic())):
             self.late = True
             self.stop()
 
     def processes(self):
-        """What the job has begun, wherever it went: known by the mark that it inherits (Linux)."""
+        """All processes of the job, found by the mark that they inherit (Linux)."""
         mark, found = f"{MARK}={self.home}".encode(), []
         for path in glob.glob("/proc/[0-9]*/environ"):
             try:
                 if mark in pathlib.Path(path).read_bytes().split(b"\0"):
                     found.append(int(path.split("/")[2]))
             except OSError:
-                pass  # It has ended meanwhile, or is another user's.
+                pass  # It has ended, or belongs to another user.
         return found
 
     def signal(self, number):
-        """Sends all processes of the job a signal."""
+        """Sends a signal to all processes of the job."""
         with self.reaping:
             ends = [(os.killpg, self.process.pid)] if self.process else []
             for kill, process in ends + [(os.kill, process) for process in self.processes()]:
                 try:
                     kill(process, number)
                 except OSError:
-                    pass  # It has ended meanwhile.
+                    pass  # It has ended.
 
     def stop(self):
-        """Ends the step and what it began, grandchildren too, in peace first."""
+        """Ends the step and all its descendants: SIGTERM first, then SIGKILL."""
         self.signal(signal.SIGTERM)
         give_up = time.monotonic() + GRACE
         while time.monotonic() < give_up and self.processes():
@@ -138,7 +138,7 @@ class Job:
         return self.server.send(path, data, method="PUT", lease=self.ids["lease_id"])
 
     def log(self, piece, last=False):
-        """Sends a piece of the log without secrets. What may be the first part of one waits."""
+        """Sends a piece of the log without secrets. The possible beginning of one is held back."""
         self.held += piece
         for secret in self.secrets:
             self.held = self.held.replace(secret, b"***")
@@ -147,11 +147,11 @@ class Job:
         try:
             self.sent = self.put(f"log?offset={self.sent}", ready)["bytes"] if ready else self.sent
         except Refused as reason:
-            if str(reason) != "LOG_FULL":  # The job goes on without.
+            if str(reason) != "LOG_FULL":  # Then the job continues without a log.
                 raise
 
     def read(self, output):
-        """Sends what a step writes, to its end: it never waits for a log that nobody takes."""
+        """Sends all output of a step, which never waits for a log that is not taken."""
         for piece in iter(lambda: output.read1(65536), b""):
             try:
                 if not self.lost:
@@ -161,7 +161,7 @@ class Job:
                 self.stop()
 
     def run(self, where):
-        """Runs the steps: the exit code of the one that fails, or 0."""
+        """Runs the steps; returns the exit code of the failed step, or 0."""
         env = {"PATH": os.environ["PATH"], "HOME": self.home, **self.spec["env"], MARK: self.home}
         env |= {"COWBOY_JOB_NAME": self.spec["name"], "COWBOY_ATTEMPT": str(self.grant["attempt"])}
         options = {"cwd": where, "env": env, "stdin": subprocess.DEVNULL, "start_new_session": True}
@@ -172,9 +172,9 @@ class Job:
             reader.start()
             if self.lost or self.cancel or self.late:
                 self.stop()
-            # Until it is reaped its number is the group's, and no other process gets a signal.
+            # Until it is reaped, its id belongs to the group: no other process gets the signal.
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-            self.signal(signal.SIGKILL)  # What it leaves behind ends with it.
+            self.signal(signal.SIGKILL)  # Its remaining processes end with it.
             with self.reaping:
                 code, self.process = process.wait(), None
             reader.join(LAST_OUTPUT)
@@ -185,7 +185,7 @@ class Job:
         return 0
 
     def artifacts(self, where):
-        """Uploads what the job asks to be kept; the log is there already."""
+        """Uploads the artifacts of the job; the log is already on the server."""
         job, attempt = self.grant["job_id"], self.grant["attempt"]
         kept = [{"type": "log", "uri": f"/api/v1/jobs/{job}/log?attempt={attempt}"}]
         for wanted in self.spec.get("artifacts", []):
@@ -208,7 +208,7 @@ class Job:
             try:
                 return self.end()
             finally:
-                # However it ends, nothing of the job runs on, and its directory is removed then.
+                # However it ends, all its processes are stopped, and then its directory is removed.
                 self.ended.set()
                 self.stop()
                 beats.join(2 * GRACE)
@@ -234,7 +234,7 @@ class Job:
         return "CANCELED"
 
 def main(url, runner, token_file, once=None):
-    # As upon Ctrl-C: what the job began does not outlive its runner.
+    # As with Ctrl-C: the job's processes do not outlive the runner.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with open(token_file, encoding="ascii") as file:
         server = Server(url, file.read().strip())
@@ -252,7 +252,7 @@ def main(url, runner, token_file, once=None):
             if once:
                 return
         elif time.monotonic() - asked < 1:
-            time.sleep(1)  # Somebody of this name asks too, and each ends the other's wait.
+            time.sleep(1)  # Another runner has the same name: each ends the other's wait.
 
 if __name__ == "__main__":
     try:

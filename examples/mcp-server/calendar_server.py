@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A server of the Model Context Protocol with two tools that count days.
 
-It speaks over standard input and output, a JSON-RPC 2.0 message a line, and needs nothing but
-Python's standard library. What its tools answer follows from their arguments alone: runners that
+It communicates over standard input and output, one JSON-RPC 2.0 message per line, and needs only
+Python's standard library. The answers of its tools depend only on the arguments, so runners that
 call them agree byte for byte.
 """
 
@@ -12,24 +12,24 @@ import sys
 
 PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
-DATE = {"type": "string", "format": "date", "description": "A day of the calendar, as 2026-02-28"}
+DATE = {"type": "string", "format": "date", "description": "A date such as 2026-02-28"}
 
 
 def days_between(arguments):
-    """Days from one date to another, negative where the other is earlier."""
+    """Days from one date to another; negative if the other is earlier."""
     first, last = date(arguments, "from"), date(arguments, "to")
     return {"days": (last - first).days}
 
 
 def add_days(arguments):
-    """The date so many days after another, and its day of the week."""
+    """The date a number of days after another, and its day of the week."""
     days = arguments.get("days")
     if type(days) is not int:
         raise ValueError("days: expected a whole number")
     try:
         day = date(arguments, "from") + datetime.timedelta(days=days)
     except OverflowError:
-        raise ValueError("days: the calendar ends before") from None
+        raise ValueError("days: beyond the end of the calendar") from None
     return {"date": day.isoformat(), "weekday": WEEKDAYS[day.weekday()]}
 
 
@@ -46,7 +46,7 @@ TOOLS = {
 
 
 def date(arguments, name):
-    """The date that an argument is."""
+    """Parses an argument as a date."""
     try:
         return datetime.date.fromisoformat(arguments.get(name))
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def date(arguments, name):
 
 
 class Refused(Exception):
-    """A request that is answered with an error: its code, and why."""
+    """A request that is answered with an error: code and reason."""
 
 
 def initialize(parameters):
@@ -90,7 +90,7 @@ def call_tool(parameters):
     try:
         answer = TOOLS[name][0](arguments)
     except ValueError as wrong:
-        # For whoever called the tool, not an error of the protocol.
+        # For the caller of the tool, not an error of the protocol.
         return {"content": [{"type": "text", "text": str(wrong)}], "isError": True}
     text = json.dumps(answer)
     return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
@@ -105,7 +105,7 @@ METHODS = {
 
 
 def answer(line):
-    """The answer to a message; None: it takes none."""
+    """The answer to a message; None for a notification."""
     try:
         message = json.loads(line)
     except ValueError as wrong:

@@ -17,15 +17,15 @@ from runner import Runner
 from validators import Refused
 
 REGISTERED_WITHIN = 20
-"""Blocks in which a registration should be on the chain."""
+"""Number of blocks within which a registration should be on the chain."""
 
 
 class KeyFileError(Exception):
-    """A key file that cannot be used. Nothing of what it holds is told."""
+    """A key file that cannot be used. The message never contains the key."""
 
 
 def consensus_key(text: str) -> bytes:
-    """An Ed25519 key as the command line has it. Raises ValueError."""
+    """Parses an Ed25519 key of the command line. Raises ValueError."""
     key = bytes.fromhex(text.removeprefix("0x"))
     if len(key) != 32:
         raise ValueError
@@ -33,7 +33,7 @@ def consensus_key(text: str) -> bytes:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog="runner-python", description="A runner that does jobs of kind `custom`."
     )
@@ -42,7 +42,7 @@ def arguments() -> argparse.Namespace:
         required=True,
         type=Path,
         metavar="FILE",
-        help="the runner's key, 64 hex digits; a file that is not there is made",
+        help="the runner's key, 64 hex digits; a missing file is created",
     )
     parser.add_argument(
         "--address", action="store_true", help="print the key's address, and nothing else"
@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--register",
         action="store_true",
-        help="register first, where that is not done; the account needs some more than 10,000 CBY",
+        help="register first if necessary; the account needs slightly more than 10,000 CBY",
     )
     parser.add_argument(
         "--api",
@@ -70,8 +70,8 @@ def arguments() -> argparse.Namespace:
         action="append",
         type=consensus_key,
         metavar="KEY",
-        help="believe this validator, by its consensus key, and whom it vouches for; once for each "
-        "of an epoch; without it those that the API names first",
+        help="trust this validator, by its consensus key, and those it vouches for; repeat for "
+        "each of an epoch; the default is those that the API names first",
     )
     parsed = parser.parse_args()
     if not parsed.api and not parsed.address:
@@ -80,7 +80,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_key(path: Path) -> SecretKey:
-    """The key in a file, which is made where it is not there. Raises KeyFileError."""
+    """Reads the key from a file, or creates a missing file. Raises KeyFileError."""
     try:
         if not path.exists():
             made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -90,11 +90,11 @@ def read_key(path: Path) -> SecretKey:
     except OSError as error:
         raise KeyFileError(f"{path}: {error.strerror}") from error
     except ValueError:
-        raise KeyFileError(f"{path}: no secret key: expected 64 hex digits") from None
+        raise KeyFileError(f"{path}: not a secret key: expected 64 hex digits") from None
 
 
 async def registered(chain: Chain, key: SecretKey, register: bool) -> Registration:
-    """The runner's entry in the registry, which may have to be made first. Raises ApiError."""
+    """The runner's entry in the registry; registers first if asked to. Raises ApiError."""
     found = await chain.registration(key.address)
     if found is None and register:
         await chain.register(key)

@@ -1,5 +1,5 @@
-"""What a runner needs of the control API: its entry in the registry, the validators, and its
-transactions ("Before connecting", "Registration and heartbeats on the chain").
+"""The part of the control API that a runner needs: its entry in the registry, the validators, and
+its transactions ("Before connecting", "Registration and heartbeats on the chain").
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ REQUEST_SECONDS = 10.0
 MAX_ANSWER = 64 << 20
 
 CUSTOM = 5
-"""The number of the kind of jobs that are commands."""
+"""The number of the job kind `custom`: commands."""
 
 STAKE = 10_000 * 10**9
-"""The least that a runner locks: 10,000 CBY in wei."""
+"""The minimum stake of a runner: 10,000 CBY in wei."""
 PRICE_PER_SECOND = 1_000_000
 MAX_CONCURRENT_JOBS = 4
 
@@ -31,11 +31,11 @@ REGISTER_RUNNER, RUNNER_HEARTBEAT = 16, 19
 """The numbers of the kinds of transactions."""
 
 CYCLE_LIMIT, CELL_LIMIT = 100_000, 5_000
-"""More than either transaction uses; what is not used is not paid."""
+"""More than either transaction uses; the unused part is not charged."""
 
 
 class ApiError(Exception):
-    """The control API gave no answer, or one of error, with this HTTP status."""
+    """No answer of the control API, or an error with this HTTP status."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class Validator:
 
 @dataclass(frozen=True)
 class Registration:
-    """What the chain says of a runner."""
+    """A runner's entry in the registry."""
 
     kinds: list[str]
     max_concurrent: int
@@ -61,24 +61,24 @@ class Registration:
 
 
 class Chain:
-    """A devnet's control API; the token is for what changes the chain."""
+    """A devnet's control API; requests that change the chain need the token."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._url = url.rstrip("/")
         self._token = token
-        # The devnet is on this machine: no proxy leads there.
+        # The devnet is on this machine, so no proxy is used.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     async def chain_id(self) -> int:
-        """The number that every signature names."""
+        """The chain id, which is part of every signature."""
         return int((await self._ask("/v1/chain/parameters"))["chain_id"], 16)
 
     async def block_seconds(self) -> float:
-        """The pace of blocks."""
+        """The block time, in seconds."""
         return float((await self._ask("/v1/chain/parameters"))["block_time_ms"]) / 1000
 
     async def registration(self, address: bytes) -> Registration | None:
-        """The runner's entry in the registry, where it has one."""
+        """The runner's entry in the registry, if it has one."""
         try:
             runner = await self._ask(f"/v1/runners/0x{address.hex()}")
         except ApiError as error:
@@ -92,14 +92,14 @@ class Chain:
         )
 
     async def validators(self) -> list[Validator]:
-        """The validators that the API names. Whom to believe, `validators.Validators` says."""
+        """The validators that the API names; `validators.Validators` decides which to trust."""
         return [
             Validator(found["name"], bytes.fromhex(found["pubkey"][2:]), _socket(found["quic"]))
             for found in await self._ask("/v1/validators")
         ]
 
     async def proof_of_validators(self) -> bytes:
-        """The newest proof of who validates, for `validators.Validators`."""
+        """The newest proof of the validators, for `validators.Validators`."""
         answer = await self._ask("/v1/chain/proofs/validators")
         try:
             return bytes.fromhex(answer["proof"][2:])
@@ -107,12 +107,12 @@ class Chain:
             raise ApiError(f"no proof of the validators: {error!r}") from error
 
     async def register(self, key: SecretKey) -> None:
-        """Hands in the registration of a runner for commands."""
+        """Submits the registration of a runner for commands."""
         payload = registration(key.public)
         await self._ask("/v1/transactions", await self._transaction(key, payload))
 
     async def heartbeat(self, key: SecretKey, every: int) -> None:
-        """Hands in a heartbeat, if the last one is `every` blocks old."""
+        """Submits a heartbeat if the last one is `every` blocks old."""
         height = (await self._ask("/v1/chain/parameters"))["height"]
         entry = await self.registration(key.address)
         if entry and height - entry.last_heartbeat >= every:
@@ -134,7 +134,7 @@ class Chain:
         return {"transaction": f"0x{sign(key, transaction).hex()}"}
 
     async def _ask(self, path: str, body: Any = None) -> Any:
-        """The answer to a request. It may take ten seconds, so it has a thread of its own."""
+        """The answer to a request, in a thread of its own because it may take ten seconds."""
         return await asyncio.to_thread(self._answer, path, body)
 
     def _answer(self, path: str, body: Any) -> Any:
@@ -154,7 +154,7 @@ class Chain:
 
 
 def registration(public: bytes) -> list[Any]:
-    """The payload that registers the holder of a key, a runner for commands."""
+    """The payload that registers the key's owner as a runner for commands."""
     capabilities = {"kinds": [CUSTOM], "max_concurrent_jobs": MAX_CONCURRENT_JOBS, "tee": False}
     entry = {
         "pubkey": public,
@@ -166,7 +166,7 @@ def registration(public: bytes) -> list[Any]:
 
 
 def fees(cycle_basefee: int, cell_basefee: int) -> dict[str, bytes]:
-    """What a transaction pays at most: twice the basefees, since they may rise."""
+    """The maximum fees of a transaction: twice the basefees, because they may rise."""
     return {
         "max_fee_per_cycle": amount(2 * cycle_basefee + 1),
         "max_priority_per_cycle": amount(1),
@@ -176,7 +176,7 @@ def fees(cycle_basefee: int, cell_basefee: int) -> dict[str, bytes]:
 
 
 def sign(key: SecretKey, transaction: dict[str, Any]) -> bytes:
-    """The transaction with its signature, as it travels."""
+    """The encoded transaction with its signature."""
     encoded = cbor2.dumps(transaction, canonical=True)
     signature = key.sign(keccak256(b"cowboy-transaction/v1", encoded))
     return cbor2.dumps({"transaction": transaction, "signature": signature}, canonical=True)
@@ -195,7 +195,7 @@ def _socket(address: str | None) -> tuple[str, int] | None:
 
 
 def _message(body: bytes) -> str | None:
-    """What an error's answer says for people."""
+    """The human-readable message of an error."""
     try:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):

@@ -32,7 +32,7 @@ GOODBYE_SECONDS = 1.0
 MAX_JOB_STREAMS = 64
 MAX_PEER_STREAMS = 128
 MAX_SPEC_BYTES = 65_536
-"""The longest specification that is hashed: 0.2 s in Python."""
+"""The maximum length of a specification that is hashed, which takes 0.2 s in Python."""
 
 NO_ERROR = 0
 BAD_CERTIFICATE = 0x100 + 42
@@ -40,29 +40,29 @@ BAD_CERTIFICATE = 0x100 + 42
 
 
 class Owner(Protocol):
-    """The runner, as its connections know it. None of its methods waits."""
+    """The interface of the runner for its connections. None of its methods blocks."""
 
     chain_id: int
     key: SecretKey
 
     def head(self) -> int:
-        """The height that the chain is believed to be at."""
+        """The presumed height of the chain."""
 
     def established(self, connection: Connection) -> None:
-        """The validator has let the runner in."""
+        """The validator has accepted the runner."""
 
     def told(self, connection: Connection, height: int) -> None:
         """The validator has a new block."""
 
     def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str | None:
-        """A job; returns the answer: `accepted`, `duplicate` or `reject(REASON)`. None: not yet,
-        `Connection.answer` follows."""
+        """A job; returns the answer: `accepted`, `duplicate` or `reject(REASON)`, or None if
+        `Connection.answer` will follow."""
 
     def cancelled(self, connection: Connection, cancel: wire.JobCancel) -> None:
         """The validator says that the job is no longer the runner's."""
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """The validator has taken the job's result, the commitment to it, or the report."""
+        """The validator has taken the job's result, the commitment to it, or the failure."""
 
     def undelivered(self, connection: Connection, job_id: bytes) -> None:
         """The job's stream broke, before its result was sent or before it was taken."""
@@ -71,11 +71,11 @@ class Owner(Protocol):
         """The result of a job that the runner has committed to."""
 
     def aggregates(self, aggregate: wire.JobAggregate) -> bool:
-        """Whether the runner signs what its committee came to."""
+        """Whether the runner signs the results of its committee."""
 
 
 class State(Enum):
-    """How far a connection is."""
+    """The state of a connection."""
 
     OPENING = auto()
     GREETED = auto()
@@ -86,7 +86,7 @@ class State(Enum):
 
 
 class Phase(Enum):
-    """What happens on a job stream."""
+    """The state of a job stream."""
 
     OPENED = auto()
     ASSIGNED = auto()
@@ -106,7 +106,7 @@ class JobStream:
     reader: wire.FrameReader = field(default_factory=lambda: wire.FrameReader(wire.JOB))
 
     def holds(self, job_id: bytes) -> bool:
-        """Whether the job was accepted here."""
+        """Whether the job was accepted on this stream."""
         return self.phase is Phase.ACCEPTED and self.job_id == job_id
 
 
@@ -131,13 +131,13 @@ class Connection(QuicConnectionProtocol):
         self._checks: set[asyncio.Task[None]] = set()
         self._deadline = loop.call_later(HANDSHAKE_SECONDS, self._expire)
 
-    # What the owner may ask for
+    # Called by the owner
 
     def deliver(self, result: wire.JobResult | wire.JobCommit | wire.JobFailure) -> bool:
-        """Sends a result, on the stream that its job was accepted on, else on a new one. A
-        commitment and a report of failed work go the same way.
+        """Sends a result, on the stream that accepted the job, else on a new one. Commitments and
+        failures are sent in the same way.
 
-        The owner is told what comes of it. False: not now, try another connection.
+        The owner is notified of the outcome. False: not possible now, try another connection.
         """
         if self._state is not State.ESTABLISHED:
             return False
@@ -155,28 +155,29 @@ class Connection(QuicConnectionProtocol):
         return True
 
     def answer(self, job_id: bytes, answer: str) -> None:
-        """Answers the assignments of a job that wait for it."""
+        """Answers the waiting assignments of a job."""
         for stream_id, stream in list(self._streams.items()):
             if stream.phase is Phase.ASSIGNED and stream.job_id == job_id:
                 self._answer(stream_id, stream, answer)
 
     def started(self, job_id: bytes) -> None:
-        """Says that work on a job has begun, where it was accepted here."""
+        """Reports that work on a job has begun, if it was accepted on this connection."""
         for stream_id, stream in self._streams.items():
             if stream.holds(job_id):
                 self._send(stream_id, wire.JobProgress(job_id=job_id, fraction=0))
 
     def name_open(self, job_ids: list[bytes]) -> None:
-        """Names the jobs that the runner has open: the validator cancels those that are over."""
+        """Lists the runner's open jobs, so that the validator cancels those that are over."""
         if self._state is State.ESTABLISHED:
             self._send(self._control, wire.OpenJobs(job_ids=job_ids[:1024]))
 
     def holds(self, job_id: bytes) -> bool:
-        """Whether the job was accepted here, on a stream that is still open."""
+        """Whether the job was accepted on a stream of this connection that is still open."""
         return any(stream.holds(job_id) for stream in self._streams.values())
 
     def tell_load(self, active_jobs: int, max_concurrent: int) -> None:
-        """Says how many jobs run. A busy runner still takes more: it is not given too many."""
+        """Reports the number of running jobs. A busy runner still accepts more, because the chain
+        never assigns too many."""
         if self._state is State.ESTABLISHED:
             load = wire.BackpressureSignal(
                 active_jobs=active_jobs, max_concurrent=max_concurrent, accepting_new=True
@@ -184,19 +185,19 @@ class Connection(QuicConnectionProtocol):
             self._send(self._control, load)
 
     def goodbye(self, reason: str) -> None:
-        """Ends the connection for a reason that the validator is told."""
+        """Ends the connection, and tells the validator the reason."""
         if self._state is State.CLOSED:
             return
         if self._control < 0:
             self.close(NO_ERROR, reason)
         else:
-            # Not closed yet: that would overtake the goodbye.
+            # It is closed later, because that would overtake the goodbye.
             self._send(self._control, wire.Goodbye(reason=reason), end=True)
         self._end(f"said goodbye: {reason}")
 
     async def gone(self) -> None:
-        """Once it has ended: lets a goodbye reach the validator, which closes then, and gives up
-        the socket."""
+        """After the end: waits until the goodbye has reached the validator, which then closes, and
+        closes the socket."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.wait_closed(), GOODBYE_SECONDS)
         self.close()
@@ -205,10 +206,10 @@ class Connection(QuicConnectionProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    # What comes from the network
+    # Called by the network
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens there."""
+        """The address has no listener."""
         self.close(NO_ERROR, str(exc))
         self._end(str(exc))
 
@@ -271,7 +272,7 @@ class Connection(QuicConnectionProtocol):
             self._give_up(stream)
 
     def _stopped(self, stream_id: int) -> None:
-        """The validator reads no more on the stream; it may still write."""
+        """The validator no longer reads from the stream, but may still write."""
         if stream_id == self._control:
             self._stream_ended(stream_id, cleanly=False)
         elif stream_id in self._streams:
@@ -285,14 +286,14 @@ class Connection(QuicConnectionProtocol):
     # The handshake
 
     def _greet(self) -> None:
-        """TLS is done: checks whom it was done with, and opens the control stream."""
-        # aioquic has no public way to the peer's certificates; requirements.txt pins it.
+        """After TLS: checks the peer's identity, and opens the control stream."""
+        # aioquic's access to the peer's certificates is private; requirements.txt pins it.
         tls = self._quic.tls
         chain = [tls._peer_certificate, *tls._peer_certificate_chain]
         try:
             found = keys.bound_key([peer for peer in chain if peer is not None])
             if found != self.validator:
-                raise keys.IdentityError(f"the peer is {found.hex()}, another than was dialled")
+                raise keys.IdentityError(f"the peer is {found.hex()}, not the dialled one")
         except keys.IdentityError as error:
             self.close(BAD_CERTIFICATE, str(error))
             self._end(str(error))
@@ -406,22 +407,22 @@ class Connection(QuicConnectionProtocol):
                 if answer:
                     self._answer(stream_id, stream, answer)
             case Phase.OPENED, wire.Errand() as errand:
-                # An operator names the agents that its runner works for. This one has none.
+                # An operator names the agents that a runner works for; this runner has none.
                 stream.job_id, stream.deadline = errand.errand_id, errand.deadline_block
                 self._answer(stream_id, stream, "reject(missing_entitlement)")
             case Phase.OPENED, wire.JobProof():
-                # Of the end of a job: it ends jobs by agreement alone, or at their deadlines.
+                # This runner ends jobs only by agreement or at their deadlines.
                 self._finish(stream_id)
                 stream.phase = Phase.OVER
             case Phase.ASSIGNED | Phase.ACCEPTED | Phase.DELIVERING, wire.JobProof():
-                # It starts jobs by agreement alone.
+                # This runner starts jobs only by agreement.
                 pass
             case (
                 Phase.OPENED | Phase.ASSIGNED | Phase.ACCEPTED | Phase.DELIVERING,
                 wire.JobCancel() as cancel,
             ):
                 if stream.phase is not Phase.OPENED and cancel.job_id != stream.job_id:
-                    raise ProtocolError("malformed_frame", "JobCancel: it is another job's")
+                    raise ProtocolError("malformed_frame", "JobCancel: for another job")
                 self._verify(
                     cancel.validator_signed,
                     "JobCancel",
@@ -452,7 +453,7 @@ class Connection(QuicConnectionProtocol):
     ) -> None:
         """Checks a committee's results, and signs them if the owner agrees."""
         chain_id, job_id = self._owner.chain_id, aggregate.job_id
-        # Connections go on meanwhile: it may take two seconds.
+        # In a thread, because it may take two seconds and connections must continue.
         digest, are_signed = await asyncio.to_thread(check_reveals, chain_id, aggregate)
         if self._state is State.CLOSED or stream.phase is Phase.OVER:
             return
@@ -470,7 +471,7 @@ class Connection(QuicConnectionProtocol):
         self._reply(stream_id, stream, answer)
 
     def _reply(self, stream_id: int, stream: JobStream, answer: wire.Frame | None) -> None:
-        """Answers a question, or ends its stream without an answer."""
+        """Answers a request, or ends its stream without an answer."""
         stream.phase = Phase.OVER
         if answer:
             self._send(stream_id, answer, end=True)
@@ -490,7 +491,7 @@ class Connection(QuicConnectionProtocol):
         )
         self._send(stream_id, ack, end=not accepted)
 
-    # Below frames
+    # Sending and signing
 
     def _sign(self, frame: str, *parts: int | bytes | str) -> bytes:
         return self._owner.key.sign(wire.digest(self._owner.chain_id, frame, *parts))
@@ -513,7 +514,7 @@ class Connection(QuicConnectionProtocol):
         self._end(f"no handshake within {HANDSHAKE_SECONDS} s")
 
     def _end(self, reason: str) -> None:
-        """Nothing more happens; job streams that were open are given up."""
+        """Closes the connection and gives up its open job streams."""
         if self._state is State.CLOSED:
             return
         self._state = State.CLOSED
@@ -533,7 +534,7 @@ def sign_result(chain_id: int, key: SecretKey, job_id: bytes, result: bytes) -> 
 def sign_commit(
     chain_id: int, key: SecretKey, result: wire.JobResult, deadline: int
 ) -> wire.JobCommit:
-    """The signed frame with a commitment to a result, which takes as long."""
+    """The signed frame with a commitment to a result. Hashing takes as long."""
     job_id, commitment = result.job_id, keccak256(result.result_data, result.runner_signed)
     signed = key.sign(wire.digest(chain_id, "JobCommit", job_id, deadline, commitment))
     return wire.JobCommit(
@@ -542,7 +543,7 @@ def sign_commit(
 
 
 def sign_failure(chain_id: int, key: SecretKey, job_id: bytes, reason: str) -> wire.JobFailure:
-    """The signed frame that says why there is no result; the reason is cut off where it is long."""
+    """The signed frame with the reason of a failure, truncated if it is too long."""
     told = reason.encode()[: wire.MAX_REASON_BYTES].decode(errors="ignore")
     signed = key.sign(wire.digest(chain_id, "JobFailure", job_id, told))
     return wire.JobFailure(job_id=job_id, reason=told, runner_signed=signed)
@@ -571,7 +572,7 @@ class Dialler:
             private_key=made.key,
             idle_timeout=IDLE_SECONDS,
             supported_versions=[QuicProtocolVersion.VERSION_1],
-            # There is no authority: `Connection` checks whose certificate it is.
+            # There is no authority: `Connection` checks the certificate's key.
             verify_mode=ssl.CERT_NONE,
         )
 

@@ -1,6 +1,6 @@
 """Hashes, keys, signatures and certificates ("Before connecting" and "Transport").
 
-Everything here is a function of its arguments but for `certificate`, which makes a fresh key.
+Everything here is a pure function except `certificate`, which makes a fresh key.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from cryptography.x509.oid import NameOID
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 """The number of points of secp256k1."""
 PRIME = 2**256 - 2**32 - 977
-"""The size of the field that it is over."""
+"""The size of the curve's field."""
 
 BINDING_OID = x509.ObjectIdentifier("1.3.6.1.4.1.58888.11.1")
 BINDING_DOMAIN = b"cowboy-cip11-tls/v1"
 
-# What is signed is 32 bytes long and already a hash.
+# Signed values are 32-byte hashes already.
 PREHASHED = utils.Prehashed(hashes.SHA256())
 
 
@@ -45,7 +45,7 @@ def _round_constants() -> list[int]:
 
 
 def _lane_moves() -> list[tuple[int, int, int]]:
-    """Where each lane goes and how far it is turned: (from, to, bits); a lane is x + 5 * y."""
+    """The moves and rotations of lanes: (from, to, bits); a lane is x + 5 * y."""
     moves, x, y = [(0, 0, 0)], 1, 0
     for t in range(24):
         to_x, to_y = y, (2 * x + 3 * y) % 5
@@ -83,7 +83,7 @@ def _permute(lanes: list[int]) -> list[int]:
 
 
 def keccak256(*parts: bytes) -> bytes:
-    """Ethereum's hash over the parts, one after the other: Keccak's own padding, not SHA-3's."""
+    """Ethereum's hash of the concatenated parts: with Keccak's padding, not SHA-3's."""
     message = bytearray().join(parts)
     message += bytes(RATE - len(message) % RATE)
     message[sum(map(len, parts))] ^= 0x01
@@ -101,10 +101,10 @@ def keccak256(*parts: bytes) -> bytes:
 
 
 class SecretKey:
-    """A runner's key. Its text form is left out of everything that is printed."""
+    """A runner's secret key. Nothing ever prints it."""
 
     def __init__(self, secret: bytes) -> None:
-        """The key of 32 bytes, big-endian. Raises ValueError where they are none."""
+        """Takes 32 bytes, big-endian. Raises ValueError if they are not a key."""
         self._number = int.from_bytes(secret, "big")
         if len(secret) != 32 or not 0 < self._number < ORDER:
             raise ValueError("a secret key is 32 bytes, not zero and below the curve's order")
@@ -117,7 +117,7 @@ class SecretKey:
         """The signature over a 32-byte digest: r, s in the lower half, and v."""
         der = self._key.sign(digest, ec.ECDSA(PREHASHED, deterministic_signing=True))
         r, s = utils.decode_dss_signature(der)
-        # v is the parity of the nonce's point, and whoever knows the key can find the nonce.
+        # v is the parity of the nonce's point; the nonce can be computed with the key.
         nonce = (int.from_bytes(digest, "big") + r * self._number) * pow(s, -1, ORDER) % ORDER
         point = ec.derive_private_key(nonce, ec.SECP256K1()).public_key().public_numbers()
         v = point.y & 1
@@ -127,7 +127,7 @@ class SecretKey:
 
 
 def address(public: bytes) -> bytes:
-    """The address of a compressed public key. Raises ValueError where it is no point."""
+    """The address of a compressed public key. Raises ValueError if it is not a point."""
     point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), public)
     encoded = point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return keccak256(encoded[1:])[12:]
@@ -147,7 +147,7 @@ def verify(public: bytes, digest: bytes, signature: bytes) -> bool:
 
 
 Point = tuple[int, int] | None
-"""A point of the curve; None is the one at infinity."""
+"""A point of the curve; None is the point at infinity."""
 
 
 def _add(one: Point, other: Point) -> Point:
@@ -174,7 +174,7 @@ def _multiply(point: Point, number: int) -> Point:
 
 
 def recover(digest: bytes, signature: bytes) -> bytes | None:
-    """The address of whoever signed the digest; None where the signature is none."""
+    """The address of the digest's signer; None if the signature is invalid."""
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
     if len(signature) != 65 or not (0 < r < ORDER and 0 < s <= ORDER // 2) or signature[64] > 1:
         return None
@@ -207,7 +207,7 @@ def subset(runner: bytes, validators: list[bytes]) -> list[bytes]:
 
 
 class IdentityError(Exception):
-    """A certificate that binds no on-chain key."""
+    """A certificate that is not bound to an on-chain key."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def certificate(secret: SecretKey) -> Certificate:
     """A fresh certificate that is bound to `secret`."""
     key = ed25519.Ed25519PrivateKey.generate()
     bound = x509.UnrecognizedExtension(BINDING_OID, binding(secret, key.public_key()))
-    # Nobody looks at names and dates, but they have to be there.
+    # Names and dates are ignored, but mandatory.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "runner")])
     builder = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name)
@@ -252,7 +252,7 @@ def bound_key(chain: list[x509.Certificate]) -> bytes:
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError) as error:
         raise IdentityError("the certificate is not signed with its own key") from error
     try:
-        # Raises ValueError where an extension is there twice.
+        # Raises ValueError if an extension occurs twice.
         extension = peer.extensions.get_extension_for_oid(BINDING_OID)
         assert isinstance(extension.value, x509.UnrecognizedExtension)
         value = extension.value.value

@@ -20,64 +20,64 @@ log = logging.getLogger("runner")
 BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 30.0
 ATTEMPT_AFTER_DUPLICATE = 9
-"""Two processes with one key are not to push each other out ten times a second."""
+"""Keeps two processes with one key from replacing each other ten times a second."""
 
 HEARTBEAT_BLOCKS = 256
-"""How old the last heartbeat on the chain gets: a quarter of what it may."""
+"""The maximum age of the last heartbeat on the chain: a quarter of the limit."""
 
 LOOK_SECONDS = 0.5
-"""The shortest pause between two looks at who validates."""
+"""The minimum interval between two requests for a proof of the validators."""
 FIRST_LOOKS = 20
 UNAVAILABLE = 503
-"""The status of an answer that comes later."""
+"""The HTTP status of an answer that is not available yet."""
 
 MAX_JOBS = 256
-"""Jobs that are remembered, those that are over included: each may hold half a megabyte."""
+"""The maximum number of remembered jobs, including ended ones; each may hold half a megabyte."""
 
 
 def backoff(attempt: int) -> float:
-    """The seconds to wait after a number of attempts since the last completed handshake."""
+    """The delay in seconds after a number of attempts since the last completed handshake."""
     nominal: float = min(BACKOFF_SECONDS * 2 ** min(attempt, 32), MAX_BACKOFF_SECONDS)
     return nominal * random.uniform(0.75, 1.25)
 
 
 @dataclass
 class Job:
-    """A job that was accepted here, until its deadline."""
+    """An accepted job, until its deadline."""
 
     deadline: int
     validators: set[bytes] = field(default_factory=set)
-    """Those that assigned it."""
+    """The validators that assigned it."""
     cancelled: set[bytes] = field(default_factory=set)
-    """Those that say that it is over."""
+    """The validators that cancelled it."""
     task: asyncio.Task[None] | None = None
-    """The work, while it goes on."""
+    """The running work."""
     result: wire.JobResult | None = None
-    """What came of it, until the job is no longer the runner's."""
+    """Its result, until the job is no longer the runner's."""
     commit: wire.JobCommit | None = None
-    """The commitment to that, where the job is a committee's."""
+    """The commitment to the result, if the job is a committee's."""
     failure: wire.JobFailure | None = None
-    """Why nothing came of it."""
+    """The reason why it has no result."""
     carrier: Connection | None = None
-    """Where what is to be delivered is on its way."""
+    """The connection that is delivering its outcome."""
     delivered: bool = False
     taken_by: Connection | None = None
-    """Who took the commitment, until the result was asked for."""
+    """The connection that took the commitment, until a validator asks for the result."""
     aggregated_at: int = -1
     """The height at which the runner last signed the committee's results."""
 
     def delivery(self) -> wire.JobResult | wire.JobCommit | wire.JobFailure | None:
-        """What a validator is to have."""
+        """The frame to deliver to a validator."""
         return self.failure or self.commit or self.result
 
     def is_over(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether nothing is left to do."""
         done = self.delivered and not self.commit
         return self.task is None and (self.delivery() is None or done)
 
 
 class Runner:
-    """A registered runner. `run` is all of it."""
+    """A registered runner; `run` runs it."""
 
     def __init__(
         self,
@@ -87,18 +87,18 @@ class Runner:
         max_concurrent: int,
         voters: list[bytes] | None,
     ) -> None:
-        """`voters`: the validators that are trusted from the start, by their Ed25519 keys; None:
-        those that the API names first."""
+        """`voters` are the validators trusted from the start, by their Ed25519 keys; None for those
+        that the API names first."""
         self.chain_id = chain_id
         self.key = key
         self._chain = chain
         self._validators = Validators(chain_id, voters)
         self._wanted: set[bytes] = set()
-        """The validators to be connected to."""
+        """The validators to connect to."""
         self._kept: dict[bytes, asyncio.Task[None]] = {}
-        """What keeps them connected."""
+        """The tasks that keep them connected."""
         self._unproved = ""
-        """Why the last look did not show who validates."""
+        """The reason why the last proof was not accepted."""
         self._max_concurrent = max_concurrent
         self._names: dict[bytes, str] = {}
         self._open: set[Connection] = set()
@@ -106,24 +106,24 @@ class Runner:
         self._heights: dict[bytes, int] = {}
         self._jobs: dict[bytes, Job] = {}
         self._agreeing = 1
-        """Validators that have to say the same: one more than may be dishonest."""
+        """Number of validators that must agree: one more than may be dishonest."""
         self._proposed: dict[bytes, dict[bytes, tuple[int, int]]] = {}
-        """What validators have assigned that too few have assigned alike, by validator and job:
-        the block and the deadline."""
+        """Assignments that too few validators have made in the same way: block and deadline, by
+        validator and job."""
         self._rejected: dict[tuple[bytes, int], str] = {}
-        """The answer to each attempt that was not taken, by job and deadline."""
+        """The answer to each rejected attempt, by job and deadline."""
         self._dialler = Dialler(self)
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Says goodbye to every validator; `run` returns soon."""
+        """Says goodbye to every validator; `run` then returns soon."""
         self._stopping.set()
         for connection in self._open:
             connection.goodbye("shutting_down")
 
     async def run(self) -> None:
         """Keeps a connection to each validator of the subset, until it is stopped. Raises Refused
-        where it cannot learn at first who they are."""
+        if the first proof of the validators is invalid."""
         beating = asyncio.create_task(self._beat())
         try:
             self._follow(await self._first_proof())
@@ -140,7 +140,7 @@ class Runner:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _first_proof(self) -> bytes:
-        """The first proof of who validates: a chain that has just begun has none."""
+        """The first proof of the validators; a new chain has none for a while."""
         for _ in range(FIRST_LOOKS):
             try:
                 return await self._chain.proof_of_validators()
@@ -151,7 +151,7 @@ class Runner:
         return await self._chain.proof_of_validators()
 
     async def _look(self) -> None:
-        """Follows the validators as they change. What is not proved changes nothing."""
+        """Follows changes of the validators. Without a valid proof, nothing changes."""
         reason = ""
         try:
             if not self._stopping.is_set():
@@ -163,7 +163,7 @@ class Runner:
         self._unproved = reason
 
     def _follow(self, proof: bytes) -> None:
-        """Learns who validates, and connects to the subset. Raises Refused."""
+        """Updates the validators from a proof, and connects to the subset. Raises Refused."""
         roster = self._validators.believe(proof)
         self._agreeing = roster.agreeing()
         self._wanted = set(roster.targets(self.key.public))
@@ -181,7 +181,7 @@ class Runner:
             return MAX_BACKOFF_SECONDS / 10
 
     async def _pause(self, seconds: float) -> None:
-        """Waits, but not once it is stopped."""
+        """Waits, or returns early when the runner is stopped."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
@@ -201,7 +201,7 @@ class Runner:
     # Connections
 
     async def _keep(self, public: bytes) -> None:
-        """Keeps a validator connected, as long as it is of the subset."""
+        """Keeps a validator connected, as long as it is in the subset."""
         attempt = 0
         while not self._stopping.is_set() and public in self._wanted:
             try:
@@ -224,7 +224,7 @@ class Runner:
         return self._names.get(public, f"0x{public.hex()}")
 
     async def _serve(self, connection: Connection) -> str:
-        """Waits until a connection is over; returns why."""
+        """Waits for the end of a connection; returns the reason."""
         self._open.add(connection)
         if self._stopping.is_set():
             connection.goodbye("shutting_down")
@@ -234,7 +234,7 @@ class Runner:
         return reason
 
     async def _connect(self, public: bytes) -> Connection:
-        # A validator that was started again may listen elsewhere.
+        # A restarted validator may listen elsewhere.
         for found in await self._chain.validators():
             if found.public == public and found.address:
                 self._names[public] = found.name
@@ -242,7 +242,7 @@ class Runner:
         raise OSError("the validator does not run")
 
     def head(self) -> int:
-        """The lower median of what validators told: no single one of three moves it up."""
+        """The lower median of the reported heights, which one of three validators cannot raise."""
         heights = sorted(self._heights.values())
         return heights[(len(heights) - 1) // 2] if heights else 0
 
@@ -255,7 +255,7 @@ class Runner:
         connection.name_open([job_id for job_id, job in self._jobs.items() if not job.is_over()])
 
     def told(self, connection: Connection, height: int) -> None:
-        """A validator has a new block: deadlines may have passed, results are tried again."""
+        """A validator has a new block: drops jobs past their deadline, and retries deliveries."""
         if self._connections.get(connection.validator) is connection:
             self._heights[connection.validator] = height
         head = self.head()
@@ -292,13 +292,13 @@ class Runner:
         return sum(job.task is not None for job in self._jobs.values())
 
     def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str | None:
-        """Takes a job that enough validators have assigned, or says why not."""
+        """Accepts a job that enough validators have assigned, or returns another answer."""
         job_id, deadline = assignment.job_id, assignment.deadline_block
         validator = connection.validator
         job = self._jobs.get(job_id)
         if job and deadline <= job.deadline:
             if validator in job.validators and job.delivery() and not job.carrier:
-                # It has lost what it was told, or it would not ask again.
+                # The validator asks again, so it has lost its state.
                 job.delivered = False
                 asyncio.get_running_loop().call_soon(self._deliver, job)
             job.validators.add(validator)
@@ -333,7 +333,7 @@ class Runner:
     def _begin(
         self, job_id: bytes, deadline: int, validators: set[bytes], command: work.Command
     ) -> str:
-        """Starts an attempt that is believed, where there is room for it."""
+        """Starts an attempt that enough validators have assigned, if there is capacity."""
         job = self._jobs.get(job_id)
         if job and job.task:
             job.deadline, job.cancelled = deadline, set()
@@ -347,7 +347,7 @@ class Runner:
         log.info("job %s: %s", job_id.hex()[:16], command.program)
         earlier = job or Job(0)
         job = Job(deadline, validators)
-        # Of an earlier attempt: somebody may ask for it until this one is done.
+        # The result of an earlier attempt, which may be requested until this one is done.
         job.result, job.commit, job.delivered = earlier.result, earlier.commit, True
         job.task = asyncio.create_task(self._work(job_id, job, command))
         self._jobs[job_id] = job
@@ -355,7 +355,7 @@ class Runner:
         return "accepted"
 
     def _make_room(self) -> None:
-        """Forgets the oldest jobs that are over, where too many are remembered."""
+        """Forgets the oldest ended jobs if too many are remembered."""
         over = [job_id for job_id, job in self._jobs.items() if job.is_over()]
         for job_id in over[: max(0, len(self._jobs) - MAX_JOBS + 1)]:
             del self._jobs[job_id]
@@ -365,7 +365,7 @@ class Runner:
             connection.started(job_id)
         try:
             output = await work.run(command)
-            # Hashing a long result takes a second in Python: connections go on meanwhile.
+            # In a thread, because hashing a long result takes a second in Python.
             result = await asyncio.to_thread(
                 sign_result, self.chain_id, self.key, job_id, output
             )
@@ -381,7 +381,7 @@ class Runner:
             job.failure = await asyncio.to_thread(
                 sign_failure, self.chain_id, self.key, job_id, str(failed)
             )
-            # Whatever an earlier attempt came to, nobody is to ask for it now.
+            # The result of an earlier attempt must not be requested any longer.
             job.result, job.commit, job.delivered = None, None, False
         finally:
             job.task = None
@@ -389,7 +389,7 @@ class Runner:
         self._deliver(job)
 
     def _deliver(self, job: Job) -> None:
-        """Sends what nobody has taken: where the job was accepted, else to anybody."""
+        """Sends an outcome that no validator has: where the job was accepted, else anywhere."""
         delivery = job.delivery()
         if delivery is None or job.carrier or job.delivered:
             return
@@ -401,21 +401,21 @@ class Runner:
                 return
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """A validator has taken a result, a commitment or a report."""
+        """A validator has taken a result, a commitment or a failure."""
         job = self._jobs.get(job_id)
         if job and job.carrier is connection:
             job.carrier, job.delivered = None, True
             job.taken_by = connection if job.commit else None
 
     def undelivered(self, connection: Connection, job_id: bytes) -> None:
-        """A job's stream broke: its result goes elsewhere, with the next block at the latest."""
+        """A job's stream broke: the result is sent elsewhere, at the latest with the next block."""
         job = self._jobs.get(job_id)
         if job and job.carrier is connection:
             job.carrier = None
             asyncio.get_running_loop().call_soon(self._deliver, job)
 
     def reveal(self, job_id: bytes) -> wire.JobResult | None:
-        """A validator asks for a result that was committed to: the chain has the commitment."""
+        """A validator asks for a committed result, so the chain has the commitment."""
         job = self._jobs.get(job_id)
         if job is None or job.commit is None:
             return None
@@ -423,8 +423,8 @@ class Runner:
         return job.result
 
     def aggregates(self, aggregate: wire.JobAggregate) -> bool:
-        """Whether the runner signs its committee's results: its own is among them, and it has not
-        signed at this height, so that one validator submits them."""
+        """Whether the runner signs its committee's results: if its own is among them and it has not
+        signed at this height, so that only one validator submits them."""
         job, head = self._jobs.get(aggregate.job_id), self.head()
         if job is None or job.commit is None or job.result is None or job.aggregated_at >= head:
             return False
@@ -439,7 +439,7 @@ class Runner:
         return True
 
     def cancelled(self, connection: Connection, cancel: wire.JobCancel) -> None:
-        """A validator says that the chain has taken a job back: enough have to say so."""
+        """A validator says that the chain has withdrawn a job; this counts once enough say so."""
         job_id, validator = cancel.job_id, connection.validator
         self._proposed.get(validator, {}).pop(job_id, None)
         job = self._jobs.get(job_id)
@@ -451,7 +451,7 @@ class Runner:
             self._drop(job)
 
     def _drop(self, job: Job) -> None:
-        """Stops a job. It is remembered, so that a late assignment starts nothing."""
+        """Stops a job, but remembers it, so that a late assignment does not start it again."""
         if job.task:
             job.task.cancel()
         job.result = job.commit = job.failure = job.carrier = job.taken_by = None

@@ -1,4 +1,4 @@
-"""Proofs of who validates, as a chain makes them and as liars would: `python3 -m unittest`."""
+"""Honest and forged proofs of the validators: `python3 -m unittest` in this folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listed(numbers: list[int]) -> list[dict[str, bytes]]:
 
 
 def newest(name: bytes, blocks: int, entries: Entries) -> tuple[bytes, bytes]:
-    """The part of a map of one entry or two, and the evidence of it."""
+    """The part of the state root for a map of one or two entries, and the map's evidence."""
     paths = [keccak256(encoded(since)) for since, _ in entries]
     values = [encoded(value) for _, value in entries]
     leaves = [keccak256(b"\x00", path, keccak256(value)) for path, value in zip(paths, values)]
@@ -65,8 +65,8 @@ def proof(
     committee: list[int],
     chain_id: int = CHAIN,
 ) -> bytes:
-    """A proof of the state after a block. `committee` has the header's epoch, `signers` of them
-    vote; validators go by numbers, and subsets are those of the newest committee."""
+    """A proof of the state after a block. `committee` is that of the header's epoch, of which
+    `signers` vote; validators are numbers, and subsets are those of the newest committee."""
     entries: Entries = [(since, listed(numbers)) for since, numbers in committees]
     subset = {"number": 0, "validators": entries[0][1]}
     parts = [bytes(32)] * PARTS
@@ -137,7 +137,7 @@ class Trust(unittest.TestCase):
         mixed = [4, 11, 12, 13]
         forged = proof(2, [(0, mixed)], [4, 11, 12], mixed)
         self.refused(self.trusting(GENESIS), forged, "1 of the 4 validators")
-        # One who counts twice.
+        # A signer that counts twice.
         twice = [4, 4, 4, 11]
         forged = proof(2, [(0, twice)], [4, 4, 4], twice)
         self.refused(self.trusting(GENESIS), forged, "two validators have one key")
@@ -145,7 +145,7 @@ class Trust(unittest.TestCase):
         self.refused(self.trusting(GENESIS), few, "2 votes where 3 make a quorum")
         elsewhere = proof(2, [(0, GENESIS)], [1, 2, 3], GENESIS, CHAIN + 1)
         self.refused(self.trusting(GENESIS), elsewhere, "has not signed its vote")
-        # No validators were named: the first ones are trusted, and then no others.
+        # Without named validators, only the first ones are trusted.
         first = Validators(CHAIN, None)
         self.assertEqual(first.believe(FIRST).height, 2)
         forged = proof(3, [(0, strangers)], [11, 12, 13], strangers)

@@ -1,4 +1,4 @@
-"""The runner against what docs/runner-protocol.md shows: `python3 -m unittest` in this folder."""
+"""The runner against the bytes in docs/runner-protocol.md: `python3 -m unittest` in this folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNER, VALIDATOR, SUBMITTER, AGENT = (SecretKey(bytes([i]) * 32) for i in (1, 2
 
 
 def shown() -> dict[str, bytes]:
-    """What the document shows in hexadecimal, by heading."""
+    """The hexadecimal dumps of the document, by heading."""
     section = re.compile(r"^### (.+)\n\n(?:.+\n)+\n```\n([0-9a-f\n]+)```$", re.MULTILINE)
     found = section.findall(DOCUMENT.read_text())
     return {title: bytes.fromhex(dump.replace("\n", "")) for title, dump in found}
@@ -40,7 +40,7 @@ def read(dump: bytes) -> wire.Frame:
 
 
 def frame(start: str) -> wire.Frame:
-    """The first frame whose heading begins so."""
+    """The first frame whose heading begins with a text."""
     return read(next(dump for title, dump in FRAMES.items() if title.startswith(start)))
 
 

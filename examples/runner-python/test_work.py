@@ -16,7 +16,7 @@ from work import Command
 
 
 def shell(script: str) -> Command:
-    """A command that the shell runs, with bounds that it keeps."""
+    """A command for the shell, with generous limits."""
     return Command(
         program="sh",
         args=["-c", script],
@@ -49,7 +49,7 @@ class Commands(unittest.TestCase):
         self.fails(dataclasses.replace(shell(""), program="/no/such"), "cannot start '/no/such'")
 
     def test_whatever_ends_a_command_ends_what_it_started(self) -> None:
-        """All of its processes hold a pipe open, whose end says that they are gone."""
+        """All of its processes hold a pipe open, so its end shows that they are gone."""
 
         async def run(pipe: Path, then: str, cancel: bool) -> bytes | None:
             command = shell(f"exec 9> {pipe}; echo ready >&9; sleep 600 & {then}")

@@ -1,7 +1,7 @@
-"""Who validates, whatever the API says ("Who validates" in docs/runner-protocol.md, docs/proofs.md).
+"""The validators by proofs ("Who validates" in docs/runner-protocol.md, docs/proofs.md).
 
-`Validators` takes validators only from proofs of a state, which those that it knew before have
-signed. Everything here is a function of its arguments but for what an object of it remembers.
+`Validators` accepts validators only from proofs of a state that previously known ones have signed.
+Everything else here is a pure function.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ MAX_BYTES = 2 << 20
 KIND = 10
 PARTS = 19
 COMMITTEES, SUBSETS = 15, 16
-"""The places of both maps among the parts of the state root."""
+"""The indexes of both maps among the parts of the state root."""
 MAX_STEPS = 256
 MAX_VALIDATORS = 100
 
 MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
-"""What becomes of a record whose fields are not what they should be."""
+"""Exceptions that a record with wrong fields raises."""
 
 
 class Refused(Exception):
-    """A proof that shows nothing, and which check failed."""
+    """An invalid proof; the text names the failed check."""
 
 
 def check(holds: bool, what: str) -> None:
-    """Raises Refused where something does not hold."""
+    """Raises Refused if a condition does not hold."""
     if not holds:
         raise Refused(what)
 
 
 @dataclass(frozen=True)
 class Roster:
-    """What a state has of validators. Committees are lists of Ed25519 keys, ascending."""
+    """The validators in a state. Committees are lists of Ed25519 keys, ascending."""
 
     height: int
-    """The block that left the state."""
+    """The block after which the state is taken."""
     epoch: int
     committee: list[bytes]
     following: list[bytes]
@@ -52,7 +52,7 @@ class Roster:
     """The on-chain keys of the validators of each subset epoch that counts, newest first."""
 
     def committee_of(self, epoch: int) -> list[bytes] | None:
-        """Who votes in an epoch, as far as the state says."""
+        """The committee of an epoch, if the state shows it."""
         return {self.epoch: self.committee, self.epoch + 1: self.following}.get(epoch)
 
     def targets(self, runner: bytes) -> list[bytes]:
@@ -61,13 +61,13 @@ class Roster:
         return list(dict.fromkeys(nearest))
 
     def agreeing(self) -> int:
-        """Validators that have to say the same: one more than may be dishonest."""
+        """Number of validators that must agree: one more than may be dishonest."""
         return (max(len(self.committee), len(self.following)) - 1) // 3 + 1
 
 
 class Validators:
-    """The validators that are believed. `voters`: those that are trusted from the start, by their
-    Ed25519 keys; None: those that the first proof names."""
+    """The trusted validators. `voters` are those trusted from the start, by their Ed25519 keys;
+    None for those that the first proof names."""
 
     def __init__(self, chain_id: int, voters: list[bytes] | None) -> None:
         self._chain_id = chain_id
@@ -75,7 +75,7 @@ class Validators:
         self._roster: Roster | None = None
 
     def believe(self, proof: bytes) -> Roster:
-        """What is known after a proof, which may be of an older state. Raises Refused."""
+        """The newest roster after a proof, which may be of an older state. Raises Refused."""
         roster, certificate = read(proof)
         known = self._roster
         if known and roster.height < known.height:
@@ -107,33 +107,33 @@ class Validators:
 
 
 class Input:
-    """Bytes that are read from the front."""
+    """A reader of bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def take(self, length: int) -> bytes:
-        """The next bytes."""
+        """Takes the next bytes. Raises Refused at the end."""
         taken = self._data[self._at : self._at + length]
         check(len(taken) == length, "form: the proof ends")
         self._at += length
         return taken
 
     def number(self, size: int) -> int:
-        """The next integer of so many bytes."""
+        """Takes an integer of `size` bytes."""
         return int.from_bytes(self.take(size), "big")
 
     def long(self) -> bytes:
-        """Bytes after their number."""
+        """Takes bytes that follow their number."""
         return self.take(self.number(4))
 
     def ends(self) -> bool:
-        """Whether all has been read."""
+        """Whether everything has been read."""
         return self._at == len(self._data)
 
 
 def read(proof: bytes) -> tuple[Roster, dict[str, Any]]:
-    """What a proof about validators shows, if its certificate is signed, and the certificate."""
+    """The content of a proof about validators and its certificate, if that is signed."""
     try:
         return _read(proof)
     except (cbor2.CBORError, *MALFORMED) as error:
@@ -180,8 +180,8 @@ def _read(proof: bytes) -> tuple[Roster, dict[str, Any]]:
 
 
 def _newest(data: Input, name: bytes) -> tuple[bytes, int, list[tuple[int, Any]]]:
-    """A part of the state root that is a map of validators, the number of blocks that it has beside
-    the map, and the map's newest entries: where each begins, and its value."""
+    """A part of the state root with a map of validators, the number of blocks stored with the map,
+    and the map's newest entries: the beginning and the value of each."""
     blocks, number = data.number(8), data.number(1)
     check(number in (1, 2), "form: expected one entry or two")
     entries: list[tuple[int, Any]] = []
@@ -198,7 +198,7 @@ def _newest(data: Input, name: bytes) -> tuple[bytes, int, list[tuple[int, Any]]
 
 
 def _climb(path: bytes, value: bytes, data: Input) -> bytes:
-    """The root of the map that has a value, by the steps that follow."""
+    """The root of the map that contains a value, computed with the following steps."""
     node, last = keccak256(b"\x00", path, keccak256(value)), MAX_STEPS
     steps = data.number(2)
     check(steps <= MAX_STEPS, "form: too many steps")
@@ -213,7 +213,7 @@ def _climb(path: bytes, value: bytes, data: Input) -> bytes:
 
 
 def signed(certificate: dict[str, Any], chain_id: int, committee: list[bytes]) -> list[bytes]:
-    """The keys of those who signed a certificate, if these are a quorum of the committee."""
+    """The keys of a certificate's signers, if they are a quorum of the committee."""
     try:
         return _signed(certificate, chain_id, sorted(committee))
     except MALFORMED as error:

@@ -1,7 +1,7 @@
-"""Frames and what is signed in them ("Frames").
+"""Frames and their signatures ("Frames").
 
-A frame is a dataclass whose fields say what may stand in them. `encode` and `decode` follow from
-those; nothing else in the runner sees bytes of the control and job streams.
+A frame is a dataclass whose fields define the permitted values. `encode` and `decode` follow from
+them; nothing else in the runner sees bytes of the control and job streams.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 1
 CONTROL = "control"
 JOB = "job"
 LIMITS = {CONTROL: 65_536, JOB: 16_777_216}
-"""The longest type and payload together on each kind of stream."""
+"""The maximum length of type and payload together on each kind of stream."""
 
 REJECT_REASONS = (
     "at_capacity",
@@ -32,14 +32,14 @@ CANCEL_REASONS = ("reassigned", "expired", "failed", "done")
 
 
 class ProtocolError(Exception):
-    """What the peer did wrong; `reason` is what it is told in a Goodbye."""
+    """An error of the peer; `reason` is sent to it in a Goodbye."""
 
     def __init__(self, reason: str, details: str) -> None:
         super().__init__(f"{reason}: {details}")
         self.reason = reason
 
 
-# What may stand in a field
+# Permitted values of a field
 
 Check = Callable[[Any], bool]
 
@@ -61,7 +61,7 @@ def uint(most: int = 2**64 - 1) -> Any:
 
 
 def data(length: int | None = None) -> Any:
-    """A byte string, of exactly this length where one is given."""
+    """A byte string, of exactly this length if one is given."""
     return _field(lambda value: type(value) is bytes and length in (None, len(value)))
 
 
@@ -74,19 +74,19 @@ MAX_REASON_BYTES = 256
 
 
 def reason() -> Any:
-    """Why a job could not be done: a text of at most 256 bytes."""
+    """The reason of a failed job: a text of at most 256 bytes."""
     return _field(
         lambda value: type(value) is str and len(value.encode()) <= MAX_REASON_BYTES
     )
 
 
 def one_of(*values: str, optional: bool = False) -> Any:
-    """One of these texts."""
+    """One of the given texts."""
     return _field(lambda value: value in values, optional)
 
 
 def flag() -> Any:
-    """Yes or no."""
+    """A bool."""
     return _field(lambda value: type(value) is bool)
 
 
@@ -298,7 +298,7 @@ class Goodbye(Frame, kind=0xF0, channel=CONTROL):
 
 
 def encode(frame: Frame) -> bytes:
-    """The frame's bytes, length and all."""
+    """The frame's bytes, including its length."""
     pairs = ((found.name, getattr(frame, found.name)) for found in fields(frame))
     present = {name: value for name, value in pairs if value is not None}
     payload = cbor2.dumps(present, canonical=True)
@@ -306,7 +306,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(channel: str, body: bytes) -> Frame | None:
-    """The frame in a type and payload; None where its type is to be ignored."""
+    """The frame in a type and payload; None if its type is to be ignored."""
     kind = KINDS.get(body[0]) if body else None
     if kind is None or kind.CHANNEL != channel:
         if channel == JOB and body and body[0] >= 0x80:
@@ -319,15 +319,15 @@ def decode(channel: str, body: bytes) -> Frame | None:
     except (cbor2.CBORError, ValueError, TypeError, RecursionError) as error:
         raise ProtocolError("malformed_frame", f"{kind.__name__}: {error}") from error
     if not isinstance(value, dict) or not canonical:
-        raise ProtocolError("malformed_frame", f"{kind.__name__}: no map in its one form")
+        raise ProtocolError("malformed_frame", f"{kind.__name__}: not a map in its one valid form")
     frame = kind(**_checked(kind, value))
     if isinstance(frame, JobAck) and (frame.reason is None) == (frame.status == "reject"):
-        raise ProtocolError("malformed_frame", "JobAck: a reason stands with `reject` alone")
+        raise ProtocolError("malformed_frame", "JobAck: only `reject` has a reason")
     return frame
 
 
 def _checked(kind: type[Frame], value: dict[Any, Any]) -> dict[str, Any]:
-    """The fields, where they are those of the frame and each may stand there."""
+    """The fields, if they belong to the frame and have permitted values."""
     known = {found.name: found.metadata for found in fields(kind)}
     for name in value.keys() - known.keys():
         raise ProtocolError("malformed_frame", f"{kind.__name__}: unknown field {name!r}")
@@ -346,9 +346,9 @@ class FrameReader:
         self._bytes = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """Takes a chunk and yields the frames that are complete with it.
+        """Takes a chunk and yields the frames that it completes.
 
-        Raises ProtocolError at the first that is none; the reader is of no use afterwards.
+        Raises ProtocolError at the first malformed one; do not use the reader afterwards.
         """
         self._bytes += chunk
         while len(self._bytes) >= 4:
@@ -365,7 +365,7 @@ class FrameReader:
 
 
 def digest(chain_id: int, frame: str, *parts: int | bytes | str) -> bytes:
-    """What is signed in a frame: its parts, bound to its name and to the chain."""
+    """The signed digest of a frame: its parts, bound to its name and to the chain."""
 
     def raw(part: int | bytes | str) -> bytes:
         if isinstance(part, int):

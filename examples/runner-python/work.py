@@ -1,7 +1,7 @@
-"""What a job asks for, and doing it ("Jobs"): commands, the kind `custom`.
+"""Parsing and running jobs ("Jobs") of the kind `custom`: commands.
 
-A command runs in an empty folder, in a process group of its own. Whatever ends it (its exit, its
-time, a cancellation), the group is killed and the folder removed before `run` returns.
+A command runs in an empty folder, in its own process group. Whatever ends it (its exit, its
+time limit, a cancellation), the group is killed and the folder removed before `run` returns.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import cbor2
 from chain import CUSTOM
 
 MAX_RETURN_BYTES = 524_288
-"""The longest result that a job may ask for."""
+"""The maximum length of a result."""
 
 DRAIN_SECONDS = 0.5
-"""How long output is waited for after the command's end, should somebody hold it open."""
+"""How long to wait for output after the command's end, if another process holds it open."""
 
 TAIL = 1024
-"""How many bytes of a command's last words are kept for the log."""
+"""The number of bytes of a command's last error output that are kept for the log."""
 
 
 class Rejected(Exception):
-    """A job that cannot be taken; the text is the reason in the JobAck."""
+    """A job that is not accepted; the text is the reason in the JobAck."""
 
 
 class Failed(Exception):
-    """A job that came to no result."""
+    """A job without a result; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Command:
     seconds: float
     max_memory_mb: int
     runners: int
-    """How many runners do the same."""
+    """Number of runners that do the same job."""
 
 
 def parse(spec: bytes) -> Command:
@@ -88,11 +88,11 @@ def _command(work: dict[str, Any], bounds: dict[str, Any], runners: int) -> Comm
 
 
 async def run(command: Command) -> bytes:
-    """Runs a command, and returns what it wrote to its standard output. Raises Failed."""
+    """Runs a command, and returns its standard output. Raises Failed."""
     with tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as folder:
         starting = asyncio.ensure_future(_start(command, folder))
         try:
-            # A cancellation does not interrupt it: who would end what it has begun?
+            # A cancellation must not interrupt the start, or its process would never be killed.
             process = await asyncio.shield(starting)
             return await asyncio.wait_for(process.result(), command.seconds)
         except TimeoutError:
@@ -102,7 +102,7 @@ async def run(command: Command) -> bytes:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """A started command: its output, as far as it may go, and its end."""
+    """A started command: its output, up to the limit, and its end."""
 
     def __init__(self, limit: int) -> None:
         loop = asyncio.get_running_loop()
@@ -142,16 +142,16 @@ class _Process(asyncio.SubprocessProtocol):
         pipe.write_eof()
 
     def limit_memory(self, megabytes: int) -> None:
-        """Bounds the private memory of each of its processes, where the system can (Linux)."""
+        """Limits the private memory of each of its processes, if the system can (Linux)."""
         if hasattr(resource, "prlimit"):
             bytes_ = megabytes << 20
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(self._transport.get_pid(), resource.RLIMIT_DATA, (bytes_, bytes_))
 
     async def result(self) -> bytes:
-        """Waits for its end. Raises Failed where it has no result."""
+        """Waits for its end. Raises Failed if it has no result."""
         await self._over
-        # Also what it left in the background, which may hold its output open.
+        # Kills its background processes too, which may hold its output open.
         await self.end()
         if self._overflow:
             raise Failed(f"more than {self._limit} bytes of output")
@@ -162,7 +162,7 @@ class _Process(asyncio.SubprocessProtocol):
         raise Failed(": ".join([f"exit code {code}", *words[-1:]]))
 
     async def end(self) -> None:
-        """Kills what is left of it, and waits until its output is closed."""
+        """Kills its remaining processes, and waits until its output is closed."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._transport.get_pid(), signal.SIGKILL)
         await asyncio.wait([self._closed], timeout=DRAIN_SECONDS)

@@ -1,4 +1,4 @@
-//! What commands about actors make of a devnet's answers.
+//! Actor commands against a devnet's answers.
 
 use crate::{
     answers::{account, answer, hash, sender, transaction},
@@ -122,7 +122,7 @@ fn dry_run(request: &DryRunRequest) -> DryRun {
     }
 }
 
-/// The transaction of this hash, in a block: a call of the actor that ended like this.
+/// A call of the actor, included in a block with this hash and status.
 fn called(hash: HashText, status: TransactionStatus) -> Transaction {
     let success = status == TransactionStatus::Success;
     Transaction {
@@ -146,7 +146,7 @@ fn called(hash: HashText, status: TransactionStatus) -> Transaction {
     }
 }
 
-/// The API of a devnet with an actor; calls of it end like this.
+/// The API of a devnet with an actor whose calls end with the status `ends`.
 fn with_actor(request: &Request, ends: TransactionStatus) -> Answer {
     let line = request.line.as_str();
     let path = format!("/v1/actors/{}", actor());
@@ -295,7 +295,7 @@ fn a_call_that_would_fail_is_not_sent() {
     insta::assert_snapshot!(fake.folder.fails(6, &["actor", "call", "0xac", "crash"]), @r"
     error: ActorError: no way (at 11:5)
       in crash at 11:5
-      nothing was sent; to send it nevertheless, give --cycles and --cells
+      nothing was sent; to send it anyway, give --cycles and --cells
     ");
     assert!(fake.requests().iter().all(|r| r.line != "POST /v1/transactions"));
 }
@@ -334,7 +334,7 @@ fn a_module_is_loaded_before_anything_is_sent() {
     assert!(refused.starts_with("error: bad.star:2:12: ModuleRefused: "), "{refused}");
     fs::write(folder.path("bytes.star"), [b'x', 0xff]).unwrap();
     let refused = folder.fails(2, &["actor", "deploy", "bytes.star"]);
-    assert!(refused.starts_with("error: bytes.star: no UTF-8 at byte 1"), "{refused}");
+    assert!(refused.starts_with("error: bytes.star: not UTF-8 at byte 1"), "{refused}");
     let refused = folder.fails(3, &["actor", "deploy", "none.star"]);
     assert!(refused.starts_with("error: none.star: "), "{refused}");
     let later = &fake.requests()[sent..];

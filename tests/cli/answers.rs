@@ -11,7 +11,7 @@ use cowboy_engine::{
 };
 use serde_json::json;
 
-/// The plan that the answers are about.
+/// The plan of the devnet that the answers describe.
 pub fn plan() -> Plan {
     Topology::default().resolve(&Overrides::default(), "", "").unwrap()
 }
@@ -338,7 +338,7 @@ fn comparison() -> PresenceComparison {
     }
 }
 
-/// A verified job for 1, a failed one for 2, one that waits for 3.
+/// Job 1 is verified, job 2 failed, job 3 waits.
 pub fn job(id: u8) -> Job {
     let status = [JobStatus::Verified, JobStatus::Failed, JobStatus::Assigned][usize::from(id) - 1];
     let verified = status == JobStatus::Verified;
@@ -518,7 +518,7 @@ fn pool() -> Pool {
     }
 }
 
-/// The API of the devnet, for everything that only asks.
+/// The API of the devnet, for read requests only.
 pub fn answer(request: &Request) -> Answer {
     let job_path = |id: u8, rest: &str| format!("GET /v1/jobs/{}{rest}", hash(id));
     let line = request.line.as_str();
@@ -593,7 +593,7 @@ pub fn answer(request: &Request) -> Answer {
     }
 }
 
-/// Whose signature a submitted transaction has to carry.
+/// The account that has to sign submitted transactions.
 pub fn sender() -> Address {
     *address("dev-0")
 }

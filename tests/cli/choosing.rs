@@ -1,5 +1,5 @@
-//! Which devnet is meant, and what the configuration file says: flags, environment, `devnet use`,
-//! the file.
+//! The choice of the devnet and of options: flags, environment, `devnet use`, the configuration
+//! file.
 
 use crate::{
     answers::{answer, head},
@@ -21,7 +21,7 @@ fn configured(folder: &Folder, file: &str, args: &[&str]) -> Outcome {
     outcome(folder.command(args).env("COWBOYCTL_CONFIG", path))
 }
 
-/// The same of one that succeeds, for what it prints.
+/// Runs a command that succeeds with this configuration file, and returns its output.
 fn prints(folder: &Folder, file: &str, args: &[&str]) -> String {
     let outcome = configured(folder, file, args);
     shape::check(args, &outcome.stdout);
@@ -45,11 +45,11 @@ fn a_devnet_is_chosen_for_commands_that_name_none() {
         "commands that name no devnet take `local`\n"
     );
     assert_eq!(asks(&[]).stdout, height);
-    // A flag and a variable go before it.
+    // A flag and a variable take precedence over `devnet use`.
     assert_eq!(asks(&["--devnet", "other"]).code, 4);
     let named = outcome(folder.command(&["chain", "head"]).env("COWBOYCTL_DEVNET", "other"));
     assert_eq!(named.code, 4, "{named:?}");
-    // It goes before the file.
+    // `devnet use` takes precedence over the file.
     assert_eq!(prints(folder, "devnet = 'other'", &["-q", "chain", "head"]), height);
     let all = json(&folder.prints(&["-o", "json", "devnet", "ls"]));
     let current: Vec<_> = all.as_array().unwrap().iter().map(|d| &d["current"]).collect();
@@ -74,7 +74,7 @@ fn a_devnet_is_chosen_for_commands_that_name_none() {
     assert!(flag.contains("'--unset'"), "{flag}");
     let refused = folder.fails(4, &["devnet", "use", "othr"]);
     assert!(refused.contains("did you mean `other`?"), "{refused}");
-    insta::assert_snapshot!(folder.fails(2, &["devnet", "use", "No Name"]), @"error: invalid value 'No Name' for '[DEVNET]': `No Name` is no name: expected 1 to 32 of a-z, 0-9 and -, the first not -, or -");
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "use", "No Name"]), @"error: invalid value 'No Name' for '[DEVNET]': `No Name` is not a name: expected 1 to 32 of a-z, 0-9 and -, the first not -, or -");
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_chosen_devnet_that_is_stopped_or_gone_is_told() {
     error: devnet `other` is not running
       start it: cowboyctl devnet up --detach --name other
     ");
-    // Gone: the only one running is meant again, and a note says why.
+    // The chosen devnet is gone: the default is the only running one again, and a note says why.
     fs::remove_dir_all(folder.devnet("other").path()).unwrap();
     let gone = folder.run(&["-o", "json", "chain", "head"]);
     assert_eq!(gone.code, 0, "{gone:?}");
     insta::assert_snapshot!(gone.stderr, @"devnet `other`, which `devnet use` chose, is gone: cowboyctl devnet use --unset");
     assert_eq!(folder.run(&["-q", "chain", "head"]).stderr, "");
-    // The file names one that is not there.
+    // The file names a devnet that does not exist.
     folder.prints(&["devnet", "use", "--unset"]);
     let told = configured(folder, "devnet = 'nowhere'", &["chain", "head"]);
     insta::assert_snapshot!(told.stderr, @"
@@ -116,7 +116,7 @@ fn options_come_from_the_line_the_environment_and_the_file_in_this_order() {
     let mut command = folder.command(&["scenarios"]);
     command.env("COWBOYCTL_CONFIG", config).env("COWBOYCTL_OUTPUT", "yaml");
     assert!(outcome(&mut command).stdout.starts_with("- name: "));
-    // Errors are in the format that is configured.
+    // Errors are printed in the configured format.
     let refused = configured(&folder, file, &["sim", "show", "nothing"]);
     assert_eq!(json(&refused.stderr)["error"]["code"], "not_found", "{refused:?}");
     let refused = configured(&folder, file, &["sim", "shw"]);
@@ -126,11 +126,11 @@ fn options_come_from_the_line_the_environment_and_the_file_in_this_order() {
 #[test]
 fn options_of_one_command_are_set_for_it_alone() {
     let folder = Folder::new();
-    // Too many seeds for a flag would take a minute: what is set shows in what is refused.
+    // A run with a valid range would take a minute; a refused one also shows that it is set.
     let file = "[defaults.\"sim run\"]\nseeds = '5..4'\n";
     let set = configured(&folder, file, &["sim", "run", "calm"]);
     assert_eq!(set.code, 2, "{set:?}");
-    insta::assert_snapshot!(folder.fails(2, &["sim", "run", "calm", "--seeds", "5..4"]), @"error: invalid value '5..4' for '--seeds <A..B>': `5..4` are no seeds: expected a number, or A..B of at most 1000000");
+    insta::assert_snapshot!(folder.fails(2, &["sim", "run", "calm", "--seeds", "5..4"]), @"error: invalid value '5..4' for '--seeds <A..B>': `5..4` is not a seed range: expected a number, or A..B of at most 1000000");
     let file = "[defaults.\"doctor\"]\ndeep = 'perhaps'\n";
     let told = configured(&folder, file, &["sim", "ls"]);
     assert_eq!(told.code, 2);
@@ -163,7 +163,7 @@ fn the_file_is_where_its_variables_say() {
     let place = json(&place);
     assert_eq!(place["path"], format!("{xdg}/cowboyctl/config.toml"));
     assert_eq!(place["exists"], false);
-    // An empty variable counts as unset, and a file that is named has to be there.
+    // An empty variable counts as unset, and a named file has to exist.
     assert_eq!(show(&[("COWBOYCTL_CONFIG", "")]).0, path);
     let (_, told) = show(&[("COWBOYCTL_CONFIG", "/no/such/file")]);
     assert_eq!(json(&told)["error"]["code"], "not_found", "{told}");

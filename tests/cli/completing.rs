@@ -1,4 +1,4 @@
-//! What shells are told when they ask for candidates, through the protocol that they ask by.
+//! Completion candidates, requested through the shells' own protocol.
 
 use crate::{
     answers::{answer, hash},
@@ -25,12 +25,12 @@ fn asked(folder: &Folder, shell: &str, words: &[&str]) -> Command {
     command
 }
 
-/// The same, of a devnet that may be slow because the machine is.
+/// The same with a longer timeout, for slow machines.
 fn asked_patiently(folder: &Folder, shell: &str, words: &[&str]) -> Outcome {
     outcome(asked(folder, shell, words).env("COWBOYCTL_COMPLETE_TIMEOUT", "60s"))
 }
 
-/// The candidates that are no flags, with a space between them.
+/// The candidates other than flags, joined by spaces.
 fn candidates(folder: &Folder, words: &[&str]) -> String {
     let outcome = asked_patiently(folder, "bash", words);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{words:?}: {outcome:?}");
@@ -38,7 +38,7 @@ fn candidates(folder: &Folder, words: &[&str]) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// A devnet of this name whose folder says that it answers there.
+/// A devnet of this name, with a record that claims that its API is at `url`.
 pub fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
     let lock = folder.devnet(name).lock().unwrap();
     lock.write_topology(&format!("name: {name}\nvalidators: 2\nrunners: 1\n")).unwrap();
@@ -108,7 +108,7 @@ fn the_devnet_is_the_one_that_the_line_names() {
     let check = |words: &[&str], expected: &str| {
         assert_eq!(candidates(&fake.folder, words), expected, "{words:?}");
     };
-    // Two run: which is meant is not known.
+    // Two devnets are running, so the choice is ambiguous.
     check(&["job", "show", "0x01"], "");
     check(&["--devnet", "local", "job", "show", "0x01"], &hash(1).to_string());
     check(&["--devnet=local", "job", "show", "0x01"], &hash(1).to_string());
@@ -116,7 +116,7 @@ fn the_devnet_is_the_one_that_the_line_names() {
     let mut command = asked(&fake.folder, "bash", &["job", "show", "0x01"]);
     command.env("COWBOYCTL_COMPLETE_TIMEOUT", "60s").env("COWBOYCTL_DEVNET", "local");
     assert!(outcome(&mut command).stdout.starts_with(&hash(1).to_string()));
-    // What stands behind the cursor counts, too.
+    // The words after the cursor count, too.
     let line = ["--", "cowboyctl", "job", "show", "0x01", "--devnet", "local"];
     let mut command = fake.folder.command(&line);
     command.env("COMPLETE", "zsh").env("_CLAP_COMPLETE_INDEX", "3");
@@ -154,7 +154,7 @@ fn an_answer_that_is_no_answer_completes_nothing() {
 
 #[test]
 fn a_devnet_that_hangs_completes_nothing_and_in_time() {
-    // Connections come about, and nobody reads what they bring.
+    // Connections are accepted, but no request is read.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = Folder::new();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -166,14 +166,14 @@ fn a_devnet_that_hangs_completes_nothing_and_in_time() {
         drop(held);
     });
     let start = Instant::now();
-    // `lease show` asks twice, for runs and for jobs: the time is for both.
+    // `lease show` sends two requests, for runs and for jobs: the limit covers both.
     for words in [&["job", "show", ""][..], &["lease", "show", ""]] {
         let outcome = outcome(&mut asked(&folder, "bash", words));
         let names: Vec<_> = outcome.stdout.lines().filter(|l| !l.starts_with('-')).collect();
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
         assert!(names.is_empty(), "{outcome:?}");
     }
-    // A devnet's answer is waited for for ten seconds elsewhere; machines are shared.
+    // Other commands wait ten seconds for an answer; the margin is for shared machines.
     assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
-    assert!(comes.try_recv().is_ok(), "nobody asked");
+    assert!(comes.try_recv().is_ok(), "no request came");
 }

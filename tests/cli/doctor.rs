@@ -1,4 +1,4 @@
-//! What the doctor finds: each broken thing is made, found, and repaired where that is safe.
+//! `doctor`: each kind of damage is made, found, and repaired if that is safe.
 
 use crate::{
     answers::answer,
@@ -20,7 +20,7 @@ use std::{
     path::Path,
 };
 
-/// What was found of a check, and what the command ended with.
+/// The command's exit code and the findings of one check.
 fn found(folder: &Folder, args: &[&str], check: &str) -> (i32, Vec<Value>) {
     let outcome = folder.run(&[&["doctor", "-o", "json"], args].concat());
     shape::seen(&["doctor"]);
@@ -147,7 +147,7 @@ fn what_killed_processes_left_is_removed() {
     assert!(repaired.iter().all(|finding| finding["fixed"] == true), "{repaired:?}");
     assert!(files.iter().all(|file| !file.exists()));
     assert_eq!(found(&folder, &[], "stale").1, [Value::Null; 0]);
-    // A record that is none goes, too.
+    // A malformed record is removed, too.
     fs::write(devnet.record_path(), "{").unwrap();
     assert_eq!(found(&folder, &["--fix"], "stale").1.len(), 1);
     assert!(!devnet.record_path().exists());
@@ -174,7 +174,7 @@ fn a_topology_that_does_not_parse_is_named() {
 }
 
 #[test]
-fn a_port_that_somebody_has_is_told_with_its_owner() {
+fn a_taken_port_is_told_with_its_owner() {
     let folder = stopped("a");
     let devnet = folder.devnet("a");
     fs::create_dir_all(devnet.data_path()).unwrap();
@@ -214,7 +214,7 @@ fn a_running_devnet_is_asked_what_is_wrong() {
     let (_, validators) = found(&fake.folder, &[], "validators");
     assert_eq!(validators[0]["state"], "warning", "one is behind: {validators:?}");
     assert!(validators[0]["what"].as_str().unwrap().contains("validator-3"), "{validators:?}");
-    // Its newest block is of the day the answers were written.
+    // Its newest block dates from the day on which the answers were written.
     let (code, finality) = found(&fake.folder, &[], "finality");
     assert_eq!((code, &finality[0]["state"]), (1, &"problem".into()), "{finality:?}");
     let (_, runners) = found(&fake.folder, &[], "runners");

@@ -1,5 +1,5 @@
-//! Every command fails like this: with an exit code of the table, and at most three lines that say
-//! something to people.
+//! Every command fails with an exit code from the table and with at most three lines that people
+//! understand.
 
 use crate::{
     shape,
@@ -8,14 +8,14 @@ use crate::{
 use serde_json::Value;
 use std::fs;
 
-/// Commands that would run on: each gets what it refuses.
+/// Commands that would keep running, each with arguments that it refuses.
 const LASTING: [(&str, &[&str]); 3] = [
     ("quickstart", &["--timeout", "soon"]),
     ("devnet up", &["-f", "none.yaml"]),
     ("lease serve", &["--tls-cert", "none.pem", "--tls-key", "none.pem"]),
 ];
 
-/// Every command that can be run, with the arguments that it cannot do without, by the reference.
+/// Every runnable command with its required arguments, from the reference.
 fn commands() -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(shape::folder().join("../cli.md")).unwrap();
     let mut found = Vec::new();
@@ -34,8 +34,8 @@ fn commands() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// The arguments of every command by their names in the reference, whether it can do without them
-/// or not; words of another command apart.
+/// The required and optional arguments of every command by their names in the reference, except
+/// the words of another command.
 fn arguments() -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(shape::folder().join("../cli.md")).unwrap();
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn arguments() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Something for an argument: of its kind, but nothing that is there; or of no kind at all.
+/// A value for an argument: well-formed but of nothing that exists, or malformed if `wrong`.
 fn argument(name: &str, wrong: bool) -> Vec<String> {
     if wrong {
         return vec!["\u{7}?/ no".to_owned()];
@@ -76,8 +76,8 @@ fn argument(name: &str, wrong: bool) -> Vec<String> {
     vec![value.to_owned()]
 }
 
-/// The same command line in JSON, in a folder of its own: its error is what its schema says, with
-/// its exit code.
+/// Runs the same command line with JSON output in a fresh folder: its error matches the schema and
+/// has the exit code.
 fn check_json(args: &[&str]) {
     let folder = Folder::new();
     let args = [args, &["--output", "json"]].concat();
@@ -101,7 +101,7 @@ fn check(args: &[&str], outcome: &Outcome) {
     for sign in ["Some(", "None)", "Err(", "Ok(", " { ", "os error", "panicked", "RUST_BACKTRACE"] {
         assert!(!stderr.contains(sign), "{sign} in {context}");
     }
-    // What is drawn of a text are two lines.
+    // A quoted excerpt of a file takes two more lines.
     let drawn = if stderr.lines().any(|line| line.trim_matches([' ', '|', '^']).is_empty()) {
         2
     } else {
@@ -150,10 +150,10 @@ fn every_command_fails_in_words() {
     }
 }
 
-/// '' is no name, no id and no file, and is refused before anything is looked for.
+/// '' is not a name, id or file, and is refused before any lookup.
 #[test]
 fn an_empty_argument_is_refused() {
-    // Data, which may be empty, and words of a command to be run.
+    // Data may be empty, and so may the words of a command to run.
     let data = ["[PAYLOAD]", "[ARGUMENTS]", "<COMMAND>...", "[COMMAND]..."];
     let folder = Folder::new();
     for (command, names) in arguments() {
@@ -167,7 +167,7 @@ fn an_empty_argument_is_refused() {
             let line: Vec<_> = line.iter().map(String::as_str).collect();
             let outcome = folder.run(&line);
             assert_eq!(outcome.code, 2, "{name} of {line:?}: {outcome:?}");
-            // Another argument may be what is refused first; nothing is looked for in any case.
+            // Another argument may be refused first; in any case there is no lookup.
             for sign in ["there is no", "no devnet", "no such"] {
                 assert!(!outcome.stderr.contains(sign), "{name} of {line:?}: {outcome:?}");
             }
@@ -210,7 +210,7 @@ fn errors_are_in_the_format_of_the_data() {
                 devnet `x`\",\"detail\":null,\"hint\":\"start one: cowboyctl devnet up --detach --name x\"}}\n";
     assert_eq!((said("json").as_str(), said("jsonl").as_str()), (json, json));
     assert!(said("yaml").starts_with("error:\n  code: not_running\n  exit: 4\n"));
-    // Also where the rest of the command line cannot be read.
+    // Also when the rest of the command line cannot be parsed.
     let refused = folder.fails(2, &["devnet", "status", "-ojson", "--no-such-flag"]);
     assert!(refused.starts_with("{\"error\":{\"code\":\"usage\",\"exit\":2,"), "{refused}");
 }
@@ -254,7 +254,7 @@ fn what_was_probably_meant_is_said() {
     insta::assert_snapshot!(said(4, &["devnet", "status", "--devnet", "locla"]), @"
     error: there is no devnet `locla`
       did you mean `local`?
-      see which there are: cowboyctl devnet ls
+      list them: cowboyctl devnet ls
     ");
     insta::assert_snapshot!(said(2, &["devnet", "stauts"]), @"
     error: unrecognized subcommand 'stauts'
@@ -311,6 +311,6 @@ fn yaml_errors_draw_their_line() {
     ");
     insta::assert_snapshot!(check("j.yaml", "work:\n  costum: {}\n", 2, &["job", "submit", "-f"]), @"
     error: j.yaml: kind: is missing
-      no job is like that; the fields are listed in docs/jobs.md
+      this is not a job; its fields are listed in docs/jobs.md
     ");
 }

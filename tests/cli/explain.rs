@@ -1,4 +1,4 @@
-//! `explain`: names that the book has, in a terminal.
+//! `explain`: names from the book, on a terminal.
 
 use crate::{shape, support::Folder};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn a_field_of_a_topology_is_explained() {
     ");
     insta::assert_snapshot!(folder.prints(&["explain", "topology.chain"]), @"
     topology    topology.chain
-    what it is  What every validator agrees on.
+    what it is  Chain parameters, which all validators share.
     takes       fields
 
     FIELD                                   TAKES                                               DEFAULT
@@ -41,7 +41,7 @@ fn a_field_of_a_topology_is_explained() {
     assert!(whole["fields"].as_array().unwrap().len() > 100, "{whole}");
     let option = json(&folder, &["topology.speculation.maxDepth"]);
     assert_eq!((&option["takes"], &option["default"]), (&"1 to 20".into(), &"5".into()));
-    assert!(option["about"].as_str().unwrap().starts_with("Unconfirmed tasks"), "{option}");
+    assert!(option["about"].as_str().unwrap().starts_with("The maximum number"), "{option}");
 }
 
 #[test]
@@ -52,15 +52,15 @@ fn an_event_an_error_and_an_exit_code_are_explained() {
     what it is  A timer fired.
 
     FIELD               IS                WHAT IT IS
-    timer_id            a hash            The timer.
-    actor               an address        Its owner.
+    timer_id            a hash            Id of the timer.
+    actor               an address        The actor that owns it.
     success             true or false     Whether its handler succeeded.
     cycles              a number          Cycles paid for.
-    priority_per_cycle  an amount in wei  What the proposer got, wei per cycle.
+    priority_per_cycle  an amount in wei  Priority paid to the proposer, in wei per cycle.
     ");
     insta::assert_snapshot!(folder.prints(&["explain", "error", "StaleInputs"]), @"
     error       StaleInputs
-    what it is  The output was made from other inputs than the parents have now.
+    what it is  The output was made from inputs that differ from the parents' current outputs.
     what to do  `task resolve TASK ancestor_failed`, and do its work again.
     exit code   6
     ");
@@ -69,7 +69,7 @@ fn an_event_an_error_and_an_exit_code_are_explained() {
     what it is  rejected: the chain's rules refuse it; the error's name begins the line.
     what to do  What the name says: `cowboyctl explain error NAME`.
     ");
-    // A topic need not be said, nor capitals.
+    // The topic is optional, and so are capitals.
     assert_eq!(json(&folder, &["JobVerified"])["topic"], "event");
     assert_eq!(json(&folder, &["staleinputs"])["name"], "StaleInputs");
     assert_eq!(json(&folder, &["WRONG_RUNNER"])["exit_code"], "1");
@@ -102,22 +102,22 @@ fn what_there_is_is_listed() {
 fn what_is_not_there_is_told_with_what_was_meant() {
     let folder = Folder::new();
     insta::assert_snapshot!(folder.fails(3, &["explain", "error", "StaleInput"]), @"
-    error: nothing is called `StaleInput`
+    error: unknown name `StaleInput`
       did you mean `StaleInputs`?
-      see what can be explained: cowboyctl explain
+      list the names: cowboyctl explain
     ");
     insta::assert_snapshot!(folder.fails(3, &["explain", "topology.chain.blok_time"]), @"
-    error: nothing is called `topology.chain.blok_time`
+    error: unknown name `topology.chain.blok_time`
       did you mean `topology.chain.block_time`?
-      see what can be explained: cowboyctl explain
+      list the names: cowboyctl explain
     ");
     insta::assert_snapshot!(folder.fails(3, &["explain", "evnt", "TimerFired"]), @"
-    error: nothing is called `evnt`
+    error: unknown name `evnt`
       did you mean `event`?
-      see what can be explained: cowboyctl explain
+      list the names: cowboyctl explain
     ");
     insta::assert_snapshot!(folder.fails(3, &["explain", "nothing-like-that"]), @"
-    error: nothing is called `nothing-like-that`
-      see what can be explained: cowboyctl explain
+    error: unknown name `nothing-like-that`
+      list the names: cowboyctl explain
     ");
 }

@@ -1,5 +1,4 @@
-//! What people are told of faults, of what there is to heal, and of a report that cannot be
-//! written.
+//! Output of the fault commands: what is cut or healed, and a report that cannot be written.
 
 use crate::{
     answers::{self, answer, hash},
@@ -111,7 +110,7 @@ fn nothing_to_heal_is_no_failure() {
 fn a_report_into_a_folder_that_is_not_there_is_told_how() {
     let fake = Fake::new(answer);
     insta::assert_snapshot!(fake.folder.fails(3, &["devnet", "report", "no/such/a.tar.zst"]), @"
-    error: no/such: there is no such folder
+    error: no/such: no such folder
       the report was to be no/such/a.tar.zst
       make it: mkdir -p no/such
     ");

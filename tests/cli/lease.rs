@@ -1,4 +1,4 @@
-//! The commands of leases, against a server and runners in processes of their own.
+//! The lease commands, against a server and runners in separate processes.
 
 mod containers;
 mod machine;
@@ -19,7 +19,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-/// A process that ends with what it was started for.
+/// A process that is killed on drop.
 struct Process(Child);
 
 impl Process {
@@ -27,18 +27,17 @@ impl Process {
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it exits by itself, and returns its exit code.
     fn ended(mut self) -> i32 {
         self.0.wait().unwrap().code().unwrap_or(-1)
     }
 
-    /// Sends it a signal.
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Ends it in peace.
+    /// Sends SIGTERM and waits; returns the exit code.
     fn terminate(self) -> i32 {
         self.signal(rustix::process::Signal::TERM);
         self.ended()
@@ -90,7 +89,7 @@ impl Served {
         fs::write(self.folder.path(name), text).unwrap();
     }
 
-    /// Hands a run in: its id.
+    /// Submits a run and returns its id.
     fn submit(&self, jobs: &str) -> String {
         self.write("run.yaml", &format!("jobs:\n{jobs}"));
         let outcome = self.folder.run(&["--quiet", "lease", "submit", "run.yaml"]);
@@ -98,14 +97,15 @@ impl Served {
         outcome.stdout.trim().to_owned()
     }
 
-    /// A runner that does so many jobs.
+    /// Starts a runner that exits after `jobs` jobs.
     fn runner(&self, jobs: u32) -> Process {
         let jobs = jobs.to_string();
         let args = ["lease", "runner", "--name", "worker", "--max-jobs", &jobs];
         Process::start(self.folder.command(&args).stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
-    /// Waits until a job's log ends so: what it has, and who follows it further.
+    /// Follows a job's log until it ends with `end`; returns the text read, the process that keeps
+    /// following and its output.
     fn until_logged(&self, job: &str, end: &str) -> (String, Process, BufReader<ChildStdout>) {
         let mut follow = self.folder.command(&["lease", "logs", job, "--follow"]);
         let mut follow = Process::start(follow.stdout(Stdio::piped()).stderr(Stdio::null()));
@@ -130,7 +130,7 @@ fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(name, state)| ((*name).to_owned(), (*state).to_owned())).collect()
 }
 
-/// Whether `needle` stands in any file below a folder.
+/// Whether any file below a folder contains `needle`.
 fn is_below(folder: &Path, needle: &str) -> bool {
     fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -193,7 +193,7 @@ fn a_run_from_its_file_to_what_it_leaves() {
     assert_eq!(paths, "here/out/deep/product\nhere/out/two\n");
     assert_eq!(fs::read_to_string(folder.path("here/out/deep/product")).unwrap(), "made\n");
 
-    // The secret is nowhere: not in what is shown, and when all has ended not in the files either.
+    // The secret is nowhere: not in output, and after the run's end not in the files either.
     for args in [["lease", "show", "latest/greet"], ["lease", "logs", "latest/greet"]] {
         let shown = folder.prints(&args) + &folder.prints(&[&["-o", "json"], &args[..]].concat());
         assert!(!shown.contains("hunter2") && !shown.contains("lease_id"), "{shown}");
@@ -211,7 +211,7 @@ fn lists_have_the_fields_that_scripts_rely_on() {
     let jobs = served.json(&["lease", "ls", "--run", &run, "--state", "SUCCEEDED"]);
     let [job] = jobs.as_array().unwrap().as_slice() else { panic!("{jobs}") };
     let fields: Vec<_> = job.as_object().unwrap().keys().map(String::as_str).collect();
-    // `expires_at` is there as long as the lease can be used.
+    // `expires_at` is absent because the lease has ended.
     assert_eq!(fields, ["attempt", "job", "lease_state", "name", "run", "runner", "state"]);
     assert_eq!((&job["lease_state"], &job["runner"]), (&"COMPLETED".into(), &"worker".into()));
     let runs = served.json(&["lease", "ls", "--runs"]);
@@ -264,7 +264,7 @@ fn what_waits_is_canceled_at_once_with_what_needs_it() {
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
     let states = pairs(&[("a", "CANCELED"), ("b", "SKIPPED"), ("c", "QUEUED")]);
     assert_eq!(served.states(&run), states);
-    // Again is the same.
+    // A second cancel has the same result.
     assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
     let canceled = served.json(&["lease", "cancel", &run, "--wait"]);
     assert_eq!(canceled["state"], "CANCELED");
@@ -274,7 +274,7 @@ fn what_waits_is_canceled_at_once_with_what_needs_it() {
 
 #[test]
 fn what_runs_is_stopped_and_its_log_is_kept() {
-    // A runner hears of it with its next heartbeat.
+    // A runner learns of the cancel with its next heartbeat.
     let served = Served::with(&["--heartbeat", "1s"]);
     served.submit("  long: { steps: ['echo begun; sleep 600'] }\n");
     let runner = served.runner(1);
@@ -301,7 +301,7 @@ fn a_terminal_is_shown_the_text_of_a_log_and_its_colours() {
     assert_eq!(served.runner(1).ended(), 0);
     let logs = ["lease", "logs", "latest/a"];
     let written = "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}\u{1b}[2Jtext\n";
-    // A program that reads it has all of it.
+    // A program that reads the log gets every byte.
     assert!(served.folder.prints(&logs).ends_with(written));
     let shown = |more: &[&str], variable: (&str, &str)| {
         let mut command = served.folder.command(&[&logs[..], more].concat());
@@ -360,7 +360,7 @@ fn a_wait_ends_in_time_and_says_what_it_saw() {
     assert!(said.contains("last seen: 0 bytes of attempt 1"), "{said}");
     let outcome = served.folder.run(&["lease", "logs", "latest/a"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""));
-    assert!(outcome.stderr.contains("is QUEUED: it has no log so far"), "{outcome:?}");
+    assert!(outcome.stderr.contains("is QUEUED: it has no log yet"), "{outcome:?}");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_server_without_a_chain_takes_no_schedule() {
     let add = ["lease", "schedule", "add", "run.yaml", "--actor"];
     let address = format!("0x{}", "12".repeat(20));
     let said = served.folder.fails(8, &[&add[..], &[&address]].concat());
-    assert!(said.contains("no chain") && said.contains("cowboyctl devnet up"), "{said}");
+    assert!(said.contains("timers of a chain") && said.contains("cowboyctl devnet up"), "{said}");
     let said = served.folder.fails(4, &[&add[..], &["0x12"]].concat());
     assert!(said.contains("no devnet is running"), "{said}");
     let said = served.folder.fails(3, &["lease", "schedule", "add", "none.yaml", "--actor", "0x"]);
@@ -405,7 +405,7 @@ fn tokens_are_told_once_and_are_for_their_owner() {
     folder.fails(2, &["lease", "token", "issue", "no spaces"]);
     let said = folder.fails(2, &["lease", "token", "issue", "r1", "--file", "no/such/folder/t"]);
     assert!(said.contains("--file no/such/folder/t"), "{said}");
-    // A runner's token is no operator's.
+    // A runner's token has no operator rights.
     let said = folder.fails(1, &["lease", "ls", "--token-file", "r1.token"]);
     assert!(said.contains("--token-file FILE"), "{said}");
     shape::seen(&["lease token issue", "lease token ls", "lease token revoke"]);
@@ -424,7 +424,7 @@ fn a_name_is_one_runners_until_another_takes_it() {
     let (_, follow, _) = served.until_logged("latest/a", "begun\n");
     drop(follow);
     let said = served.folder.fails(8, &["lease", "runner", "--name", "worker", "--dir", "two"]);
-    assert!(said.contains("a runner of this name was heard of") && said.contains("--replace"));
+    assert!(said.contains("a runner of this name made a request") && said.contains("--replace"));
     let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
     assert_eq!(running.lines().count(), 1, "the first goes on");
 
@@ -451,7 +451,7 @@ fn which_server_is_meant() {
     let served = Served::in_folder(folder, &["--dir", "elsewhere"]);
     let folder = &served.folder;
     folder.fails(4, &["lease", "ls"]);
-    // One with a folder of its own is named with its token.
+    // A server with another folder needs its token as well.
     let said = folder.fails(2, &["lease", "ls", "--server", &served.url]);
     assert!(said.contains("--token-file FILE"), "{said}");
     let named = ["lease", "ls", "--server", &served.url, "--token-file", "elsewhere/token"];
@@ -499,7 +499,7 @@ fn a_server_that_cannot_be_is_refused() {
     folder.fails(2, &["lease", "serve", "--tls-cert", "cert.pem"]);
     fs::write(folder.path("no.pem"), "nothing").unwrap();
     let said = folder.fails(2, &["lease", "serve", "--tls-cert", "no.pem", "--tls-key", "no.pem"]);
-    assert!(said.contains("TLS: the server's are no certificates in PEM"), "{said}");
+    assert!(said.contains("TLS: the server's are not certificates in PEM"), "{said}");
 }
 
 #[test]
@@ -507,10 +507,10 @@ fn what_is_asked_for_and_is_not_there() {
     let served = Served::new();
     let folder = &served.folder;
     let said = folder.fails(3, &["lease", "show", "latest"]);
-    assert!(said.contains("there is no run so far"), "{said}");
+    assert!(said.contains("there is no run yet"), "{said}");
     served.submit("  a: { steps: ['true'] }\n  lint: { steps: ['true'] }\n");
     folder.fails(3, &["lease", "show", "zzzz"]);
-    // No id begins so.
+    // No id has this prefix.
     let said = folder.fails(3, &["lease", "show", "lint"]);
     assert!(said.contains("/lint`?") && said.contains("did you mean `run_"), "{said}");
     folder.fails(3, &["lease", "show", "job_0000000000000000"]);
@@ -523,7 +523,7 @@ fn what_is_asked_for_and_is_not_there() {
 }
 
 #[test]
-fn a_run_file_is_checked_before_anybody_is_asked() {
+fn a_run_file_is_checked_before_any_server_is_asked() {
     // No server runs.
     let folder = Folder::new();
     let check = |text: &str, args: &[&str], code: i32, wanted: &str| {

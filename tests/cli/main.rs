@@ -1,4 +1,5 @@
-//! The command line without a devnet: what needs none, and what it makes of prepared answers.
+//! The command line without a devnet: commands that need none, and commands against prepared
+//! answers.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 

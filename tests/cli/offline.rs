@@ -1,4 +1,4 @@
-//! What needs no devnet, and what says that there is none.
+//! Commands that need no devnet, and errors when a devnet is missing.
 
 use crate::{
     shape,
@@ -19,13 +19,13 @@ fn a_template_validates() {
 
     let again = folder.fails(8, &["devnet", "init"]);
     insta::assert_snapshot!(again, @r"
-    error: devnet.yaml is there already
+    error: devnet.yaml already exists
       overwrite it with --force, or name another file
     ");
     folder.run(&["devnet", "init", "--force"]);
     let template = fs::read_to_string(folder.path("devnet.yaml")).unwrap();
     assert_eq!(folder.prints(&["devnet", "init", "-"]), template);
-    // As `init > devnet.yaml` leaves it before the command runs.
+    // The shell creates an empty file for `init > devnet.yaml` before the command runs.
     fs::write(folder.path("empty.yaml"), "").unwrap();
     assert_eq!(folder.run(&["devnet", "init", "empty.yaml"]).code, 0);
     assert_eq!(fs::read_to_string(folder.path("empty.yaml")).unwrap(), template);
@@ -78,7 +78,7 @@ fn a_runner_is_registered_for_what_it_can_execute_alone() {
     let error = folder.fails(2, &with(broken));
     assert!(error.contains("executors.yaml:2:13: llm.base_url: a URL with more than"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
-    // Then only the devnet is missing.
+    // The file is valid now: only the devnet is missing.
     folder.fails(4, &with("llm: {base_url: 'http://h/v1', models: {small: real}}"));
 }
 
@@ -313,11 +313,11 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
     assert_eq!((filtered.code, filtered.stdout.as_str()), (0, ""));
     insta::assert_snapshot!(folder.fails(3, &["actor", "test", "adder.star", "--filter", "none"]), @r"
     error: adder.star: no function test_*none*
-      a test is a function without arguments whose name begins so
+      a test is a function test_* without arguments
     ");
     let short = folder.run(&["actor", "test", "adder.star", "--filter", "adds", "--cycles", "500"]);
     assert!(
-        short.stdout.contains("OutOfCycles: of 500 cycles the next step lacks"),
+        short.stdout.contains("OutOfCycles: the limit is 500 cycles, the next step needs"),
         "{}",
         short.stdout
     );
@@ -343,7 +343,7 @@ fn a_module_that_would_be_refused_is_named_with_its_place() {
         ("x = [1][2]\n", "bad.star:1:5: ActorError: index 2 is out of range: 1 elements"),
         (
             "def f(x: 7):\n    pass\n",
-            "bad.star:1:10: ModuleRefused: an annotation is a type, not a value",
+            "bad.star:1:10: ModuleRefused: an annotation must be a type, not a value",
         ),
     ] {
         fs::write(folder.path("bad.star"), source).unwrap();

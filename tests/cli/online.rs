@@ -1,4 +1,4 @@
-//! What commands make of a devnet's answers.
+//! Commands against a devnet's answers.
 
 use crate::{
     answers::{self, answer, hash, job, notice, sender, transaction},
@@ -140,16 +140,16 @@ fn a_result_is_printed_as_it_is() {
 fn refusals_keep_their_exit_codes() {
     let fake = Fake::new(answer);
     let folder = &fake.folder;
-    insta::assert_snapshot!(folder.fails(3, &["runner", "show", "nobody"]), @"error: no answer to GET /v1/runners/nobody");
+    insta::assert_snapshot!(folder.fails(3, &["runner", "show", "runner-9"]), @"error: no answer to GET /v1/runners/runner-9");
     insta::assert_snapshot!(folder.fails(8, &["validator", "start", "validator-2"]), @"error: validator-2 is running");
     insta::assert_snapshot!(folder.fails(8, &["devnet", "up", "--detach"]).lines().next().unwrap(), @"error: devnet `local` is already running");
     insta::assert_snapshot!(folder.fails(3, &["account", "transfer", "nobody", "dev-1", "1"]), @r"
     error: there is no key for account `nobody`
       keys are in [folder]/home/local/accounts
-      see which accounts there are: cowboyctl account ls
+      list the accounts: cowboyctl account ls
     ");
     insta::assert_snapshot!(folder.fails(2, &["chain", "wait", "latest"]), @r"
-    error: latest is no height to wait for
+    error: latest is not a height to wait for
       say which: cowboyctl chain wait +1
     ");
 }
@@ -172,7 +172,7 @@ fn a_wait_ends_at_its_height_or_its_timeout() {
     let shown = folder.prints(&["job", "show", &id]);
     assert!(shown.contains("progress       runner-2 42 %, page 4\n"), "{shown}");
     assert_eq!(folder.prints(&["-q", "job", "wait", &hash(1).to_string()]), "Verified\n");
-    // The newest of when it began, whichever comes meanwhile.
+    // `latest` is the newest job when the command begins, even if others follow.
     assert_eq!(folder.prints(&["-q", "job", "wait", "latest"]), "Verified\n");
     let failed = folder.run(&["job", "wait", &hash(2).to_string()]);
     assert_eq!(failed.code, 1, "{failed:?}");
@@ -213,7 +213,7 @@ fn events_follow_until_the_reader_leaves() {
     child.wait().unwrap();
 }
 
-/// The API for one transaction: takes it, and has it in the next block with this outcome.
+/// An API that accepts a transaction and includes it in the next block with this status.
 fn takes(request: &Request, status: TransactionStatus) -> Answer {
     if request.line == "POST /v1/transactions" {
         let body: TransactionRequest = serde_json::from_str(&request.body).unwrap();
@@ -320,7 +320,7 @@ fn the_environment_and_a_node_are_respected() {
 
 #[test]
 fn a_stream_gives_blocks_in_order() {
-    // 44 comes twice, as after a lost connection.
+    // 44 is sent twice, as after a lost connection.
     let fake = Fake::new(|request| match request.line.as_str() {
         "GET /v1/events" => Answer::Stream([43, 44, 44, 45].map(notice).to_vec()),
         _ => answer(request),

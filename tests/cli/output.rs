@@ -1,4 +1,4 @@
-//! What is printed where: terminals of any width, pipes, filters, and the schemas of it all.
+//! Output on terminals of any width, in pipes and through filters, and its schemas.
 
 use crate::{
     actors,
@@ -24,7 +24,7 @@ fn owned(args: &[&str]) -> Vec<String> {
     args.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
-/// Commands about everything that a devnet has, with a devnet that answers them.
+/// Commands about every part of a devnet, with a devnet that answers them.
 fn shown() -> Vec<(Fake, Vec<Vec<String>>)> {
     let id = hash(1).to_string();
     let of_chain = SHOWN.iter().map(|args| owned(args)).chain(job_commands()).collect();
@@ -77,7 +77,7 @@ fn no_line_is_wider_than_its_terminal() {
                 let shown = on_terminal(&mut command, columns, false);
                 assert_eq!(shown.code, 0, "{args:?}: {}", shown.text);
                 for line in shown.text.lines() {
-                    // A word that is no id stays whole: a URL, a path, a rule's name.
+                    // Words other than ids are never split: a URL, a path, a rule's name.
                     let one_word = line.split_whitespace().count() <= 2;
                     let fits = line.chars().count() <= usize::from(columns);
                     assert!(fits || one_word, "{args:?} in {columns} columns: {line}");
@@ -107,7 +107,7 @@ fn tables_read_well_in_80_and_40_columns() {
     insta::assert_snapshot!(all);
 }
 
-/// Every list that [`shown`] has, on the usual terminal.
+/// Every list of [`shown`] on a terminal of 80 columns.
 #[test]
 fn lists_stay_tables_in_80_columns() {
     let mut all = String::new();
@@ -151,14 +151,14 @@ fn wide_and_pipes_leave_nothing_out() {
     for (fake, commands) in shown() {
         for args in commands {
             let piped = fake.folder.prints(&words(&args));
-            // A long value of a store is abbreviated in a table, wherever that is printed.
+            // A table abbreviates a store's long value on every output.
             let short = piped.contains('…') && !args[..2].concat().eq("actorshow");
             assert!(!short, "{args:?}: {piped}");
             let mut command = fake.folder.command(&[&words(&args)[..], &["--wide"]].concat());
             let wide = on_terminal(&mut command, 40, false).text;
-            // Pictures are for terminals alone.
+            // Charts are drawn on terminals only.
             assert!(wide.ends_with(&piped), "{args:?}: {wide}\n{piped}");
-            // What scripts read is no narrower on a terminal.
+            // JSON is the same on a terminal of any width.
             let args = [&words(&args)[..], &["-o", "json"]].concat();
             let json = fake.folder.prints(&args);
             assert_eq!(on_terminal(&mut fake.folder.command(&args), 40, false).text, json);
@@ -187,7 +187,7 @@ fn colour_is_for_terminals_that_show_it() {
 }
 
 #[test]
-fn nobody_reading_is_no_failure() {
+fn a_reader_that_leaves_is_no_failure() {
     for (fake, commands) in shown() {
         for args in commands {
             for more in [&[][..], &["-o", "json"], &["-q"], &["--jq", "., ., ."]] {
@@ -212,7 +212,7 @@ fn jq_rewrites_what_is_printed() {
     check(&["chain", "head", "--jq", ".height, .hash[:4]"], "42\n0x2a\n");
     check(&["runner", "ls", "--jq", ".[].name"], "runner-0\nrunner-1\nrunner-2\nrunner-3\n");
     check(&["runner", "ls", "--jq", "map(.index)"], "[0,1,2,3]\n");
-    // Per item where the format is of lines.
+    // A format of lines applies the filter per item.
     check(&["runner", "ls", "-o", "jsonl", "--jq", "[.index]"], "[0]\n[1]\n[2]\n[3]\n");
     check(&["runner", "ls", "-o", "json", "--jq", "length"], "4\n");
     check(&["runner", "ls", "--jq", "empty"], "");
@@ -274,7 +274,7 @@ fn filters_and_what_contradicts_them() {
     let folder = Folder::new();
     insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--jq", ".", "-o", "table"]), @"
     error: --jq rewrites JSON, and --output asks for something else
-      leave --output away, or say json or jsonl
+      omit --output, or use json or jsonl
     ");
     insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--jq", ".", "-q"]), @"error: --jq and --quiet: only one of them can say what is printed");
     insta::assert_snapshot!(folder.fails(2, &["man", "--template", "a"]), @"error: cowboyctl man prints text, not JSON: --template has nothing to rewrite");
@@ -293,12 +293,12 @@ fn filters_and_what_contradicts_them() {
     assert!(!folder.path("devnet.yaml").exists(), "it is refused before anything is done");
     let drawn = ["speculation", "graph", "7", "--format", "dot", "--jq", "."];
     insta::assert_snapshot!(speculation::fake(PipelineStatus::Completed).folder.fails(2, &drawn), @"
-    error: a filter rewrites JSON, and this is none
-      leave --jq and --template away, or ask for the form json
+    error: a filter rewrites JSON, and this is not JSON
+      omit --jq and --template, or ask for the form json
     ");
 }
 
-/// An endless filter, once it has begun, ends with the signal that ctrl-c sends.
+/// Runs a command with an endless filter, and interrupts it as ctrl-c does.
 fn interrupted(folder: &Folder, args: &[&str]) {
     let endless = r#""begun", last(repeat(1))"#;
     let mut command = folder.command(&[args, &["--jq", endless]].concat());
@@ -308,7 +308,7 @@ fn interrupted(folder: &Folder, args: &[&str]) {
     assert_eq!(line, "begun\n");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let status = child.wait().unwrap();
-    // By the signal itself, before the filter has run for long enough to be watched.
+    // The signal itself ends it when the filter has not run long enough to be watched.
     let ended = status.code() == Some(130) || status.signal() == Some(Signal::INT.as_raw());
     assert!(ended, "{status}");
 }
@@ -319,7 +319,7 @@ fn an_endless_filter_ends_with_ctrl_c() {
     interrupted(&Fake::new(answer).folder, &["chain", "head"]);
 }
 
-/// Schemas that no test has seen a document of yet, and why.
+/// Schemas without a document in any test, and why.
 const UNSEEN: [(&str, &str); 8] = [
     ("error", "it is printed to standard error: errors.rs checks it of every command"),
     ("sim show", "it prints a scenario, as sim ls does"),
@@ -331,11 +331,11 @@ const UNSEEN: [(&str, &str); 8] = [
     ("job slash", "it prints a job, as job show does"),
 ];
 
-/// Commands whose documents are checked and that are no tables to look at.
+/// Commands with documents to check but no tables to look at.
 const CHECKED: [&[&str]; 4] =
     [&["devnet", "ls"], &["devnet", "env"], &["job", "result", "ID"], &["presence", "feasibility"]];
 
-/// Commands about pipelines that are checked as well.
+/// More commands with documents to check, about pipelines.
 const PIPELINES: [&[&str]; 8] = [
     &["speculation", "graph", "7"],
     &["speculation", "timeline", "7"],
@@ -347,8 +347,8 @@ const PIPELINES: [&[&str]; 8] = [
     &["speculation", "config", "set", "maxDepth=3"],
 ];
 
-/// The commands that tests here and of devnets say to see, each in `shape::seen`, which fails where
-/// the test does not.
+/// The commands that tests of this package pass to `shape::seen`, which fails unless a document of
+/// each was checked.
 fn said_to_be_seen() -> BTreeSet<String> {
     fn walk(folder: &Path, texts: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {

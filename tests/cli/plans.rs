@@ -1,5 +1,5 @@
-//! What `speculation plan` says without a devnet, and what `follow`, `retry` and `load` make of a
-//! devnet's answers.
+//! `speculation plan` without a devnet, and `follow`, `retry` and `load` against a devnet's
+//! answers.
 
 use crate::{
     shape, speculation,
@@ -78,7 +78,7 @@ fn a_plan_is_told_in_fields_and_what_is_wrong_where_it_is() {
     let chain = plan(&["chain.yaml", "-f", "topology.yaml"]);
     let task = |at: usize| &chain["graph"][at];
     assert_eq!(task(2)["depth"], 2);
-    // The chain asks for 120 CBY and 25 for each level, the options for 100 and 50.
+    // The chain requires 120 CBY and 25 per level, the options 100 and 50.
     assert_eq!(task(2)["bond"], "220000000000");
     assert_eq!(task(1)["waits"][0]["for"], "ancestors");
     assert_eq!(task(4)["waits"][0]["for"], "depth_exceeded", "{chain}");
@@ -96,15 +96,15 @@ fn a_plan_is_told_in_fields_and_what_is_wrong_where_it_is() {
     assert!(refused.contains("expected low-latency-pipelines, production-default"), "{refused}");
 }
 
-/// The table of AgenC §7.3: each workload has options of its own, and they change what a pipeline
-/// takes and locks.
+/// The table of AgenC §7.3: each workload sets other options, which change the time that a
+/// pipeline takes and the stake that it locks.
 #[test]
 fn workloads_differ_in_options_and_in_what_a_pipeline_takes() {
     let folder = folder();
     let plan = |file: &str, workload: &str| -> Value {
         let topology = ["-f", "topology.yaml", "--proof-time", "1s"];
         let args = ["-o", "json", "speculation", "plan", file, "--workload", workload];
-        // Options of the file that a workload sets too are the workload's.
+        // Options of the workload override those of the file.
         serde_json::from_str(&folder.prints(&[&args[..], &topology].concat())).unwrap()
     };
     let mut seen = Vec::new();
@@ -130,7 +130,7 @@ fn workloads_differ_in_options_and_in_what_a_pipeline_takes() {
             assert_ne!(one.1, other.1, "what is locked: {seen:?}");
         }
     }
-    // The deeper and wider, the sooner, as far as there are provers.
+    // More depth and width shortens the time as long as there are enough provers.
     let [low_latency, production, critical, _] = seen[..] else { panic!("{seen:?}") };
     assert!(low_latency.0 <= production.0 && production.0 < critical.0, "{seen:?}");
     assert!(low_latency.2 < production.2 && production.2 < critical.2, "{seen:?}");
@@ -151,7 +151,7 @@ fn what_is_followed_ends_as_the_pipeline_does() {
     assert!(late.contains("pipeline 7: no end within 300 ms"), "{late}");
 }
 
-/// Interrupted, a load reports what there is by then, and leaves the devnet's options as they were.
+/// An interrupted load reports its results so far, and restores the devnet's options.
 #[test]
 fn an_interrupted_load_reports_what_there_is() {
     let (asked, was_asked) = mpsc::channel();
@@ -165,7 +165,7 @@ fn an_interrupted_load_reports_what_there_is() {
     let mut command = fake.folder.command(&args);
     command.args(["--tasks", "10", "--parallel", "1"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // By its second look its handler is there.
+    // The signal handler is installed by the second request.
     for _ in 0..2 {
         was_asked.recv_timeout(Duration::from_secs(60)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Scenarios through the command line: what is played, told, and repeated by another process.
+//! Scenarios through the command line: run, reported, and replayed by another process.
 
 use crate::{shape, support::Folder};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::fs;
 const SMALL: &str = "about: a test\nblocks: 12\nrunners: 2\nload: {transfers: 1, jobs: 1}\n\
                      faults: [{at: 4..6, for: 2..3, kill: any-runner}]\n";
 
-/// Two of four decide nothing.
+/// Two of four validators cannot decide.
 const STUCK: &str = "blocks: 30\nrunners: 0\npatience: 5s\n\
                      faults: [{at: 6, partition: [[validator-0, validator-1]]}]\n";
 
@@ -67,7 +67,7 @@ fn seeds_are_told_in_their_order() {
     let lines: Vec<_> = folder.prints(&run).lines().map(json).collect();
     let seeds: Vec<_> = lines.iter().map(|line| line["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [1, 2, 3, 4, 5]);
-    // Alone or beside others: a seed is a run.
+    // A seed gives the same run alone and among others.
     let alone = folder.prints(&["sim", "run", "small.yaml", "--seed", "3", "-q"]);
     assert_eq!(lines[2]["digest"], alone.trim());
 }

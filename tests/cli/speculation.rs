@@ -1,4 +1,4 @@
-//! What commands about speculation make of files, and of a devnet's answers.
+//! Speculation commands against files and a devnet's answers.
 
 use crate::{
     answers::{answer, hash},
@@ -166,17 +166,17 @@ fn options(depth: u64) -> Vec<SpeculationOption> {
     ]
 }
 
-/// The API of a devnet whose pipeline 7 stands so.
-pub fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
+/// The API of a devnet whose pipeline 7 has this status.
+pub fn with_pipeline(request: &Request, of_pipeline: PipelineStatus) -> Answer {
     let accepted = || PipelineAccepted { pipeline: 7, name: "pair".to_owned(), tasks: 2 };
     match request.line.as_str() {
         "POST /v1/speculation/pipelines" => Answer::json(&accepted()),
         "GET /v1/speculation/pipelines?limit=100"
         | "GET /v1/speculation/pipelines?limit=1"
         | "GET /v1/speculation/pipelines?limit=2&status=running" => {
-            Answer::json(&[summary(stands)])
+            Answer::json(&[summary(of_pipeline)])
         }
-        "GET /v1/speculation/pipelines/7" => Answer::json(&pipeline(stands)),
+        "GET /v1/speculation/pipelines/7" => Answer::json(&pipeline(of_pipeline)),
         "GET /v1/speculation/tasks/7/second" => Answer::json(&detail()),
         "POST /v1/speculation/pipelines/7/cancel" => Answer::json(&TasksCancelled { tasks: 2 }),
         "POST /v1/speculation/pipelines/7/retry" => {
@@ -184,7 +184,7 @@ pub fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
             Answer::json(&TasksRetried { pipeline: 7, tasks })
         }
         "GET /v1/speculation/pipelines?limit=10000&status=running" => {
-            let running = (stands == PipelineStatus::Running).then(|| summary(stands));
+            let running = (of_pipeline == PipelineStatus::Running).then(|| summary(of_pipeline));
             Answer::json(&Vec::from_iter(running))
         }
         "POST /v1/speculation/tasks/7/second/cancel" => Answer::json(&TasksCancelled { tasks: 1 }),
@@ -270,8 +270,8 @@ pub fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
     }
 }
 
-pub fn fake(stands: PipelineStatus) -> Fake {
-    let fake = Fake::new(move |request| with_pipeline(request, stands));
+pub fn fake(status: PipelineStatus) -> Fake {
+    let fake = Fake::new(move |request| with_pipeline(request, status));
     let text = "name: pair\ntasks:\n- {id: first, command: [echo, a]}\n\
                 - {id: second, depends_on: [first], command: [cat]}\n";
     fs::write(fake.folder.path("pair.yaml"), text).unwrap();
@@ -282,7 +282,7 @@ pub fn fake(stands: PipelineStatus) -> Fake {
 fn tables_read_well() {
     use PipelineStatus as S;
     let mut all = String::new();
-    for (stands, args) in [
+    for (status, args) in [
         (S::Running, &["submit", "pair.yaml"][..]),
         (S::Completed, &["submit", "pair.yaml", "--wait"]),
         (S::Completed, &["ls"]),
@@ -310,7 +310,7 @@ fn tables_read_well() {
         (S::Running, &["config", "set", "maxDepth=3", "speculation.enabled=true"]),
     ] {
         let args = [&["speculation"], args].concat();
-        let printed = fake(stands).folder.run(&args);
+        let printed = fake(status).folder.run(&args);
         assert_eq!(printed.code, 0, "{args:?}: {printed:?}");
         let (out, err) = (printed.stdout, printed.stderr);
         all += &format!("$ cowboyctl {}\n{out}{err}\n", args.join(" "));
@@ -412,25 +412,25 @@ fn what_cannot_be_set_is_told_with_where_to_look() {
       options and their ranges: cowboyctl speculation config
     ");
     insta::assert_snapshot!(folder.fails(3, &config(&["maxDpeth"])), @"
-    error: speculation.maxDpeth: there is no such option
+    error: speculation.maxDpeth: no such option
       did you mean `maxDepth`?
-      see which there are: cowboyctl speculation config
+      list them: cowboyctl speculation config
     ");
     let twice = folder.fails(2, &config(&["set", "maxDepth=3", "speculation.maxDepth=4"]));
     assert_eq!(twice, "error: speculation.maxDepth is given twice\n");
     assert!(folder.fails(2, &config(&["set", "maxDepth"])).contains("expected OPTION=VALUE"));
     folder.fails(2, &config(&["set"]));
-    let nobody = Fake::new(|request| match request.line.as_str() {
+    let empty = Fake::new(|request| match request.line.as_str() {
         "GET /v1/speculation/pipelines?limit=1" => Answer::json(&Vec::<PipelineSummary>::new()),
         _ => answer(request),
     });
-    insta::assert_snapshot!(nobody.folder.fails(3, &["speculation", "graph", "latest"]), @r"
-    error: there is no pipeline so far
+    insta::assert_snapshot!(empty.folder.fails(3, &["speculation", "graph", "latest"]), @r"
+    error: there is no pipeline yet
       submit one: cowboyctl speculation submit FILE
     ");
 }
 
-/// What is wrong with a file is told without a devnet, with the exit code of `job submit -f`.
+/// A file's errors are reported without a devnet, with the exit code of `job submit -f`.
 #[test]
 fn a_bad_file_is_told_with_task_and_field() {
     let folder = Folder::new();
@@ -459,7 +459,7 @@ fn a_bad_file_is_told_with_task_and_field() {
     error: none.yaml: no such file or folder
       check its name; paths begin at [folder]
     ");
-    // A file that holds is not what is wrong then.
+    // With a valid file only the devnet is missing.
     fs::write(folder.path("good.yaml"), "name: p\ntasks: [{id: a, command: [x]}]\n").unwrap();
     folder.fails(4, &["speculation", "submit", "good.yaml"]);
     let mut long = folder.command(&["speculation", "submit", "long.yaml"]);
@@ -478,7 +478,7 @@ fn what_is_no_format_and_no_pipeline_is_refused() {
     assert!(refused.contains("[possible values: tree, dot, mermaid, json]"), "{refused}");
     let refused = folder.fails(2, &["speculation", "graph", "18446744073709551616"]);
     assert!(
-        refused.contains("`18446744073709551616` is no pipeline: numbers go from 1 to"),
+        refused.contains("`18446744073709551616` is not a pipeline: expected 1 to"),
         "{refused}"
     );
     let refused = folder.fails(2, &["speculation", "ls", "--status", "done"]);

@@ -1,4 +1,4 @@
-//! A home for one test, commands run in it, and a listener that answers like a devnet.
+//! A home for one test, commands that run in it, and a listener that answers like a devnet.
 
 use crate::shape;
 use cowboy_devnet::{
@@ -20,7 +20,6 @@ use tempfile::TempDir;
 /// A folder of devnets, and a working directory.
 pub struct Folder(TempDir);
 
-/// What a command did.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: i32,
@@ -52,34 +51,34 @@ impl Folder {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("COWBOYCTL_HOME", self.path("home"))
-            // The same on machines that have an engine.
+            // The same result on machines with a container engine.
             .env("COWBOYCTL_CONTAINERS", "off")
-            // The same whatever the developer has configured.
+            // The same result with any configuration of the developer.
             .env("COWBOYCTL_CONFIG", "/dev/null")
             .current_dir(self.0.path())
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs a command to its end, whatever that is. JSON that it prints is as its schema says.
+    /// Runs a command to its end, and checks JSON that it prints against its schema.
     pub fn run(&self, args: &[&str]) -> Outcome {
         let outcome = outcome(&mut self.command(args));
         shape::check(args, &outcome.stdout);
         outcome
     }
 
-    /// Runs a command that succeeds and says nothing on standard error, for its output.
+    /// Runs a command that succeeds with nothing on standard error, and returns its output.
     pub fn prints(&self, args: &[&str]) -> String {
         let outcome = self.run(args);
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{args:?}: {outcome:?}");
         outcome.stdout
     }
 
-    /// Runs a command that fails with this code, for what it says on standard error.
+    /// Runs a command that fails with this exit code, and returns its standard error.
     pub fn fails(&self, code: i32, args: &[&str]) -> String {
         let outcome = self.run(args);
         assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
-        // The folder has another name in every run.
+        // The folder's name differs in every run.
         outcome.stderr.replace(&self.0.path().display().to_string(), "[folder]")
     }
 }
@@ -93,17 +92,14 @@ pub fn outcome(command: &mut Command) -> Outcome {
     }
 }
 
-/// A request as it arrived.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// As `GET /v1/status?node=validator-2`.
+    /// Method and path, such as `GET /v1/status?node=validator-2`.
     pub line: String,
-    /// Lower-case names.
     pub headers: String,
     pub body: String,
 }
 
-/// What to answer with.
 pub enum Answer {
     /// A status and a body.
     Body(u16, String),
@@ -127,7 +123,7 @@ impl Answer {
     }
 }
 
-/// A devnet that is but a listener: its folder says that this process runs it.
+/// A listener that poses as a devnet: its record names this process.
 pub struct Fake {
     pub folder: Folder,
     pub plan: Plan,
@@ -161,7 +157,7 @@ impl Fake {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = requests.clone();
         let answer = Arc::new(answer);
-        // Ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (seen, answer) = (seen.clone(), answer.clone());
@@ -194,7 +190,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>, answer: &dyn Fn(&Req
             let _gone = stream.write_all((head.to_owned() + &messages.concat()).as_bytes());
         }
     }
-    // Until the client closes.
+    // Wait until the client closes the connection.
     let _end = stream.read(&mut [0]);
 }
 

@@ -1,4 +1,4 @@
-//! Commands run on a terminal of so many columns.
+//! Commands on a pseudo terminal of a given width.
 
 use rustix::{
     fs::{Mode, OFlags},
@@ -11,14 +11,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a command shows on a terminal.
 pub struct Shown {
     pub code: i32,
-    /// Both streams, as they come, with plain line feeds.
+    /// Both streams interleaved, with plain line feeds.
     pub text: String,
 }
 
-/// Runs a command whose output, or also whose errors, are a terminal.
+/// Runs a command with its output, and if `errors` also its standard error, on a terminal.
 pub fn on_terminal(command: &mut Command, columns: u16, errors: bool) -> Shown {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -34,12 +33,12 @@ pub fn on_terminal(command: &mut Command, columns: u16, errors: bool) -> Shown {
         command.stderr(Stdio::null());
     }
     let mut child = command.stdout(slave).spawn().unwrap();
-    // The last copies of its end of the terminal: reading ends when the command does.
+    // Drops this process's copies of the terminal's other end: reading ends with the command.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut text = Vec::new();
     let mut master = File::from(master);
     let mut buffer = [0; 4_096];
-    // A terminal whose other end is closed reads as an error.
+    // Reading fails when the other end of the terminal is closed.
     while let Ok(read @ 1..) = master.read(&mut buffer) {
         text.extend_from_slice(&buffer[..read]);
     }

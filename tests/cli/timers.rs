@@ -1,4 +1,4 @@
-//! What commands about timers and governed parameters make of a devnet's answers.
+//! Commands about timers and governed parameters against a devnet's answers.
 
 use crate::{
     answers::{account, answer, hash, sender, transaction},
@@ -75,7 +75,7 @@ fn scheduled_event(height: u64) -> Event {
     event(height, 0, "TimerScheduled", data)
 }
 
-/// The timer after it was passed over in a few blocks.
+/// A timer that was passed over in a few blocks.
 fn timer(status: TimerStatus) -> Timer {
     let fired = matches!(status, TimerStatus::Fired | TimerStatus::Failed);
     let waits = matches!(status, TimerStatus::Scheduled | TimerStatus::Due);
@@ -342,7 +342,7 @@ fn phase() -> GovernedParameter {
         choices: ["shadow", "hot-path", "sunset"].map(str::to_owned).to_vec(),
         since: Some(12),
         pending: Vec::new(),
-        about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
+        about: "the role of presence and polling: shadow, hot-path or sunset".to_owned(),
     }
 }
 
@@ -376,8 +376,8 @@ fn parameters() -> Vec<GovernedParameter> {
     .collect()
 }
 
-/// The API of a devnet with an actor and a timer of it, which stands so.
-fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
+/// The API of a devnet with an actor whose timer has this status.
+fn with_timer(request: &Request, status: TimerStatus) -> Answer {
     let line = request.line.as_str();
     let id = hash(1).to_string();
     let (one, short) = (format!("GET /v1/timers/{id}"), format!("GET /v1/timers/{}", &id[..10]));
@@ -397,7 +397,7 @@ fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
         | "GET /v1/timers?actor=0xac&all=true&limit=5&status=fired" => {
             Answer::json(&[summary(3, TimerStatus::Fired)])
         }
-        _ if line == one || line == short => Answer::json(&timer(stands)),
+        _ if line == one || line == short => Answer::json(&timer(status)),
         "GET /v1/timers/queue" => Answer::json(&queue()),
         "GET /v1/timers/due?limit=20&offset=0" => Answer::json(&due()),
         _ if line == format!("{one}/bid") => Answer::json(&quote()),
@@ -418,8 +418,8 @@ fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
     }
 }
 
-pub fn fake(stands: TimerStatus) -> Fake {
-    Fake::new(move |request| with_timer(request, stands))
+pub fn fake(status: TimerStatus) -> Fake {
+    Fake::new(move |request| with_timer(request, status))
 }
 
 fn sent(fake: &Fake) -> SignedTransaction {
@@ -439,7 +439,7 @@ fn scheduled(fake: &Fake) -> TimerRequest {
 fn tables_read_well() {
     let id = hash(1).to_string();
     let mut all = String::new();
-    for (stands, args) in [
+    for (status, args) in [
         (TimerStatus::Due, &["timer", "ls"][..]),
         (TimerStatus::Due, &["timer", "show", &id]),
         (TimerStatus::Fired, &["timer", "show", &id[..10]]),
@@ -459,8 +459,8 @@ fn tables_read_well() {
         (TimerStatus::Due, &["chain", "params", "set", "lane_timer_cycles", "300000"]),
         (TimerStatus::Due, &["chain", "params", "set", "fast=9", "policy=fifo", "--at", "60"]),
     ] {
-        let printed = fake(stands).folder.prints(args);
-        // A transaction's hash follows from a key that every run has the same.
+        let printed = fake(status).folder.prints(args);
+        // A transaction's hash is deterministic because every run has the same key.
         all += &format!("$ cowboyctl {}\n{printed}\n", args.join(" "));
     }
     insta::assert_snapshot!(all);
@@ -469,8 +469,8 @@ fn tables_read_well() {
 #[test]
 fn documents_have_the_fields_that_scripts_rely_on() {
     let id = hash(1).to_string();
-    let json = |stands, args: &[&str]| -> Value {
-        let text = fake(stands).folder.prints(&[args, &["-o", "json"]].concat());
+    let json = |status, args: &[&str]| -> Value {
+        let text = fake(status).folder.prints(&[args, &["-o", "json"]].concat());
         serde_json::from_str(&text).unwrap()
     };
     let check = |value: &Value, fields: &str| {
@@ -526,7 +526,7 @@ fn what_is_left_out_is_the_chains_to_fill() {
 }
 
 #[test]
-fn a_transaction_that_came_too_late_is_sent_anew_for_a_later_block() {
+fn a_transaction_that_came_too_late_is_sent_again_for_a_later_block() {
     let late = |hash: HashText| Transaction {
         error: Some("HeightNotInFuture".to_owned()),
         message: Some("HeightNotInFuture: a timer fires at 51 at the earliest".to_owned()),
@@ -625,7 +625,7 @@ fn what_cannot_be_is_refused_before_it_costs_a_fee() {
       a timer fires once: to come again, its handler has to schedule the next one
       how: examples/actors/heartbeat.star; or name another with --handler
     ");
-    // What an envelope selects has to be there too.
+    // The handler that an envelope selects has to exist, too.
     let envelope = r#"{"_handler": "tock", "_payload": "aGVsbG8="}"#;
     let args = ["timer", "schedule", "0xac", "--in", "5", "--payload", envelope];
     assert!(folder.fails(3, &args).contains("has no handler `tock`"));
@@ -638,9 +638,9 @@ fn what_cannot_be_is_refused_before_it_costs_a_fee() {
       give more of the key
     ");
     insta::assert_snapshot!(folder.fails(3, &["chain", "params", "get", "cycles"]), @"
-    error: UnknownParameter: no parameter is `cycles` or ends so
-      known are timers.priority_tier_multipliers.fast, timers.lane_timer_cycles, timers.max_cycles_per_fire, timers.max_cycles_per_fire, timers.policy, migration.phase
-      see which there are: cowboyctl chain params get
+    error: UnknownParameter: no parameter is or ends with `cycles`
+      known: timers.priority_tier_multipliers.fast, timers.lane_timer_cycles, timers.max_cycles_per_fire, timers.max_cycles_per_fire, timers.policy, migration.phase
+      list them: cowboyctl chain params get
     ");
     assert!(fake.requests().iter().all(|r| r.line != "POST /v1/transactions"));
     for args in [
@@ -710,11 +710,11 @@ fn a_timer_that_no_lane_has_room_for_is_told_of() {
 fn a_wait_ends_as_the_timer_does() {
     let args = ["-q", "timer", "schedule", "0xac", "--in", "5", "--wait"];
     let id = hash(1);
-    let check = |stands, code, what: &str| {
-        let error = fake(stands).folder.fails(code, &args);
-        // It may end before its payer's balance is looked at.
+    let check = |status, code, what: &str| {
+        let error = fake(status).folder.fails(code, &args);
+        // The wait may end before the payer's balance is read.
         let poor = error.contains("may cost 1.05 CBY: it would be removed when it is due");
-        assert_eq!(poor, stands == TimerStatus::InsufficientFunds, "{error}");
+        assert_eq!(poor, status == TimerStatus::InsufficientFunds, "{error}");
         let more = match poor {
             true => format!(
                 "0.55 CBY are missing\n  give it some: cowboyctl account fund {} 2cby",
@@ -737,7 +737,7 @@ fn a_wait_ends_as_the_timer_does() {
 }
 
 #[test]
-fn those_who_govern_cancel_anybodys_timer() {
+fn governors_cancel_any_timer() {
     let fake = fake(TimerStatus::Due);
     let id = hash(1).to_string();
     fake.folder.prints(&["timer", "cancel", &id, "--system"]);
@@ -761,7 +761,7 @@ fn those_who_govern_cancel_anybodys_timer() {
     let signed = sent(&fake);
     assert_eq!(signed.transaction.payload, Payload::SetPhase(SetPhase { phase: Phase::Sunset }));
     let refused = fake.folder.fails(2, &["chain", "params", "set", "migration.phase", "dusk"]);
-    assert!(refused.contains("`dusk` is no migration phase"), "{refused}");
+    assert!(refused.contains("`dusk` is not a migration phase"), "{refused}");
     let args =
         ["chain", "params", "set", "policy=gba-auction", "lane_timer_cycles=7", "--at", "+9"];
     let set: Value =
@@ -789,7 +789,7 @@ fn topologies_of_the_examples_hold() {
         let plan = folder.prints(&["devnet", "validate", file.to_str().unwrap(), "-o", "json"]);
         let plan: Value = serde_json::from_str(&plan).unwrap();
         assert_eq!(plan["name"], name, "{plan}");
-        // All but three are of timers that compete.
+        // All but three topologies have competing timers.
         let others = ["ahead", "jobs", "speculation"].contains(&name.as_str());
         let lane = if others { 2_000_000 } else { 200_000 };
         assert_eq!(plan["timers"]["lane_timer_cycles"], lane, "{plan}");

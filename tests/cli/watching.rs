@@ -1,4 +1,4 @@
-//! `--watch`: lists that are shown again whenever they change.
+//! `--watch`: lists that are printed again after every change.
 
 use crate::{
     answers::{answer, notice},
@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-/// A command that goes on, ended with the test.
+/// A command without an end, killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -54,7 +54,7 @@ fn a_line_comes_with_every_change_and_with_no_look_alone() {
     let args = ["devnet", "ls", "--watch=10ms", "-o", "jsonl", "--jq", "[.[].name]"];
     let (running, mut stdout) = Running::start(&mut folder.command(&args));
     assert_eq!(line(&mut stdout), serde_json::json!(["a"]));
-    // Stopped, so that it is not asked.
+    // A stopped devnet gets no request.
     drop(folder.devnet("b").lock().unwrap());
     assert_eq!(line(&mut stdout), serde_json::json!(["a", "b"]));
     std::fs::remove_dir_all(folder.devnet("b").path()).unwrap();
@@ -64,7 +64,7 @@ fn a_line_comes_with_every_change_and_with_no_look_alone() {
     assert_eq!(stdout.read_line(&mut rest).unwrap(), 0, "{rest}");
 }
 
-/// A devnet with one more block, whose runners are others with every answer.
+/// A devnet with one more block, and with one more runner in each answer.
 fn changing(refused: Option<usize>) -> (Fake, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
@@ -90,7 +90,7 @@ fn a_list_of_a_devnet_follows_its_blocks() {
     let (fake, asked) = changing(None);
     let args = ["runner", "ls", "-w", "-o", "jsonl"];
     let (running, mut stdout) = Running::start(&mut fake.folder.command(&args));
-    // The whole list each time: what went shows, too.
+    // The whole list each time, so that removals show, too.
     assert_eq!(line(&mut stdout).as_array().unwrap().len(), 1);
     assert_eq!(line(&mut stdout).as_array().unwrap().len(), 2);
     running.interrupt();
@@ -105,7 +105,7 @@ fn a_terminal_is_drawn_again_from_its_top() {
     assert!(shown.text.starts_with("\x1b[HINDEX  NAME"), "{:?}", shown.text);
     assert!(shown.text.contains("\x1b[K\n    0  runner-0 "), "{}", shown.text);
     assert!(shown.text.contains("\x1b[J"), "{}", shown.text);
-    // What ends it is below.
+    // The error that ends it is printed below.
     assert!(shown.text.contains("it broke"), "{}", shown.text);
 }
 
@@ -125,8 +125,8 @@ fn elsewhere_tables_follow_one_another() {
 #[test]
 fn what_has_no_end_is_no_document() {
     let folder = Folder::new();
-    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "-w", "-o", "json"]), @r#"{"error":{"code":"usage","exit":2,"name":null,"message":"--watch has no end, and json is one document","detail":null,"hint":"say --output jsonl: a document per line, whenever it changes"}}"#);
-    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--watch=soon"]), @"error: invalid value 'soon' for '--watch[=<INTERVAL>]': `soon` is no duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to 10000h");
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "-w", "-o", "json"]), @r#"{"error":{"code":"usage","exit":2,"name":null,"message":"--watch never ends, but json is one document","detail":null,"hint":"use --output jsonl: a document per line, whenever it changes"}}"#);
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--watch=soon"]), @"error: invalid value 'soon' for '--watch[=<INTERVAL>]': `soon` is not a duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to 10000h");
     insta::assert_snapshot!(folder.fails(4, &["runner", "ls", "-w"]), @"
     error: no devnet is running
       start one: cowboyctl devnet up --detach

@@ -1,8 +1,8 @@
-//! Hostile modules beyond those that implementations share.
+//! Hostile modules in addition to the shared ones in `actor-attacks.json`.
 
 use super::Attack;
 
-/// Attacks by what the language has beyond that of the shared cases: name, what stops it, source.
+/// Attacks with language features that the shared cases do not use: name, `stopped_by`, source.
 const OWN: [(&str, &str, &str); 14] = [
     ("while True", "OutOfCycles", "def f():\n  while True: pass\n"),
     ("while True at the top level", "OutOfCycles", "while True: pass\ndef f(): pass\n"),
@@ -28,7 +28,7 @@ const OWN: [(&str, &str, &str); 14] = [
     ),
 ];
 
-/// All of them as cases.
+/// These attacks as cases.
 pub fn own() -> impl Iterator<Item = Attack> {
     OWN.into_iter().map(|(name, stopped_by, source)| Attack {
         name: name.to_owned(),

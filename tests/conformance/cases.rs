@@ -1,9 +1,9 @@
-//! The form of the files of cases: operations one after the other, and what must hold after them.
+//! The format of case files: a sequence of operations, and the expected state after them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A file, but for what is there to be read by people.
+/// A file without the fields that are meant for people.
 #[derive(Deserialize)]
 pub struct Cases<Op, Then> {
     pub cases: Vec<Case<Op, Then>>,

@@ -1,8 +1,8 @@
 //! The engine against the vectors that the reference formulas wrote: one test per file of this
 //! folder, every field of every case.
 //!
-//! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
-//! is relative); there, and only there, a file may be missing.
+//! `CONFORMANCE_DIR` names another folder to read; a relative path begins at this package's folder.
+//! Only in such a folder may a file be missing.
 
 mod attacks;
 mod cases;
@@ -39,7 +39,7 @@ use std::{
     path::PathBuf,
 };
 
-/// Reads a family of vectors; `None` where a folder of the caller's choice does not have it.
+/// Reads a family of vectors; `None` if it is missing in the folder that `CONFORMANCE_DIR` names.
 fn vectors<T: DeserializeOwned>(family: &str) -> Option<T> {
     let chosen = env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let own = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"));
@@ -53,7 +53,7 @@ fn vectors<T: DeserializeOwned>(family: &str) -> Option<T> {
             if error.kind() == io::ErrorKind::NotFound
                 && chosen.is_some_and(|dir| dir.is_dir()) =>
         {
-            // Not by macro: the test harness keeps to itself what a passing test prints by those.
+            // Not by macro, because the test harness captures the macros' output of a passing test.
             let _ = writeln!(io::stderr(), "{}: not there, nothing checked", path.display());
             None
         }
@@ -61,7 +61,7 @@ fn vectors<T: DeserializeOwned>(family: &str) -> Option<T> {
     }
 }
 
-/// Runs `check` on every case and names those that fail; a family without cases fails too.
+/// Runs `check` on every case and names the failed ones. A family without cases fails, too.
 fn check_all<T>(what: &str, cases: &[T], check: impl Fn(&T) -> Result<(), String>) {
     assert!(!cases.is_empty(), "{what}: no cases");
     let failed: Vec<_> = cases
@@ -188,7 +188,7 @@ struct Derivation {
     present_counts: Vec<u32>,
     committee: Derived,
     quorum: Derived,
-    /// Left out where the registry is large.
+    /// Absent for large registries.
     subset: Option<DerivedBySubset>,
 }
 
@@ -218,7 +218,7 @@ struct DerivedBySubset {
 #[serde(deny_unknown_fields)]
 struct Feasibility {
     validators: u32,
-    /// The rule of that name; how many votes a quorum has shows in `out_of`.
+    /// The rule of that name; `out_of` is the number of votes in a quorum.
     quorum: Visibility,
     k: u32,
     committee: Visibility,
@@ -404,7 +404,7 @@ impl<'de> Deserialize<'de> for Decimal {
         for digit in text.chars() {
             let digit = digit.to_digit(10);
             let mut carry =
-                digit.ok_or_else(|| D::Error::custom(format!("`{text}` is no number")))?;
+                digit.ok_or_else(|| D::Error::custom(format!("`{text}` is not a number")))?;
             for byte in bytes.iter_mut().rev() {
                 carry += 10 * u32::from(*byte);
                 *byte = carry as u8;
@@ -537,7 +537,7 @@ fn wei(wei: u64) -> Wei {
     Wei::new(wei.into())
 }
 
-/// What a block's timers pay, with nothing else in their way.
+/// The prices that a block's timers pay under the policy `eip1559`.
 fn prices(basefee_cycle: u64, basefee_lane: u64, basefee_cell: u64, config: Config) -> Prices {
     Prices {
         policy: Policy::Eip1559,
@@ -619,7 +619,7 @@ struct LaneTimer {
     uses: u64,
 }
 
-/// Actors that can pay whatever it costs, by number.
+/// Actors with unlimited balances, by number.
 struct Rich<'a> {
     fairness: &'a Fairness,
     actors: Vec<Address>,
@@ -678,8 +678,8 @@ fn lane() {
             Some(Room { cycles: timer.uses, cells: 0 })
         });
         // The vectors break ties by id alone. Here the greater weight and the lower height come
-        // before it, so that of timers that are equal to the vectors only the set is compared, as
-        // far as all of them fire.
+        // before the id, so timers that the vectors rank equal are compared as a set, as long as
+        // all of them fire.
         let most = config.max_cycles_per_fire_auction_phase;
         let mut alike: BTreeMap<Reverse<u128>, BTreeSet<&[u8]>> = BTreeMap::new();
         for timer in case.timers.iter().filter(|timer| u64::from(timer.gas_limit) <= most) {
@@ -713,7 +713,7 @@ fn lane() {
     });
 }
 
-/// A hostile module and how it must end.
+/// Hostile modules and how each must end.
 #[derive(Deserialize)]
 struct Attacks {
     cases: Vec<Attack>,
@@ -743,7 +743,7 @@ impl Attack {
         self.source.clone().into_iter().chain(parts).collect()
     }
 
-    /// Which errors count as what the case says.
+    /// Whether this outcome is the one that the case expects.
     fn allows(&self, error: Option<&ErrorKind>) -> bool {
         let is_limit =
             |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));

@@ -1,8 +1,8 @@
-//! The cases of speculative execution, played against the machine, with the invariants checked
+//! The cases of speculative execution, played against the machine. The invariants are checked
 //! after every operation.
 //!
-//! A task's id is the hash of its name in the case. The submitter answers when it is told to; the
-//! clock stands still but for `advance_ms` and `restore`.
+//! A task's id is the hash of its name in the case. The submitter answers when an operation says
+//! so; only `advance_ms` and `restore` move the clock.
 
 use crate::cases::{self, Cases};
 use cowboy_engine::{
@@ -19,9 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The file.
 pub type Vectors = Cases<Op, Then>;
-/// One of its cases.
 pub type Case = cases::Case<Op, Then>;
 
 #[derive(Deserialize, Default)]
@@ -87,7 +85,7 @@ struct Rollback {
     released: u128,
 }
 
-/// Plays a case; tells the first thing that is not as it should be.
+/// Plays a case; the error names the first mismatch.
 pub fn check(vectors: &Vectors, case: &Case) -> Result<(), String> {
     let mut world = World::new(&vectors.defaults, case)?;
     for (at, op) in case.given.ops.iter().enumerate() {
@@ -105,10 +103,10 @@ fn id(name: &str) -> TaskId {
     keccak256(&[name.as_bytes()])
 }
 
-/// An option's name and value as the machine has them.
+/// The machine's name and value of an option.
 fn setting(key: &str, value: &Value) -> Vec<(String, String)> {
     let name = match key {
-        // What each reason costs is no option.
+        // These are not options of the machine.
         "proof_bytes" | "slash_percent" => return Vec::new(),
         "min_stake" => "stake.minStake".to_owned(),
         "stake_per_depth" => "stake.stakePerDepth".to_owned(),
@@ -144,7 +142,7 @@ fn settings(config: &Map<String, Value>) -> Vec<(String, String)> {
     of.flat_map(|(key, value)| setting(key, value)).collect()
 }
 
-/// Shares by reason with those of a case on top.
+/// Overrides the shares by reason with those of a case.
 fn slashing(mut shares: Slashing, config: &Map<String, Value>) -> Result<Slashing, String> {
     let by_reason = config.get("slash_percent").and_then(Value::as_object);
     for (reason, percent) in by_reason.into_iter().flatten() {
@@ -180,9 +178,9 @@ struct World {
     submitted: Vec<String>,
     confirmed: Vec<String>,
     rollbacks: Vec<Plan>,
-    /// What available and slashed together are.
+    /// The expected sum of available and slashed stake, in wei.
     deposited: u128,
-    /// Depths as they were, by task and attempt.
+    /// Depths at the last check, by task and attempt.
     depths: BTreeMap<(TaskId, u32), u32>,
 }
 
@@ -232,7 +230,7 @@ impl World {
         self.graph().tasks().filter_map(|(id, _)| self.machine.task(id)).collect()
     }
 
-    /// Does an operation and compares what it yields.
+    /// Applies an operation and compares its result.
     fn step(&mut self, op: &Op) -> Result<(), String> {
         let before = (self.views(), *self.machine.stake(), self.graph().len());
         let got = self.apply(op)?;
@@ -428,7 +426,7 @@ impl World {
         })
     }
 
-    /// Takes what the machine puts out, and checks that it may.
+    /// Drains the machine's outputs, and checks that each is allowed.
     fn drain(&mut self) -> Result<(), String> {
         while let Some(output) = self.machine.poll_output() {
             match output {
@@ -505,7 +503,7 @@ impl World {
         for view in views {
             let before = self.depths.insert((view.id, view.attempt), view.depth);
             let rose = before.is_some_and(|before| before < view.depth);
-            is(!rose, || format!("{} stands deeper than before", self.name(&view.id)))?;
+            is(!rose, || format!("{} is deeper than before", self.name(&view.id)))?;
         }
         Ok(())
     }
@@ -517,7 +515,7 @@ impl World {
         each("depth", then.depth.as_ref(), |id| self.graph().depth(id))?;
         each("bond", then.bonds.as_ref(), |id| Some(self.machine.task(id)?.bond.get()))?;
         each("proof", then.proofs.as_ref(), |id| {
-            // A proof that backs off is as good as ready for these cases.
+            // These cases do not distinguish a proof that backs off from a ready one.
             let status = self.machine.task(id)?.proof;
             let status = if status == ProofStatus::BackOff { ProofStatus::Ready } else { status };
             Some(status.name().to_owned())

@@ -1,4 +1,4 @@
-//! What runners withdraw for a while, offer again, and lock again.
+//! Runners withdraw abilities for a while, offer them again, and lock them again.
 
 use crate::{
     shape,
@@ -8,8 +8,7 @@ use crate::{
 use cowboy_engine::primitives::{InCby, Wei};
 use serde_json::{Value, json};
 
-/// Submits a job as one of the accounts, none of which has a runner that is favoured, and yields it
-/// once it is verified.
+/// Submits a job from an account without a favoured runner, and returns it after it is verified.
 fn submit(home: &Home, number: usize, more: &[&str]) -> Value {
     let from = format!("dev-{}", number % 10);
     let submit = ["job", "submit", "custom", "--from", &from, "--wait"];
@@ -18,7 +17,7 @@ fn submit(home: &Home, number: usize, more: &[&str]) -> Value {
     home.json(&["job", "show", text(&job["job_id"])])
 }
 
-/// What the validators of a runner have heard, where all of them have heard the same.
+/// A runner's withdrawn abilities, if all its validators agree on them.
 fn heard(home: &Home, runner: &str) -> Option<Value> {
     let shown = home.json(&["runner", "show", runner]);
     let connections = list(&shown["connections"]);
@@ -40,13 +39,13 @@ fn what_a_runner_withdraws_others_do_until_it_is_added_again() {
     let shown = home.run(&["runner", "show", "runner-0"]);
     assert!(shown.stdout.contains("withdrawn"), "{shown:?}");
 
-    // Nearly all jobs reach the mempool too late for its validators' votes, and half of these are
-    // drawn on it first.
+    // Nearly all jobs reach the mempool too late for the runner's validators to know of them, and
+    // half of these draw it first.
     let rejected = (0..40).map(|number| submit(&home, number, &[])).find(|job| {
         assert_eq!(job["committee"], json!(["runner-1"]), "{job}");
         job["attempts"] == 2
     });
-    let job = rejected.expect("a job is drawn on it");
+    let job = rejected.expect("a job draws it first");
     let id = text(&job["job_id"]);
     let explained = home.json(&["job", "explain", id]);
     let candidates = list(&explained["candidates"]);
@@ -96,7 +95,7 @@ fn a_runner_says_at_its_start_what_it_does_not_take() {
     let other = list(&explained["candidates"]).iter().find(|one| one["runner"] == "runner-0");
     assert_eq!(other.unwrap()["filter"], "tee", "{explained}");
 
-    // What it is not registered for need not be withdrawn.
+    // An ability without a registration cannot be withdrawn.
     home.json(&["runner", "update", "--key-file", &key, "--kinds", "http", "--tee=false"]);
     let entry = home.json(&["runner", "show", "own"]);
     assert_eq!((&entry["kinds"], &entry["tee"]), (&json!(["http"]), &json!(false)));

@@ -33,7 +33,7 @@ fn a_new_account_is_an_account_like_any_other() {
     assert_eq!(entry(&home, "alice").unwrap()["address"], made["address"]);
     assert_eq!(balance(&home, "alice"), 2_000_000_000);
 
-    // It pays, and is paid.
+    // The account pays and receives.
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
     home.json(&["account", "fund", "alice", "5cby"]);
     assert!((5_900_000_000..6_000_000_000).contains(&balance(&home, "alice")));
@@ -41,7 +41,7 @@ fn a_new_account_is_an_account_like_any_other() {
         home.json(&["job", "submit", "custom", "--from", "alice", "--wait", "--", "echo", "hi"]);
     assert_eq!(job["status"], "Verified", "{job}");
 
-    // Its name is taken, and stays with it over a restart.
+    // Its name is taken, and stays taken across a restart.
     let error = home.fails(8, &["account", "new", "alice"]);
     assert!(error.contains("`alice` already"), "{error}");
     let before = fs::read_to_string(&key).unwrap();
@@ -57,7 +57,7 @@ fn a_new_account_is_an_account_like_any_other() {
     }
     assert!(entry(&home, "rich").is_none());
     assert_eq!(fs::read_to_string(&key).unwrap(), before);
-    // No node takes the name of an account.
+    // A node cannot take the name of an account.
     let error = home.fails(8, &["validator", "add", "poor"]);
     assert!(error.contains("account"), "{error}");
     shape::seen(&["account new"]);

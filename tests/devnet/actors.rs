@@ -1,4 +1,5 @@
-//! An actor on a real chain: deployed, called, read at past heights, and failing with its place.
+//! An actor on a real chain: deployed, called, read at past heights, and failing with a source
+//! position.
 
 use crate::{
     shape,
@@ -60,7 +61,7 @@ fn an_actor_is_deployed_called_and_read_at_any_recent_height() {
     let shown = home.json(&["actor", "show", &actor[..10]]);
     assert_eq!((&shown["state"][0]["value"], &shown["source"]), (&3.into(), &COUNTER.into()));
 
-    // Nothing is sent where it is seen to fail; what fails on the chain has a receipt.
+    // A call that fails in the dry run is not sent; one that fails on the chain has a receipt.
     let refused = home.fails(6, &["actor", "call", actor, "crash", "3"]);
     assert!(refused.starts_with("error: ActorError: ") && refused.contains("(at 19:"), "{refused}");
     assert!(
@@ -109,7 +110,7 @@ fn validators_that_restart_have_the_same_actors() {
     home.json(&["--node", "validator-1", "chain", "wait", &head, "--timeout", "60s"]);
     let show = |node: &str| home.json(&["--node", node, "actor", "show", actor]);
     assert_eq!(show("validator-1"), show("validator-0"));
-    // The whole devnet, from its snapshot.
+    // The whole devnet restarts from its snapshot.
     home.json(&["devnet", "down"]);
     home.up(&[]);
     let called = home.json(&["actor", "call", actor, "bump"]);

@@ -1,4 +1,4 @@
-//! The chain goes faster than its block time where it is told to, and back.
+//! The chain goes faster than its block time on request, and back.
 
 use crate::{
     shape,
@@ -7,7 +7,7 @@ use crate::{
 use serde_json::Value;
 use std::thread;
 
-/// The pace of these devnets, a little less: no block of theirs comes sooner by itself.
+/// Slightly less than the block time: no paced block comes sooner.
 const PACE_MS: i64 = 1_950;
 
 fn up(home: &Home) {
@@ -37,7 +37,7 @@ fn an_advance_takes_no_block_time_and_then_the_pace_is_back() {
     assert!(home.height() >= to);
     let taken = between(&home, from + 1, to);
     assert!(taken < 20 * PACE_MS, "40 blocks took {taken} ms of the chain's time");
-    // Whatever the machine is busy with, a paced block is never early.
+    // A paced block is never early, even on a busy machine.
     home.wait_height(to + 2);
     assert!(between(&home, to, to + 1) >= PACE_MS);
     assert!(between(&home, to + 1, to + 2) >= PACE_MS);
@@ -45,7 +45,7 @@ fn an_advance_takes_no_block_time_and_then_the_pace_is_back() {
         let check = home.json(&["presence", "verify", &at.to_string()]);
         assert_eq!(check["valid"], true, "{check}");
     }
-    // Runners keep up: at full speed each is present still.
+    // Runners keep up: all are still present at full speed.
     let presence = home.json(&["presence", "show", &(to - 1).to_string()]);
     assert_eq!(list(&presence["present"]).len(), 4, "{presence}");
     let next = home.run(&["--quiet", "chain", "advance", "--blocks", "1"]);
@@ -82,10 +82,10 @@ fn an_advance_ends_in_time_and_needs_a_quorum() {
     assert!(error.contains("last seen"), "{error}");
     home.json(&["validator", "start", "validator-1"]);
     let now = home.height();
-    // The advance is over: what comes now is paced.
+    // The advance is over: the next blocks are paced.
     home.wait_height(now + 3);
     assert!(between(&home, now + 1, now + 3) >= 2 * PACE_MS);
-    // With one of four stopped it goes on, as fast as views are skipped.
+    // With one of four validators stopped the chain advances, as fast as views are skipped.
     let advanced = home.json(&["chain", "advance", "--blocks", "10"]);
     assert_eq!(height(&advanced["blocks"]), 10);
 }

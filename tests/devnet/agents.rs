@@ -18,7 +18,7 @@ fn spammer(home: &Home) -> String {
     actor
 }
 
-/// Has an actor schedule timers that it bids for itself; the height that they are due at.
+/// Makes an actor schedule timers for which it bids itself; returns the height at which they fire.
 fn fill(home: &Home, actor: &str, timers: u64, tip: u64) -> u64 {
     let terms = json!({"timers": timers, "tip": tip, "in": 40, "max_fee": 100_000, "agent": true});
     let called = home.json(&["actor", "call", actor, "fill", &terms.to_string()]);
@@ -60,7 +60,7 @@ fn the_example_of_the_auction_fires_through_agents() {
         "--dry-run",
     ]);
     assert_eq!(bid["result"]["max_priority_fee_per_cycle"], 5, "{bid}");
-    // A transaction cannot call it: that is seen before one is sent.
+    // A transaction cannot call it, and the command refuses before it sends one.
     let refused = home.fails(6, &["actor", "call", &busy, "getGasBid"]);
     assert!(refused.contains("nothing was sent"), "{refused}");
 

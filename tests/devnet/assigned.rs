@@ -1,5 +1,4 @@
-//! Jobs that the chain takes back, and runners that do not take them: who is told, and what it
-//! costs.
+//! Jobs that the chain takes back, and runners that reject them: the notices and the costs.
 
 use crate::{
     storm::at_work,
@@ -9,7 +8,7 @@ use crate::{
 use cowboy_devnet::client::Client;
 use serde_json::Value;
 
-/// Submits a job whose processes stay, and yields its id once they run.
+/// Submits a job with lasting processes, and returns its id once they run.
 fn stay(home: &Home) -> String {
     let script = "sleep 600 & exec sleep 600";
     let submit = ["job", "submit", "custom", "--timeout-blocks", "5000", "--", "sh", "-c", script];
@@ -22,7 +21,7 @@ fn wait_gone(home: &Home) {
     wait_until("the job's processes are gone", || at_work(home).is_empty());
 }
 
-/// The validators that the only runner is connected to.
+/// The validators to which the only runner is connected.
 fn connected(home: &Home) -> Vec<String> {
     let runner = home.json(&["runner", "show", "runner-0"]);
     let connections = list(&runner["connections"]).iter();
@@ -42,7 +41,7 @@ fn a_cancelled_job_ends_whichever_of_its_validators_is_gone() {
     home.up(&["--validators", "4", "--runners", "1"]);
     let subset = connected(&home);
     assert_eq!(subset.len(), 3, "{subset:?}");
-    // One of them has the stream that the job was accepted on.
+    // One of them has the stream on which the job was accepted.
     for validator in &subset {
         let job = stay(&home);
         home.json(&["validator", "stop", validator]);
@@ -60,7 +59,7 @@ fn a_cancelled_job_ends_by_a_proof_where_too_few_validators_are_left_to_cancel_i
     let subset = connected(&home);
     assert_eq!(subset.len(), 4, "{subset:?}");
     let job = stay(&home);
-    // Three would have to cancel it.
+    // A cancellation needs three validators, and only two are left.
     for validator in &subset[..2] {
         home.json(&["validator", "stop", validator]);
     }
@@ -106,7 +105,7 @@ fn a_runner_that_rejects_a_job_loses_nothing_and_the_next_one_does_it() {
             event["event"] == "WorkFailed" && event.to_string().contains("unsupported_kind")
         })
     };
-    // It has withdrawn the kind: where its validators knew of the job in time, it was not drawn.
+    // It has withdrawn the kind: if its validators knew of the job in time, it was not drawn.
     let waits =
         |job: &Value| list(&job["events"]).iter().any(|event| event["event"] == "JobWaiting");
     wait_until("no runner is left to do it", || waits(&shown()));
@@ -181,7 +180,7 @@ fn every_dispatch_of_a_job_is_told_and_every_end_of_a_connection() {
     assert_eq!(sum("runner_dispatches_total{"), 3, "{metrics}");
     assert_eq!(sum("runner_dispatch_answer_duration_ms_count{"), 3, "{metrics}");
     assert_eq!(sum("runner_dispatch_start_duration_ms_count{"), 1, "{metrics}");
-    // Each validator counts the draw.
+    // Every validator counts the draw.
     assert_eq!(sum("runner_draws_total{"), 4, "{metrics}");
     assert_eq!(sum("runner_connections{"), 3, "{metrics}");
     assert_eq!(sum("runner_reconnects_total{"), 3, "{metrics}");

@@ -1,9 +1,10 @@
-//! Bonds and what is slashed of them, on real devnets: the chain asks and takes, the agent's books
-//! are the sum of its events; and completions built on another output than the one completed.
+//! Bonds and slashing on real devnets: the chain requires and slashes bonds, and the agent's books
+//! are the sum of the chain's events. Also completions that build on an output other than the
+//! completed one.
 
 use crate::{
     shape,
-    speculation::{ended, rollbacks, stands, submit, task, wei},
+    speculation::{ended, rollbacks, submit, task, until_task, wei},
     support::{Home, list, wait_until},
 };
 use cowboy_devnet::{
@@ -29,8 +30,8 @@ fn devnet(topology: &Value) -> Home {
     home
 }
 
-/// What the chain's events say of the commitments of an account that came to nothing: what was
-/// slashed, and what was given back.
+/// An account's bonds of failed commitments according to the chain's events, in wei: slashed and
+/// released.
 fn resolved(home: &Home, agent: &str) -> (u128, u128) {
     let devnet = home.devnet("local");
     let client = Client::of_devnet(&devnet).unwrap();
@@ -49,7 +50,7 @@ fn resolved(home: &Home, agent: &str) -> (u128, u128) {
     })
 }
 
-/// Compares the agent's books with the chain's events; what was slashed.
+/// Compares the agent's books with the chain's events; returns the sum slashed, in wei.
 fn books_agree(home: &Home) -> u128 {
     let key = home.devnet("local").account_key(&"agent".parse().unwrap()).unwrap().unwrap();
     let agent = key.address().to_string();
@@ -74,7 +75,7 @@ fn books_agree(home: &Home) -> u128 {
     of_chain.0
 }
 
-/// A small generator of numbers: the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -85,7 +86,7 @@ impl Random {
     }
 }
 
-/// Tasks that depend on some before them, with faults.
+/// Tasks with faults and random dependencies on earlier tasks.
 fn random(seed: u64) -> Value {
     let mut random = Random(seed);
     let task = |at: u64| {
@@ -98,7 +99,7 @@ fn random(seed: u64) -> Value {
         }
         let command = match random.below(9) {
             0 => json!(["false"]),
-            // Another output each time.
+            // The output differs in each run.
             1 | 2 => json!(["sh", "-c", "date +%s%N"]),
             _ => json!(["sh", "-c", "cat; echo x"]),
         };
@@ -119,8 +120,8 @@ fn random(seed: u64) -> Value {
     Value::Array((0..9).map(task).collect())
 }
 
-/// The case of the audit, and random pipelines under odd parameters, with kills and cancellations
-/// between: the agent's books are the sum of the chain's events, to the wei.
+/// The audit's case, and random pipelines under odd parameters with kills and cancellations: the
+/// agent's books are the sum of the chain's events, to the wei.
 #[test]
 fn the_agents_books_are_the_sum_of_the_chains_events() {
     let tasks = json!({
@@ -143,7 +144,7 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
             "breaker": { "threshold": 1_000 },
         },
     }));
-    // Half of the bond, as the chain says: no option of the agent's.
+    // Half of the bond, by the chain's parameters and not by the agent's options.
     let wrong = json!([{ "id": "a", "command": ["echo", "1"], "fault": "wrong_proof" }]);
     let number = submit(&home, &wrong);
     ended(&home, &number, "failed");
@@ -156,13 +157,13 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
         assert!(refused.contains("the chain says that, not its agents"), "{refused}");
         assert!(refused.contains("chain params get slash_proof_failed"), "{refused}");
     }
-    // Cancelled while its commitment is open: not free.
+    // A cancellation with an open commitment is not free.
     let slow = json!([
         { "id": "slow", "command": ["echo", "1"], "fault": { "slow_ms": 1_500 } },
         { "id": "after", "depends_on": ["slow"], "command": ["cat"] },
     ]);
     let number = submit(&home, &slow);
-    stands(&home, &number, "after", |task| task["status"] == "proved");
+    until_task(&home, &number, "after", |task| task["status"] == "proved");
     wait_until("both have committed", || {
         let bonds = home.json(&["devnet", "status"])["supply"]["bonds"].clone();
         wei(&bonds) == 2 * 100_000_000_003 + 50_000_000_000
@@ -174,7 +175,7 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
     books_agree(&home);
     let rows = rollbacks(&home, &number);
     let refused = home.fails(8, &["speculation", "retry", &number]);
-    assert!(refused.contains("no task of it can be tried again"), "{refused}");
+    assert!(refused.contains("nothing can be retried"), "{refused}");
     let cancelled = 100_000_000_003 * 199 / 10_000;
     let cascade = 150_000_000_003_u128 * 3 / 10_000;
     assert_eq!(wei(&rows[0]["slashed"]), cancelled + cascade, "{rows:?}");
@@ -201,8 +202,8 @@ fn the_agents_books_are_the_sum_of_the_chains_events() {
     shape::seen(&["speculation rollbacks", "speculation status", "speculation retry"]);
 }
 
-/// A task that failed for good and what was built on it are tried again, across a kill; the books
-/// agree before and after.
+/// Retries a task that failed for good and its descendants, across a kill; the books agree before
+/// and after.
 fn retried(home: &Home) {
     let tasks = json!([
         { "id": "root", "command": ["echo", "1"], "fault": "wrong_proof" },
@@ -229,7 +230,7 @@ fn retried(home: &Home) {
     assert!(shown["synchronous_ms"].is_null(), "it waited for people: {shown}");
     assert_eq!(books_agree(home), slashed, "nothing failed at the second attempt");
     let refused = home.fails(8, &retry);
-    assert!(refused.contains("nothing of pipeline"), "{refused}");
+    assert!(refused.contains("has no failed task"), "{refused}");
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn bonds_are_parameters_of_the_chain() {
     assert!(refused("bond_base=0").contains("ParameterOutOfRange"));
     assert!(refused("slash_proof_failed=5001").contains("is from 0 to 5000, not 5001"));
 
-    // The agent asks for 50 CBY by its options, the chain for 60.
+    // The agent's options require 50 CBY, the chain 60.
     let one = |n: u32| json!([{ "id": format!("t{n}"), "command": ["echo", "1"] }]);
     let bond = |number: &str| {
         let shown = ended(&home, number, "completed");
@@ -260,7 +261,7 @@ fn bonds_are_parameters_of_the_chain() {
     };
     let number = submit(&home, &one(1));
     assert_eq!(bond(&number), 60_000_000_000);
-    // From a height on: tasks that were accepted for less before are committed to for more.
+    // The change has a height: tasks that were accepted before it are committed with higher bonds.
     let args = ["chain", "params", "set", "bond_base=70000000001", "slash_manual_cancel=0"];
     let at = home.json(&[&args[..], &["--at", "+20"]].concat())["from"].as_u64().unwrap();
     let numbers: Vec<String> = (2..8).map(|n| submit(&home, &one(n))).collect();
@@ -277,7 +278,7 @@ fn bonds_are_parameters_of_the_chain() {
     shape::seen(&["chain params get", "chain params set"]);
 }
 
-/// An account that talks to the chain by itself.
+/// An account that sends its own transactions, without the agent.
 struct Hand {
     client: Client,
     key: SecretKey,
@@ -291,7 +292,7 @@ impl Hand {
         Self { client: Client::of_devnet(&devnet).unwrap(), key, name }
     }
 
-    /// Sends a transaction; why it failed, once it is in a block.
+    /// Sends a transaction and waits until it is in a block; returns its error if it failed.
     fn send(&self, home: &Home, payload: Payload) -> Option<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let hash = runtime.block_on(async {
@@ -330,8 +331,8 @@ fn witness(output: u64) -> Witness {
     Witness { output: [output, 2, 3, 4].map(Element::from), salt: Element::from(5) }
 }
 
-/// Whatever agents do: a child built on an output that was given up is not completed, a bond below
-/// the least is not taken, a cascade is not claimed where nothing has failed.
+/// The chain protects itself from any agent: it completes no child of an abandoned output, accepts
+/// no bond below the minimum, and allows a cascade only after a failure.
 #[test]
 fn the_chain_refuses_what_was_built_on_another_output() {
     let home = devnet(&json!({
@@ -392,11 +393,11 @@ fn the_chain_refuses_what_was_built_on_another_output() {
     carol.refused(&home, commit(child, 7, of(1), Wei::cby(74)), "BondTooLow");
     carol.done(&home, commit(child, 7, of(1), bond));
     carol.refused(&home, resolve(child, RollbackReason::AncestorFailed), "NoAncestorFailed");
-    // A refused proof: the commitment is gone in the same block.
+    // A refused proof removes the commitment in the same block.
     bob.refused(&home, complete(&bob, parent, vec![], 9, &none), "BadProof");
     assert_eq!(wei(&home.json(&["devnet", "status"])["supply"]["bonds"]), bond.get());
     bob.refused(&home, resolve(parent, RollbackReason::ManualCancel), "NotClaimed");
-    // Done again, with another output.
+    // The parent is done again, with another output.
     bob.done(&home, claim(parent));
     bob.done(&home, commit(parent, 2, none, bond));
     bob.done(&home, complete(&bob, parent, vec![], 2, &none));

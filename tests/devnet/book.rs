@@ -1,12 +1,12 @@
-//! The book, followed as a reader would: each page's commands in order, in a shell, with a home and
-//! a devnet of its own, and each has to say what the page says that it says.
+//! The book, followed as a reader would: each page's commands in order, in a shell with a separate
+//! home and devnet. Each command has to print what the page shows.
 //!
-//! A `console` block has commands behind `$ ` and what they print below them: `...` on a line of
-//! its own for any lines, `[..]` for anything within one, ids, heights and times as they were when
-//! it was written (`<!-- exact -->` above it has numbers compared as well). A block with
-//! `<!-- file: NAME -->` above it is saved under that name. What no test can run is a `sh` block
-//! with `<!-- not run: REASON -->` above it or at the top of its section.
-//! `UPDATE_DOCS=1` writes into the pages what is printed, where that is something else.
+//! A `console` block has commands after `$ ` and their output below them. A line `...` matches any
+//! lines, `[..]` matches anything within a line. Ids, heights and times are examples, and numbers
+//! are compared only if `<!-- exact -->` is above the block. A block with `<!-- file: NAME -->`
+//! above it is saved under that name. Commands that no test can run are in a `sh` block with
+//! `<!-- not run: REASON -->` above it or at the top of its section.
+//! `UPDATE_DOCS=1` writes output that differs into the pages.
 
 mod compare;
 mod page;
@@ -22,7 +22,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The pages that are followed, each by a test.
+/// Makes a test for each page that is followed.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
         const FOLLOWED: &[&str] = &[$($path),*];
@@ -98,7 +98,7 @@ fn follow(path: &str) {
     }
 }
 
-/// Every page of Markdown that a reader may come across, but what is generated.
+/// Every Markdown page for readers, except generated ones.
 fn written() -> Vec<String> {
     let top = top();
     let mut pages = vec!["README.md".to_owned()];
@@ -136,14 +136,14 @@ fn no_command_goes_unseen() {
                 "console" | "sh" => continue,
                 "bash" | "shell" => "call it `sh`",
                 _ if prompts && !block.excused => {
-                    "commands with prompts stand in a `console` block"
+                    "commands with prompts belong in a `console` block"
                 }
                 _ => continue,
             };
             report += &format!("{path}:{}: {wrong}\n", block.line);
         }
     }
-    assert!(report.is_empty(), "commands that nobody runs:\n{report}");
+    assert!(report.is_empty(), "commands that no test runs:\n{report}");
 }
 
 #[test]

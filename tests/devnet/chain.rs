@@ -1,4 +1,4 @@
-//! Validators stop and start; the chain goes on, halts and resumes as BFT says.
+//! Validators stop and start; the chain goes on, halts and resumes as BFT requires.
 
 use crate::{
     shape,
@@ -27,7 +27,7 @@ fn with_one_of_four_stopped_the_chain_goes_on() {
     assert!(share >= 70, "only {share} % of the blocks carry their parent's certificate");
     home.json(&["validator", "start", "validator-2"]);
     let target = home.height();
-    // It catches up and votes again: its vote is in a certificate.
+    // It catches up and votes again: a certificate has its vote.
     wait_until("validator-2 votes again", || {
         let head = home.height();
         (target..head.saturating_sub(2)).rev().take(5).any(|height| {
@@ -47,7 +47,7 @@ fn with_two_of_four_stopped_the_chain_halts_and_resumes() {
     home.up(&["--wait", "3"]);
     home.json(&["validator", "stop", "validator-1"]);
     home.json(&["validator", "stop", "validator-3"]);
-    // What was under way may still become final; then nothing does.
+    // Pending blocks may still become final; then nothing does.
     let halted = home.height() + 2;
     home.fails(5, &["chain", "wait", &(halted + 1).to_string(), "--timeout", "3s"]);
     let status = home.json(&["devnet", "status"]);

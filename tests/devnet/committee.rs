@@ -42,21 +42,21 @@ fn validators_join_and_leave_and_the_devnet_remembers() {
     let block = home.json(&["chain", "block", &from.to_string()]);
     assert_eq!(block["subset_epoch"], 1, "one of three is more than a tenth: {block}");
 
-    // It votes: with one of the others gone, three of four have to.
+    // It votes: with one of the others stopped, the remaining three of four have to.
     home.json(&["validator", "stop", "validator-0"]);
     home.json(&["chain", "wait", "+3"]);
     home.json(&["validator", "start", "validator-0"]);
 
     let named = home.json(&["validator", "add", "late"]);
     assert_eq!(named["name"], "late");
-    assert!(home.fails(8, &["validator", "add", "late"]).contains("`late` is the name of another"));
+    assert!(home.fails(8, &["validator", "add", "late"]).contains("is named `late`"));
     let removed = home.json(&["validator", "remove", "validator-1"]);
     assert_eq!(removed["votes"], false);
     let left = ["late", "validator-0", "validator-2", "validator-3"];
     assert_eq!(committee(&home), left);
     home.fails(3, &["validator", "show", "validator-1"]);
 
-    // Certificates of every epoch verify by the committee of that epoch.
+    // The certificates of every epoch verify with that epoch's committee.
     let newest = home.height();
     for height in [2, from - 1, from, newest - 4] {
         verified(&home, height);
@@ -70,7 +70,7 @@ fn validators_join_and_leave_and_the_devnet_remembers() {
     home.json(&["chain", "wait", "+10"]);
     verified(&home, from);
 
-    // A name that left may come again, and nobody is removed whom the chain does not have.
+    // A name may return after it left, and removing an unknown validator fails.
     let again = home.json(&["validator", "add", "validator-1"]);
     assert_eq!(again["votes"], true);
     assert!(home.fails(3, &["validator", "remove", "nobody"]).contains("nobody"));

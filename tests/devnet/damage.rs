@@ -1,4 +1,4 @@
-//! Damaged and missing files of validators: named, and healed at the next start or by hand.
+//! Damaged and missing files of validators: reported, and repaired at the next start or by hand.
 
 use crate::support::Home;
 use rusqlite::Connection;
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A stopped devnet with some blocks, with what is in the log at validators' stops in its store.
+/// A stopped devnet with some blocks, whose validators have stored their logs.
 fn stopped(blocks: &str) -> Home {
     let home = Home::new();
     home.up(&["--wait", blocks, "--timeout", "4m"]);
@@ -22,7 +22,7 @@ fn store(home: &Home, validator: u32) -> PathBuf {
     home.path(&format!("local/validators/validator-{validator}/index.db"))
 }
 
-/// The findings of `doctor --deep` about what is stored that are not well.
+/// The findings of `doctor --deep` about stored data, except healthy ones.
 fn faults(home: &Home) -> Vec<String> {
     let outcome = home.run(&["--output", "json", "doctor", "--deep"]);
     let findings = outcome.json();
@@ -33,7 +33,7 @@ fn faults(home: &Home) -> Vec<String> {
     bad.map(|finding| format!("{}: {}", finding["subject"], finding["what"])).collect()
 }
 
-/// Starts the devnet and sees all four validators go on together.
+/// Starts the devnet and waits until all four validators go on together.
 fn goes_on(home: &Home) {
     home.up(&[]);
     let head = home.json(&["chain", "head"])["height"].as_u64().unwrap();
@@ -90,13 +90,13 @@ fn what_consensus_kept_may_be_missing() {
     }
     goes_on(&home);
     home.json(&["devnet", "down"]);
-    // All of it: every validator goes on from its newest block that is proved final.
+    // All of it is missing: every validator resumes from its newest block that is proved final.
     fs::remove_dir_all(&consensus).unwrap();
     goes_on(&home);
     assert_eq!(faults(&home), Vec::<String>::new());
 }
 
-/// The files of a validator's partition of consensus, or of all whose names begin so.
+/// The files of all consensus partitions whose names have this prefix.
 fn partition(home: &Home, begins: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(home.path("local/data/consensus")).unwrap().flatten();
     let found = entries.filter(|e| e.file_name().to_string_lossy().starts_with(begins));
@@ -125,7 +125,7 @@ fn damage(files: &[PathBuf]) {
     }
 }
 
-/// Blocks come from the others while a validator waits to be heard, before its journal is read.
+/// A restarted validator receives blocks from the others before it has read its journal.
 #[test]
 fn a_journal_is_damaged_while_the_others_go_on() {
     let home = Home::new();
@@ -152,7 +152,7 @@ fn what_consensus_kept_may_be_damaged() {
         "validator-",
     ];
     for kind in kinds {
-        // A quorum that has forgotten its votes may decide again on a block that one alone has.
+        // A quorum that lost its votes may decide again on a block that only one validator has.
         while kind == "validator-" && !is_shared(&home) {
             goes_on(&home);
             home.json(&["devnet", "down"]);
@@ -264,7 +264,7 @@ fn who_lacks_what_all_have_dropped_takes_a_copy() {
     let text = "storage: {keep: 512}\nrunners: 0\nchain: {block_time: 0ms, epoch_blocks: 64}\n";
     fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    // Twelve blocks a second, and fewer, where tests share two cores.
+    // At most twelve blocks a second if tests share two cores.
     home.json(&["devnet", "up", "--detach", "--file", file, "--wait", "900", "--timeout", "4m"]);
     let kept_from = home.json(&["devnet", "status"])["kept_from"].as_u64().unwrap();
     assert!(kept_from > 1);

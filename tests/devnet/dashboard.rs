@@ -48,7 +48,7 @@ fn from_start_to_quit() {
     terminal.keys("\x1b");
     terminal.see("4 of 4 runners, blocks");
 
-    // Freeze: the height of the picture stays, while the count grows.
+    // Freeze: the displayed height stays, while the count grows.
     terminal.keys("1 ");
     let frozen = terminal.see("frozen, ");
     let later = terminal.wait("events behind", |screen| {
@@ -117,7 +117,7 @@ fn the_terminal_is_given_back_whatever_ends_it() {
     terminal.see("validators: 1 of 1 running");
     terminal.keys("\x03");
     assert_eq!(terminal.ended().0.code(), Some(0));
-    // Only builds with debug assertions can be asked to panic.
+    // Only builds with debug assertions can panic on request.
     if cfg!(debug_assertions) {
         let mut terminal = dashboard(&home, &[], 80, 24);
         terminal.see("validators: 1 of 1 running");
@@ -165,7 +165,7 @@ fn what_is_recorded_can_be_shown_without_the_devnet() {
     let mut terminal = dashboard(&home, &["--record", file], 80, 24);
     let (status, text) = terminal.ended();
     assert_eq!(status.code(), Some(8), "{text}");
-    assert!(text.contains("not there yet"), "{text}");
+    assert!(text.contains("does not exist yet"), "{text}");
     home.kill("a");
     let mut terminal = dashboard(&home, &["--replay", file], 80, 24);
     terminal.see("a recorded ");
@@ -189,5 +189,5 @@ fn it_needs_a_terminal_and_a_devnet() {
     let mut terminal = dashboard(&home, &["--replay", file.to_str().unwrap()], 80, 24);
     let (status, text) = terminal.ended();
     assert_eq!(status.code(), Some(2), "{text}");
-    assert!(text.contains("line 1 is no news"), "{text}");
+    assert!(text.contains("line 1 is not a piece of news"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What clients verify themselves: a devnet that tells the truth, and one that lies about a bit.
+//! Verification by clients: of a devnet that tells the truth, and of one that lies about one bit.
 
 use crate::{
     liar::{Liar, Lie, api, get},
@@ -9,8 +9,8 @@ use crate::{
 use serde_json::Value;
 use std::{fs, process::Command};
 
-/// A bit flipped in a byte string or a number of answers whose path ends like this. `at` counts
-/// hexadecimal digits from the end.
+/// Flips a bit of a byte string or number in answers whose path has this ending. `at` is an offset
+/// in hexadecimal digits from the end.
 fn flipped(path: &str, pointer: &str, at: usize) -> Lie {
     changed(path, pointer, move |value| match value {
         Value::String(text) => {
@@ -25,7 +25,7 @@ fn flipped(path: &str, pointer: &str, at: usize) -> Lie {
     })
 }
 
-/// Something else said in answers whose path ends like this.
+/// Changes a value in answers whose path has this ending.
 fn changed(path: &str, pointer: &str, change: impl Fn(&mut Value) + Send + 'static) -> Lie {
     let (path, pointer) = (path.to_owned(), pointer.to_owned());
     Box::new(move |asked, _, document| {
@@ -55,7 +55,7 @@ fn a_devnet_that_lies_about_a_bit_is_found_out() {
     let selection = ["-o", "json", "job", "verify-selection", id.as_str()];
     let blocks = ["-o", "json", "chain", "verify", range.as_str()];
 
-    // Told the truth.
+    // The API tells the truth.
     for args in [&presence, &selection, &blocks] {
         let outcome = liar.run(&home, args, Box::new(|_, _, _| ()));
         assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}");
@@ -77,17 +77,17 @@ fn a_devnet_that_lies_about_a_bit_is_found_out() {
     let page = "/v1/chain/evidence?from=1";
     let block = |field: &str| format!("/blocks/{}/{field}", height - 1);
 
-    // P(H): a bit of it, where it is said and where it is stored; who is present; the votes.
+    // P(H): a bit in the answer and in the evidence; the present runners; the votes.
     let of = |tail: &str| format!("/v1/presence/{height}{tail}");
     let shown = format!("/v1/chain/blocks/{height}/evidence");
-    check(&presence, flipped(&of(""), "/bitmap", 0), "bit 0 (runner-0) is 0, from the votes");
+    check(&presence, flipped(&of(""), "/bitmap", 0), "bit 0 (runner-0) is 0, but the votes give");
     check(&presence, flipped(&shown, "/presence/bitmap", 0), "bit 0 (runner-0) is 0");
     check(&presence, replaced(&of(""), "/present/0", "runner-3"), "presence: present[0] is");
     check(&presence, flipped(&of(""), "/threshold", 0), "presence: threshold is");
     check(&presence, flipped(&of(""), "/embedded_in", 0), "embed");
     check(&presence, flipped(&of("/votes"), "/votes/1/bytes", 0), "votes: votes[1].bytes is");
     check(&presence, flipped(&of("/votes"), "/quorum", 0), "votes: quorum is");
-    // The certificate as bytes, which end with its votes, and as fields.
+    // The certificate as bytes, with the votes at their end, and as fields.
     check(&presence, flipped(&shown, "/certificate_bytes", 60), "is not signed by it");
     let signature = "/certificate/votes/0/signature";
     check(&presence, flipped(&shown, signature, 9), "evidence: certificate.votes[0].signature");
@@ -97,7 +97,7 @@ fn a_devnet_that_lies_about_a_bit_is_found_out() {
     check(&presence, flipped(&shown, "/presence/registry/1", 5), "presence.registry[1] is");
     check(&presence, flipped(page, &block("block_bytes"), 500), &format!("block {height}: "));
 
-    // A draw: verdicts of filters, weights, seed, points, who came of it.
+    // A draw: verdicts of filters, weights, seed, points, drawn runners.
     let explained = format!("/v1/jobs/{id}/explain");
     let told = format!("/v1/jobs/{id}");
     let candidate = |field: &str| format!("/candidates/1/{field}");
@@ -115,7 +115,7 @@ fn a_devnet_that_lies_about_a_bit_is_found_out() {
     check(&selection, flipped(&explained, "/block_hash", 3), "the seed was made of");
     check(&selection, replaced(&explained, "/mru", "runner-1"), "runner-1 was favoured by MRU");
     check(&selection, flipped(&explained, "/draws/0/r", 0), "not those of the seed");
-    // What the draw read, and what would have come of it under other rules.
+    // The draw's inputs, and its results under other rules.
     let weight = flipped(&explained, &candidate("first_weight"), 0);
     check(&selection, weight, "runner-1: first_weight is");
     check(&selection, flipped(&explained, "/presence/height", 0), "presence.height is");
@@ -176,7 +176,7 @@ fn what_is_no_longer_there_is_not_verified() {
         assert_eq!(found.code, 9, "{found:?}");
         assert!(found.stderr.contains("the oldest is 258"), "{found:?}");
     }
-    // The draw of what is recorded is repeated all the same.
+    // The recorded part of the draw is repeated nevertheless.
     let explained = format!("/v1/jobs/{id}/explain");
     let (gone, draw) = (gone(), flipped(&explained, "/draws/0/r", 0));
     let both: Lie = Box::new(move |path, status, document| {

@@ -11,7 +11,7 @@ fn an_occupied_port_is_named_with_its_owner() {
     let file = home.path("taken.yaml");
     std::fs::write(&file, format!("name: taken\napi:\n  port: {port}\n")).unwrap();
     let outcome = home.run(&["devnet", "up", "--detach", "-f", file.to_str().unwrap()]);
-    // The last lines of the log stand beside the error.
+    // The error comes with the last lines of the log.
     let error = outcome.stderr;
     assert_eq!(outcome.code, 8, "{error}");
     assert!(error.contains(&port.to_string()), "{error}");

@@ -1,5 +1,4 @@
-//! A devnet's folder with something unexpected in it, and commands that are killed while they
-//! change it.
+//! A devnet's folder with unexpected content, and commands that are killed while they change it.
 
 use crate::support::{Home, list};
 use rusqlite::Connection;
@@ -16,10 +15,10 @@ use std::{
 /// Kills of a reset in CI; `COWBOYCTL_KILL_ROUNDS=50` for more.
 const ROUNDS: u32 = 4;
 
-/// Files that a reset has to remove, so that a kill meets it at work.
+/// Files that a reset has to remove: enough that a kill interrupts it.
 const FILES: u32 = 3000;
 
-/// Something that must stay as it is.
+/// Makes files that no command may change.
 fn photos(folder: &Path) {
     fs::create_dir_all(folder.join("cowboy-job-summer")).unwrap();
     fs::write(folder.join("cowboy-job-summer/beach.jpg"), "sea").unwrap();
@@ -49,12 +48,12 @@ fn too_few_open_files_are_told_before_anything_starts() {
     assert_eq!(code, Some(1), "{error}");
     assert!(error.contains("open files and sockets, this process is allowed 400"), "{error}");
     assert!(error.contains("raise the hard limit"), "{error}");
-    // The soft limit is this program's own affair.
+    // The program raises the soft limit itself.
     let (code, error) = up("-S 100", "--name enough --wait 3");
     assert_eq!(code, Some(0), "{error}");
 }
 
-/// What `devnet validate` says is compared with what a devnet of seven validators has.
+/// Compares the needs that `devnet validate` prints with those of a devnet of seven validators.
 #[test]
 fn a_devnet_needs_what_it_is_said_to_need() {
     let home = Home::new();
@@ -100,14 +99,14 @@ fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
             fs::rename(&aside, &path).unwrap();
         }
     }
-    // A lock is emptied by who takes it.
+    // A process that takes a lock empties the file.
     fs::remove_file(home.path("local/lock")).unwrap();
     symlink(elsewhere.join("lock"), home.path("local/lock")).unwrap();
     home.fails(1, &["devnet", "up", "--detach"]);
     assert_untouched(elsewhere);
     fs::remove_file(home.path("local/lock")).unwrap();
 
-    // In its own folder of jobs, only directories of jobs go.
+    // In its own folder of jobs, it removes only directories of jobs.
     let jobs = home.path("local/jobs");
     symlink(elsewhere, jobs.join("cowboy-job-linked")).unwrap();
     fs::create_dir_all(jobs.join("cowboy-job-left/deep")).unwrap();
@@ -120,8 +119,7 @@ fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
     assert_untouched(elsewhere);
 }
 
-/// Puts a link or a pipe in the place of what is at `path`; what was there comes back when this is
-/// dropped.
+/// Replaces the file at `path` by a link or a pipe; restores it on drop.
 struct Replaced {
     path: PathBuf,
     aside: Option<PathBuf>,
@@ -157,7 +155,7 @@ impl Drop for Replaced {
     }
 }
 
-/// What the doctor says is not well, of one check.
+/// The doctor's findings of one check, except healthy ones.
 fn unwell(home: &Home, args: &[&str], check: &str) -> Vec<String> {
     let outcome = home.run(&[&["--output", "json", "doctor"], args].concat());
     let report = outcome.json();
@@ -309,7 +307,7 @@ fn a_reset_that_is_killed_is_finished_by_the_next_command() {
             fs::write(folder.join(format!("file-{number}")), "").unwrap();
         }
         let mut reset = home.command(&["devnet", "reset"]).spawn().unwrap();
-        // A different moment each time, the same in every run of the test.
+        // The moment differs in each round, but not between runs of the test.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         thread::park_timeout(Duration::from_millis(10 + (seed >> 33) % 60));
         reset.kill().unwrap();

@@ -1,5 +1,5 @@
-//! The policy of timers changes on a running devnet, at a height, while timers wait for the lane:
-//! whatever stops, starts over or joins meanwhile, all validators have the same state.
+//! The policy of timers changes on a running devnet, at a height, while timers wait for the lane.
+//! All validators have the same state, even if some stop, restart or join at that time.
 
 use crate::{
     shape,
@@ -11,9 +11,9 @@ use std::fs;
 
 const SPAMMER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/spammer.star");
 
-/// Timers that are due before the activation, of which the lane takes ten a block.
+/// Timers that are due before the activation; the lane fires ten per block.
 const TIMERS: u64 = 60;
-/// Blocks until they are due: what else happens before takes less, on slow machines too.
+/// Blocks until they are due: enough for the other steps before, also on slow machines.
 const AHEAD: u64 = 150;
 
 fn events(home: &Home, kind: &str) -> Vec<Value> {
@@ -42,7 +42,7 @@ fn the_policy_changes_at_a_height_on_every_validator_alike() {
     let due = number(&begun["height"]) + AHEAD;
     let at = due + 2;
 
-    // It is proposed, listed, and not in force.
+    // The change is proposed and listed, but not in force.
     let proposes = |settings: &[&str], at: u64| {
         let at = at.to_string();
         home.json(&[&["chain", "params", "set"], settings, &["--at", &at]].concat())
@@ -60,7 +60,7 @@ fn the_policy_changes_at_a_height_on_every_validator_alike() {
     let refused = home.fails(6, &[&late[..4], &["--from", "dev-0"]].concat());
     assert!(refused.contains("Unauthorized: "), "{refused}");
 
-    // One validator begins again with a snapshot of another's state, and one is not there.
+    // One validator restarts from a snapshot of another's state, and one is stopped.
     home.json(&["validator", "resync", "validator-2"]);
     home.json(&["validator", "stop", "validator-3"]);
     assert!(home.height() < due, "all of that takes less than {AHEAD} blocks");
@@ -83,7 +83,7 @@ fn the_policy_changes_at_a_height_on_every_validator_alike() {
         assert_eq!(roots(node), first, "{node}");
     }
 
-    // The lane was busy when the policy changed, and every timer fires.
+    // The lane was full when the policy changed, and every timer fires.
     let args = ["timer", "fees", "--from", &due.to_string(), "--limit", "6"];
     let lanes = home.json(&args);
     for lane in list(&lanes) {
@@ -106,7 +106,7 @@ fn the_policy_changes_at_a_height_on_every_validator_alike() {
     assert_eq!(proposed[0]["data"]["settings"]["system:cip1:policy"], "fifo");
     assert_eq!(proposed[1]["data"]["height"], at + 3);
 
-    // It is what the devnet comes back with.
+    // The devnet has the new values after a restart, too.
     home.kill("local");
     home.json(&["devnet", "up", "--detach"]);
     let now = home.json(&["chain", "params", "get", "policy"]);

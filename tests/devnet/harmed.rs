@@ -1,11 +1,12 @@
-//! What users wait for and send while one validator, any of the four, is paused, cut off or killed.
+//! Waits and transactions of users while any one of the four validators is paused, cut off or
+//! killed.
 
 use crate::support::{Home, list, wait_until};
 use serde_json::json;
 use std::{process::Stdio, thread::spawn};
 
-/// Harms each validator in turn. A wait that began before goes on, and transactions that are sent
-/// afterwards are included.
+/// Harms each validator in turn. A wait that began before goes on, and later transactions are
+/// included.
 fn each_validator(harm: &[&str]) {
     let home = Home::new();
     home.up(&["--wait", "2", "--runners", "2"]);
@@ -45,7 +46,7 @@ fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_killed() {
     each_validator(&["fault", "kill"]);
 }
 
-/// The runners' process learns of new subsets from any validator, not from the first one alone.
+/// The runners' process learns of new subsets from any validator, not only from the first.
 #[test]
 fn runners_follow_their_subsets_while_the_first_validator_is_cut_off() {
     let home = Home::new();
@@ -68,7 +69,7 @@ fn runners_follow_their_subsets_while_the_first_validator_is_cut_off() {
     });
 }
 
-/// `--node` holds for what is read and for what is sent, and says where the validator is behind.
+/// `--node` applies to reads and transactions, and reports if the validator is behind.
 #[test]
 fn a_node_that_is_asked_for_is_the_only_one_that_is_asked() {
     let home = Home::new();
@@ -87,10 +88,10 @@ fn a_node_that_is_asked_for_is_the_only_one_that_is_asked() {
     let told = told.stderr;
     assert!(told.contains(&format!("last seen: block {behind}; ")), "{told}");
     assert!(told.contains("the asked validator is behind: the head is block "), "{told}");
-    // It goes to that validator alone, which cannot tell the others.
+    // The transaction goes only to that validator, which cannot forward it.
     let send = ["account", "transfer", "dev-0", "dev-1", "1cby", "--timeout", "2s"];
     let sent = home.run(&[&["--node", "validator-1"][..], &send].concat());
     assert_eq!(sent.code, 5, "{sent:?}");
-    // What waits there takes no nonce of what is sent to the others.
+    // The transaction that waits there takes no nonce of those that are sent to the others.
     home.json(&["account", "transfer", "dev-0", "dev-2", "1cby", "--timeout", "60s"]);
 }

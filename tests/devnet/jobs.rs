@@ -1,6 +1,6 @@
-//! The examples of jobs, as their README has them: every kind of work is really done, by runners
-//! of one devnet. What the runners ask is served here; the MCP server is the example's own, and
-//! needs a `python3` on the PATH: without one its job is left out, and standard error says so.
+//! The examples of jobs, as in their README: runners of one devnet really do every kind of work.
+//! This test answers the runners' HTTP requests. The MCP server is the example's own and needs a
+//! `python3` on the PATH: without one its job is left out, and standard error says so.
 
 use crate::{
     price_feed, shape,
@@ -25,8 +25,8 @@ fn example(name: &str) -> String {
     fs::read_to_string(format!("{EXAMPLES}/{name}")).unwrap()
 }
 
-/// Serves a JSON document over HTTP, another one for each request: what it answers is given the
-/// request's number, from 1. Also what it was asked: the bodies. It ends with the test's process.
+/// Serves JSON documents over HTTP: `answer` gets the request's number, from 1. Returns the address
+/// and the requests' bodies. The server ends with the test's process.
 fn serve(answer: impl Fn(usize) -> Value + Send + 'static) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +34,7 @@ fn serve(answer: impl Fn(usize) -> Value + Send + 'static) -> (SocketAddr, Recei
     thread::spawn(move || {
         for (number, peer) in (1..).zip(listener.incoming()) {
             let mut peer = peer.unwrap();
-            // Not every test looks at what was asked.
+            // Not every test receives the bodies.
             let _ = asked.send(body(&peer));
             let document = answer(number).to_string();
             let length = document.len();
@@ -42,14 +42,14 @@ fn serve(answer: impl Fn(usize) -> Value + Send + 'static) -> (SocketAddr, Recei
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
                  Connection: close\r\n\r\n"
             );
-            // A runner whose job is over may have gone away.
+            // A runner may have closed the connection because its job is over.
             let _ = peer.write_all((head + &document).as_bytes());
         }
     });
     (address, bodies)
 }
 
-/// Reads a request; its body.
+/// Reads a request and returns its body.
 fn body(peer: &TcpStream) -> String {
     let mut reader = BufReader::new(peer);
     let mut length = 0;
@@ -65,7 +65,7 @@ fn body(peer: &TcpStream) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// A language model that is sure of the mood, and gives another reason each time.
+/// A language model that always returns the same mood, with another reason each time.
 fn model() -> (SocketAddr, Receiver<String>) {
     serve(|number| {
         let content = json!({"mood": "content", "reason": format!("reason {number}")}).to_string();
@@ -74,7 +74,7 @@ fn model() -> (SocketAddr, Receiver<String>) {
     })
 }
 
-/// A copy of an example with something replaced, in the home; its path.
+/// Copies an example into the home with a text replaced, and returns the copy's path.
 fn replaced(home: &Home, name: &str, what: &str, with: &str) -> String {
     let text = example(name);
     assert!(text.contains(what), "{name} has no {what}");
@@ -83,7 +83,7 @@ fn replaced(home: &Home, name: &str, what: &str, with: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Submits a job and waits; its result, which all that were asked for agree about.
+/// Submits a job and waits; returns the result on which this number of runners agreed.
 fn verified(home: &Home, file: &str, runners: usize) -> Value {
     let job = home.json(&["job", "submit", "-f", file, "--wait"]);
     assert_eq!(job["status"], "Verified", "{job}");
@@ -103,7 +103,7 @@ fn the_examples_of_jobs_do_what_they_say() {
     let (model, asked) = model();
     let url = format!("http://{model}/v1");
     let topology = replaced(&home, "topologies/jobs.yaml", "http://127.0.0.1:8080/v1", &url);
-    // As the README has it: the server is found through PATH.
+    // The server is found through PATH, as in the README.
     let path = format!("{EXAMPLES}/mcp-server:{}", env::var("PATH").unwrap_or_default());
     let up = ["devnet", "up", "--detach", "--block-time", "100ms", "--wait", "2", "-f", &topology];
     let output = home.command(&up).env("PATH", path).output().unwrap();
@@ -123,7 +123,7 @@ fn the_examples_of_jobs_do_what_they_say() {
     shape::seen(&["job submit", "job wait", "pool grant", "pool revoke"]);
 }
 
-/// All of them ask for the same nonce at first, and sign the same transaction with it.
+/// At first all commands read the same nonce, and sign the same transaction with it.
 fn the_same_command_at_the_same_time_is_done_as_often(home: &Home) {
     const TIMES: usize = 8;
     let submit = || text(&home.json(&submit(&["custom", "--", "echo", "hi"]))["job_id"]).to_owned();
@@ -195,7 +195,7 @@ fn an_actor_asks_and_is_answered(home: &Home) {
     let answer = |spec: &Value| {
         let asked = home.json(&["actor", "call", oracle, "ask", &spec.to_string()]);
         let job = text(&asked["actor"]["result"]).to_owned();
-        // Failed is an end too.
+        // A job may also end as failed.
         let ended = home.run(&["-o", "json", "job", "wait", &job]).json();
         let kept = home.json(&["actor", "call", oracle, "answer", &job, "--dry-run"]);
         assert_eq!(kept["result"]["status"], ended["status"], "{kept}");
@@ -204,14 +204,14 @@ fn an_actor_asks_and_is_answered(home: &Home) {
     let work = json!({"program": "echo", "args": ["noon"]});
     let kept = answer(&json!({"kind": "custom", "work": work}));
     assert_eq!((&kept["status"], &kept["result"]), (&json!("Verified"), &json!("noon\n")));
-    // Nobody can do it: there is no answer, and the actor knows why.
+    // No runner can do this work: there is no answer, and the actor learns the reason.
     let work = json!({"server": "nobodys", "tool": "x"});
     let kept = answer(&json!({"kind": "mcp", "work": work, "timeout_blocks": 4}));
     assert_eq!(kept["status"], "Failed", "{kept}");
     assert!(kept["reason"].is_string() && kept["result"].is_null(), "{kept}");
 }
 
-/// What `price_feed` has left on the chain: the median of three, and the liar was heard.
+/// `price_feed` has stored the median of three, including the liar's answer.
 fn feed_has_the_median(home: &Home) {
     let actors = home.json(&["actor", "ls"]);
     let handlers = |actor: &str| home.json(&["actor", "show", actor])["handlers"].to_string();
@@ -230,7 +230,7 @@ fn submit<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&["job", "submit"], args].concat()
 }
 
-/// Nobody has the model, the command fails, nobody is there to be called back: each is to be seen.
+/// An unknown model, a failing command and a missing callback actor are each reported.
 fn what_cannot_be_done_is_said(home: &Home) {
     let newest = || text(&home.json(&["job", "ls", "--limit", "1"])[0]["job_id"]).to_owned();
     let short = ["--wait", "--timeout-blocks", "2"];
@@ -246,7 +246,7 @@ fn what_cannot_be_done_is_said(home: &Home) {
     assert!(reasons.contains(&"not registered for llm"), "{reasons:?}");
 
     let script = ["--", "sh", "-c", "echo out of ink >&2; exit 3"];
-    // Five runners can run commands: an attempt ends with the report, not with its time.
+    // Five runners can run commands: an attempt ends with their reports, before its deadline.
     let long = ["--wait", "--timeout-blocks", "400"];
     let Outcome { code, stderr: refused, .. } =
         home.run(&submit(&[&["custom"], &long[..], &script].concat()));
@@ -264,8 +264,8 @@ fn what_cannot_be_done_is_said(home: &Home) {
     let said = |line: &str| line.contains(&job) && line.contains("out of ink");
     assert!(log.lines().any(said), "{log}");
 
-    let nobody = "0x0000000000000000000000000000000000000099:answered";
-    let job = home.json(&submit(&["custom", "--wait", "--callback", nobody, "--", "echo", "hi"]));
+    let absent = "0x0000000000000000000000000000000000000099:answered";
+    let job = home.json(&submit(&["custom", "--wait", "--callback", absent, "--", "echo", "hi"]));
     assert_eq!(job["status"], "Verified", "{job}");
     let shown = home.json(&["job", "show", text(&job["job_id"])]);
     let called = list(&shown["events"]).last().unwrap();
@@ -276,5 +276,5 @@ fn what_cannot_be_done_is_said(home: &Home) {
     fs::write(&file, "kind: mcp\nwork: {server: calendar, tool: add_days, arguments: [1]}\n")
         .unwrap();
     let refused = home.fails(6, &submit(&["-f", file.to_str().unwrap()]));
-    assert!(refused.contains("work.arguments is no JSON object"), "{refused}");
+    assert!(refused.contains("work.arguments is not a JSON object"), "{refused}");
 }

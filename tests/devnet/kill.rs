@@ -1,4 +1,5 @@
-//! SIGKILL at random moments under load: same chain, nothing lost, nothing twice, money conserved.
+//! SIGKILL at random moments under load: the chain stays the same, nothing is lost or done twice,
+//! and money is conserved.
 
 use crate::support::{Home, list, wait_until};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::{
 /// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=20` for the whole loop.
 const ROUNDS: u32 = 4;
 
-/// A job whose result counts how often it was final would need the chain; its events tell.
+/// The number of times that each job was verified, from the chain's events.
 fn verified_jobs(home: &Home) -> BTreeMap<String, u32> {
     let mut jobs = BTreeMap::new();
     let events = home.json(&["chain", "events", "--from", "0", "--kind", "JobVerified"]);
@@ -49,7 +50,7 @@ fn killed_at_random_moments_nothing_is_lost() {
                     let mut count = 0u32;
                     while !stop.load(Ordering::Relaxed) {
                         count += 1;
-                        // Whatever comes of it: the process may be killed under it.
+                        // Any outcome is fine: the process may be killed during the command.
                         if count.is_multiple_of(2) {
                             home.run(&["account", "transfer", &account, "dev-5", "1wei"]);
                         } else {
@@ -59,13 +60,13 @@ fn killed_at_random_moments_nothing_is_lost() {
                     }
                 });
             }
-            // A different moment each time, the same in every run of the test.
+            // The moment differs in each round, but not between runs of the test.
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             thread::park_timeout(Duration::from_millis(400 + (seed >> 33) % 1_500));
             let head = home.run(&["--output", "json", "chain", "head"]);
             home.kill("local");
             stop.store(true, Ordering::Relaxed);
-            // A block told as final before the kill is final after it.
+            // A block that was reported final before the kill is final after it.
             if head.code == 0 {
                 known.truncate(usize::MAX);
                 let told = head.json();
@@ -83,7 +84,7 @@ fn killed_at_random_moments_nothing_is_lost() {
         let status = home.json(&["devnet", "status"]);
         assert_eq!(status["supply"]["total"], supply, "round {round}");
     }
-    // Every job submitted ends; none is final twice.
+    // Every submitted job ends, and only once.
     let head = home.height();
     home.wait_height(head + 3);
     for (job, times) in verified_jobs(&home) {
@@ -124,7 +125,7 @@ fn killed_between_commit_and_reveal_no_runner_pays_for_it() {
                     let job = ["job", "submit", "custom", "--from", &account];
                     let committee = ["--verify", "deterministic", "--runners", "3"];
                     while !stop.load(Ordering::Relaxed) {
-                        // Whatever comes of it: the process may be killed under it.
+                        // Any outcome is fine: the process may be killed during the command.
                         home.run(&[&job[..], &committee, &["--", "echo", "hi"]].concat());
                     }
                 });

@@ -1,12 +1,12 @@
-//! Jobs by lease, with real processes: a crowd of runners that are killed at random and a server
-//! that is killed again and again; a job of the chain that is delivered by lease.
+//! Jobs by lease, with real processes: a crowd of runners that are killed at random, a server that
+//! is killed repeatedly, and a job of the chain that is delivered by lease.
 //!
 //! ```text
 //! COWBOYCTL_LEASE_RUNNERS=200 COWBOYCTL_LEASE_JOBS=5000 COWBOYCTL_LEASE_KILLS=10 \
 //!     cargo nextest run --locked -p cowboyctl --test devnet --no-capture leases::
 //! ```
 //!
-//! prints what became of them; without the variables there are fewer.
+//! prints the results; the defaults are smaller.
 
 use crate::{
     runners::until_present,
@@ -34,7 +34,7 @@ fn asked(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// A process that is killed with what it was made for.
+/// A process that is killed on drop.
 struct Process(Child);
 
 impl Process {
@@ -67,7 +67,7 @@ struct Crowd {
 impl Crowd {
     fn new() -> Self {
         let home = Home::new();
-        // Free a moment ago: the server takes it again at every start.
+        // This port was free a moment ago; the server binds it at every start.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = home.path("server");
         Self { home, port, folder }
@@ -98,7 +98,7 @@ impl Crowd {
         Client::new(&url, token.trim(), &Tls::default()).ok()
     }
 
-    /// Sends a runner's message on a connection of its own, for its answer.
+    /// Sends a runner's message on a new connection, and returns the answer.
     fn post(&self, path: &str, token: &str, body: &Value) -> io::Result<Value> {
         let body = body.to_string();
         let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
@@ -126,7 +126,7 @@ impl Crowd {
     }
 }
 
-/// Whether a file below `folder` has what looks like a lease's id.
+/// The first file below `folder` that contains a lease's id.
 fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -136,7 +136,7 @@ fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
             }
             continue;
         }
-        // It may have gone meanwhile.
+        // The file may have been removed in the meantime.
         let bytes = fs::read(&path).unwrap_or_default();
         let secret = |tag: &[u8]| {
             let mut places = bytes.windows(tag.len() + 32);
@@ -152,7 +152,7 @@ fn tells_a_lease(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn every_job_is_finalized_once_whoever_is_killed() {
+fn every_job_is_finalized_once_despite_all_kills() {
     let runners = asked("COWBOYCTL_LEASE_RUNNERS", 12);
     let jobs = asked("COWBOYCTL_LEASE_JOBS", 200);
     let kills = asked("COWBOYCTL_LEASE_KILLS", 3);
@@ -199,7 +199,7 @@ fn every_job_is_finalized_once_whoever_is_killed() {
         if ended == jobs && restarts == kills {
             break;
         }
-        // A kill of the server for each part of the work; runners all the time.
+        // The server is killed after each part of the work, runners all the time.
         if restarts < kills && ended * (kills + 1) >= jobs * (restarts + 1) {
             let pid = Pid::from_child(&server.0);
             kill_process(pid, Signal::KILL).unwrap();
@@ -242,7 +242,7 @@ fn open(folder: &Path) -> Connection {
     database
 }
 
-/// How many jobs have ended, by what is written.
+/// The number of ended jobs in the database.
 fn ended(folder: &Path) -> usize {
     let sql = "SELECT count(*) FROM job WHERE ended_at IS NOT NULL";
     open(folder).query_row(sql, [], |row| row.get(0)).unwrap()
@@ -302,7 +302,7 @@ fn a_runner_in_a_process_of_its_own_takes_jobs_that_are_delivered_by_lease() {
     home.json(&["runner", "stop", "outside"]);
 }
 
-/// Connections that do nothing but be there.
+/// Number of idle connections.
 const IDLE: usize = 10_000;
 
 #[test]
@@ -335,7 +335,7 @@ fn neither_idle_connections_nor_slow_ones_stop_heartbeats() {
     ];
     for n in 0..idle {
         let mut connection = TcpStream::connect(("127.0.0.1", crowd.port)).unwrap();
-        // The server may have closed it for another already.
+        // The server may have closed the connection already to make room.
         let _ = connection.write_all(heads[n % heads.len()]);
         connections.push(connection);
         if n % 100 == 0 || n + 1 == idle {

@@ -12,11 +12,11 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// What becomes of an answer: by its path and query, a status and a document.
+/// Changes an answer: gets the path with its query, the status and the document.
 pub type Lie = Box<dyn Fn(&str, &mut u16, &mut Value) + Send>;
 
-/// An API that stands between a devnet and commands, and changes what it says. It is a devnet's
-/// folder of its own, with the same topology.
+/// An API that forwards requests to a devnet and changes the answers. It has a separate devnet
+/// folder with the same topology.
 pub struct Liar {
     folder: TempDir,
     url: String,
@@ -40,7 +40,7 @@ impl Liar {
         lock.write_record(&Record { rpc_url, pid: std::process::id(), ..record }).unwrap();
         let lie: Arc<Mutex<Lie>> = Arc::new(Mutex::new(Box::new(|_, _, _| ())));
         let told = lie.clone();
-        // Ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let told = told.clone();
@@ -50,31 +50,31 @@ impl Liar {
         Self { folder, url, lie, _lock: lock }
     }
 
-    /// Where it answers.
+    /// The API's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Says this from now on.
+    /// Sets the lie for all further answers.
     pub fn say(&self, lie: Lie) {
         *self.lie.lock().unwrap() = lie;
     }
 
-    /// A command that asks it.
+    /// A command that uses this API.
     pub fn command(&self, home: &Home, args: &[&str]) -> Command {
         let mut command = home.command(args);
         command.env("COWBOYCTL_HOME", self.folder.path());
         command
     }
 
-    /// Runs a command that is told this.
+    /// Runs a command against this lie.
     pub fn run(&self, home: &Home, args: &[&str], lie: Lie) -> Outcome {
         self.say(lie);
         Outcome::of(args, &mut self.command(home, args))
     }
 }
 
-/// The status and the document of an answer.
+/// Sends a GET request; returns the status and the document.
 pub fn get(server: SocketAddr, path: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(server).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n");
@@ -87,12 +87,12 @@ pub fn get(server: SocketAddr, path: &str) -> (u16, Value) {
     (status, serde_json::from_slice(&answer[end..]).unwrap())
 }
 
-/// Where a devnet's API listens.
+/// The address of a devnet's API.
 pub fn api(record: &Record) -> SocketAddr {
     record.rpc_url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap()
 }
 
-/// Hands one request on, and the changed answer back.
+/// Forwards one request, and returns the changed answer.
 fn forward(mut stream: TcpStream, upstream: SocketAddr, lie: &Mutex<Lie>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
@@ -100,7 +100,7 @@ fn forward(mut stream: TcpStream, upstream: SocketAddr, lie: &Mutex<Lie>) {
         return;
     }
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    // The rest of the head: GET has no body.
+    // Reads the rest of the head; a GET request has no body.
     while line != "\r\n" {
         line.clear();
         if reader.read_line(&mut line).unwrap_or_default() == 0 {
@@ -114,6 +114,6 @@ fn forward(mut stream: TcpStream, upstream: SocketAddr, lie: &Mutex<Lie>) {
         "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    // The client may be gone: then nobody is told.
+    // The client may have closed the connection.
     let _gone = stream.write_all((head + &body).as_bytes());
 }

@@ -1,7 +1,7 @@
-//! Members of committees that lie on a running devnet: what it costs them, and nobody else.
+//! Members of committees that lie on a running devnet pay for it, and others do not.
 
 use crate::{
-    migration::{register_nobody, shadow},
+    migration::{register_idle, shadow},
     support::{Home, list},
     timers::{number, text},
 };
@@ -15,11 +15,11 @@ use cowboy_engine::{
 };
 use serde_json::Value;
 
-/// Blocks of a job's attempt.
+/// Timeout of a job's attempt, in blocks.
 const TIMEOUT: u64 = 24;
 
-/// A devnet of two honest runners, and the account `dev-0`, which is the third of every committee
-/// and says over HTTP what a test has it say.
+/// A devnet of two honest runners, and the account `dev-0`: the third member of every committee,
+/// whose HTTP messages a test chooses.
 struct Stage {
     home: Home,
     client: Client,
@@ -32,7 +32,7 @@ impl Stage {
     fn new() -> Self {
         let home = Home::new();
         let up = shadow(&home, "2");
-        register_nobody(&home, &up);
+        register_idle(&home, &up);
         let client = Client::new(text(&up["rpc_url"])).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let chain_id = runtime.block_on(client.parameters()).unwrap().chain_id.0.0;
@@ -40,7 +40,7 @@ impl Stage {
         Self { home, client, runtime, chain_id, liar }
     }
 
-    /// Submits a job that prints `lie`, and yields it as the liar is told of it.
+    /// Submits a job that prints `lie`, and returns it as the liar receives it.
     fn job(&self) -> PolledJob {
         let timeout = TIMEOUT.to_string();
         let committee =
@@ -57,7 +57,7 @@ impl Stage {
         polled().unwrap()
     }
 
-    /// The liar commits to `bytes` under a result's signature that may be none.
+    /// The liar commits to `bytes`, with a result's signature if there is one.
     fn commit(
         &self,
         job: &PolledJob,
@@ -75,7 +75,7 @@ impl Stage {
         self.runtime.block_on(self.client.commit("dev-0", &request)).map(|_| hash)
     }
 
-    /// The liar's signature of a result.
+    /// The liar's signature on a result.
     fn signature(&self, job_id: Hash, bytes: &[u8]) -> Signature {
         self.liar.sign(&JobResult::digest(self.chain_id, &job_id, bytes))
     }
@@ -89,7 +89,7 @@ impl Stage {
         self.runtime.block_on(self.client.hand_in("dev-0", &request)).err()
     }
 
-    /// The job once it is verified by the two honest runners, not long after they have committed.
+    /// Waits until the two honest runners' result is verified, not long after they have committed.
     fn verified(&self, job: &PolledJob) -> Value {
         let id = job.job_id.to_string();
         let done = self.home.json(&["job", "wait", &id, "--timeout", "60s"]);
@@ -107,7 +107,7 @@ impl Stage {
         self.home.json(&["runner", "show", "dev-0"])
     }
 
-    /// What was taken from the liar's stake for a job, and why.
+    /// The slashes of the liar's stake for a job, with their reasons.
     fn slashed(&self, job: &PolledJob) -> Vec<(u64, String)> {
         let id = job.job_id.to_string();
         let args = ["chain", "events", "--from", "0", "--kind", "RunnerSlashed"];
@@ -122,11 +122,11 @@ impl Stage {
 }
 
 #[test]
-fn who_commits_and_shows_nothing_valid_pays_and_delays_nobody_for_long() {
+fn who_commits_and_shows_nothing_valid_pays_and_delays_no_job_for_long() {
     let stage = Stage::new();
     let stake = stage.runner()["stake"].clone();
     let begun = stage.home.height();
-    // Nothing; another result; no signature.
+    // The liar reveals nothing, another result, or no signature.
     let nothing = stage.job();
     stage.commit(&nothing, b"lie", None).unwrap();
     let other = stage.job();
@@ -183,7 +183,7 @@ fn who_signs_two_commitments_loses_the_bond_and_is_not_drawn_again() {
     let job = stage.job();
     let first = stage.commit(&job, b"lie", None).unwrap();
     let second = stage.commit(&job, b"truth", None);
-    // Whichever of the two the chain has by then.
+    // The chain may have either of the two by then.
     assert!(second.is_err() || second.is_ok_and(|second| second != first));
     stage.verified(&job);
     crate::support::wait_until("the evidence is on the chain", || {
@@ -195,7 +195,7 @@ fn who_signs_two_commitments_loses_the_bond_and_is_not_drawn_again() {
     let slashes = stage.slashed(&job);
     let equivocations = slashes.iter().filter(|(_, reason)| reason == "equivocation").count();
     assert_eq!(equivocations, 1, "{id}: {slashes:?}");
-    // Two are left, and a committee of three is not drawn any more.
+    // Only two runners are left, so no committee of three is drawn.
     let args = ["job", "submit", "custom", "--from", "dev-1", "--verify", "deterministic"];
     let waiting = stage.home.json(&[&args[..], &["--runners", "3", "--", "true"]].concat());
     stage.home.json(&["chain", "wait", "+3"]);

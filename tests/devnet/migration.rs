@@ -20,7 +20,7 @@ use std::{
     net::TcpStream,
 };
 
-/// Boots a devnet in phase `shadow`, with presence known.
+/// Boots a devnet in phase `shadow`, and waits until presence is known.
 pub fn shadow(home: &Home, runners: &str) -> Value {
     let file = home.path("shadow.yaml");
     fs::write(&file, "migration: {phase: shadow}\n").unwrap();
@@ -46,7 +46,7 @@ fn request(up: &Value, method: &str, path: &str, body: &str) -> (u16, Value) {
     (code, serde_json::from_str(body).unwrap())
 }
 
-/// Runs a job to its end and yields its id.
+/// Runs a job to its end and returns its id.
 fn run_job(home: &Home, says: &str) -> String {
     let echo = format!("echo {says}");
     let job = home.json(&["job", "submit", "custom", "--wait", "--", "sh", "-c", &echo]);
@@ -78,7 +78,7 @@ fn a_chain_goes_from_polling_to_push_and_leaves_polling_behind() {
         assert_eq!(got, code, "{body}");
         body
     };
-    // Validators push nothing: what runs was polled. Presence is voted on all the same.
+    // Validators push nothing: runners poll their jobs. Presence is voted on nevertheless.
     let polled = run_job(&home, "polled");
     assert_eq!(get(200)["phase"], "shadow");
     let compared = home.json(&["presence", "compare", "--job", &polled]);
@@ -106,7 +106,7 @@ fn a_chain_goes_from_polling_to_push_and_leaves_polling_behind() {
     let (code, body) = request(&up, "POST", "/runner/runner-0/job_result", &result);
     assert_eq!((code, &body["error"]["name"]), (410, &"PollingGone".into()));
 
-    // There is a way back, and only for those who govern.
+    // Governors, and only they, can go back.
     let refused = home.fails(6, &["chain", "params", "set", "phase", "shadow", "--from", "dev-0"]);
     assert!(refused.contains("Unauthorized: "), "{refused}");
     set_phase(&home, "sunset", "shadow");
@@ -117,8 +117,8 @@ fn a_chain_goes_from_polling_to_push_and_leaves_polling_behind() {
     assert_eq!(changes, [("shadow", "hot-path"), ("hot-path", "sunset"), ("sunset", "shadow")]);
 }
 
-/// Registers the account `dev-0` as a runner: nobody runs it, so that it is never present.
-pub fn register_nobody(home: &Home, up: &Value) {
+/// Registers the account `dev-0` as a runner that never runs, so that it is never present.
+pub fn register_idle(home: &Home, up: &Value) {
     let key = SecretKey::derive(&0_u64.to_be_bytes(), "dev-0");
     let token = fs::read_to_string(home.path("local/token")).unwrap();
     let client = Client::new(text(&up["rpc_url"])).unwrap().with_token(token.trim().to_owned());
@@ -152,8 +152,8 @@ pub fn register_nobody(home: &Home, up: &Value) {
 fn a_comparison_names_the_absent_runner_that_the_filter_would_drop() {
     let home = Home::new();
     let up = shadow(&home, "2");
-    register_nobody(&home, &up);
-    // Its weight is 6, the others have 2 each, 8 where MRU favours them: it is drawn before long.
+    register_idle(&home, &up);
+    // Its weight is 6; the others have 2 each, or 8 if MRU favours them: it is drawn before long.
     let from = home.height() + 1;
     let drawn = (0..40).any(|_| {
         let job = home.json(&["job", "submit", "custom", "--from", "dev-1", "--", "true"]);

@@ -1,4 +1,4 @@
-//! Actors, timers and jobs are found by name, by the beginning of an id, and by `latest`.
+//! Actors, timers and jobs are found by name, by a prefix of an id, and by `latest`.
 
 use crate::{
     support::{Home, list},
@@ -44,12 +44,12 @@ fn what_is_made_is_named_and_found_again() {
     };
     check(&home);
     assert_eq!(home.json(&["timer", "show", "nightly"])["actor_name"], "beat");
-    // Names are of this chain and outlive its process.
+    // Names belong to the chain and outlive its process.
     home.json(&["devnet", "down"]);
     home.up(&["--wait", "4"]);
     check(&home);
 
-    // A name is one thing's, checked before anything is sent; that of a job that has ended is free.
+    // Names are unique, which is checked before sending; the name of an ended job is free.
     let head = home.json(&["account", "balance", "dev-0"]);
     let again = home.fails(8, &["actor", "deploy", HEARTBEAT, "--name", "beat"]);
     assert!(again.contains("`beat` is the name of another actor"), "{again}");
@@ -82,7 +82,7 @@ fn a_call_and_its_dry_run_have_one_shape() {
     for field in ["success", "result", "log", "deliveries"] {
         assert_eq!(called[field], tried[field], "{field}: {called} {tried}");
     }
-    // Money that is not there is told alike, with the command that brings it.
+    // Missing money is reported in the same way, with the command that adds it.
     let dear = [&call[..], &["--value", "9000000000cby"]].concat();
     for more in [&["--dry-run"][..], &["--cycles", "100000", "--cells", "1000"]] {
         let poor = home.fails(6, &[&dear[..], more].concat());

@@ -1,5 +1,5 @@
-//! Full disks under a lease server and under all of a devnet, what answers meanwhile, and that
-//! everything goes on once there is space; lease servers whose owner panics.
+//! Full disks under a lease server and under a whole devnet: the answers during that time, and
+//! recovery once there is space. Also lease servers whose owner panics.
 
 use crate::{
     space::{fill, in_a_namespace, mount, states},
@@ -23,14 +23,14 @@ use std::{
 };
 use tokio::runtime::Runtime;
 
-/// Bytes that a file system in memory allots at a time.
+/// The allocation unit of a file system in memory, in bytes.
 const PAGE: u64 = 4_096;
 
-/// Has every run that is handed in fail.
+/// A trigger that makes every submitted run fail.
 const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON run
     BEGIN SELECT RAISE(ABORT, 'refused by a test'); END";
 
-/// A process that is killed with what it was started for.
+/// A process that is killed on drop.
 struct Process(Child);
 
 impl Drop for Process {
@@ -41,7 +41,7 @@ impl Drop for Process {
     }
 }
 
-/// A lease server of its own.
+/// A separate lease server.
 struct Server {
     process: Process,
     address: String,
@@ -51,14 +51,14 @@ struct Server {
 
 impl Server {
     fn start(home: &Home, folder: PathBuf, stderr: impl Into<Stdio>) -> Self {
-        // Free a moment ago.
+        // This port was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = home.command(&["lease", "serve", "--port", &port.to_string(), "--dir"]);
         command.arg(&folder).stdout(Stdio::null()).stderr(stderr);
         let process = Process(command.spawn().unwrap());
         let address = format!("127.0.0.1:{port}");
         wait_until("the lease server listens", || TcpStream::connect(&address).is_ok());
-        // It takes connections before it has started.
+        // It accepts connections before it has started.
         assert_eq!(health(&address), healthy());
         Self { process, address, folder, runtime: Runtime::new().unwrap() }
     }
@@ -69,7 +69,7 @@ impl Server {
         Client::new(&url, token.trim(), &Tls::default()).unwrap()
     }
 
-    /// Hands a run of one job in.
+    /// Submits a run of one job.
     fn submit(&self) -> Result<(), ClientError> {
         let (name, steps) = ("job".to_owned(), vec!["true".to_owned()]);
         let job = JobSpec { name, steps, ..JobSpec::default() };
@@ -77,7 +77,7 @@ impl Server {
         self.runtime.block_on(self.client().submit(&run)).map(drop)
     }
 
-    /// Hands a run in, which is refused as what cannot be written.
+    /// Submits a run, which is refused because it cannot be written.
     #[track_caller]
     fn fails(&self) {
         match self.submit() {
@@ -86,7 +86,7 @@ impl Server {
         }
     }
 
-    /// A runner's message: the answer.
+    /// Sends a runner's message and returns the answer.
     fn send(&self, path: &str, token: &str, body: &Value) -> Value {
         let path = format!("/api/v1/internal/{path}");
         request(&self.address, "POST", &path, token, &body.to_string()).1
@@ -152,11 +152,11 @@ fn a_lease_server_on_a_full_disk_goes_on_once_there_is_space() {
     assert_eq!(server.send("ack-lease", &token, &ack)["accepted"], true);
     let beat = json!({"runner_id": "r", "lease_id": lease});
 
-    // The log's next line needs a page of its own.
+    // The log's next line needs a new page.
     let length = fs::metadata(&log).unwrap().len();
     append(&log).write_all(&vec![b'\n'; (PAGE - length % PAGE) as usize]).unwrap();
     let filled = fill(&disk, 0);
-    // The pages that its files have may have room for some runs.
+    // The allocated pages may have room for some runs.
     wait_until("no run can be written, and it says so", || {
         server.submit().is_err() && health(&server.address) == unhealthy("NO_SPACE")
     });
@@ -176,7 +176,7 @@ fn a_lease_server_on_a_full_disk_goes_on_once_there_is_space() {
     assert_eq!(server.send("heartbeat", &token, &beat)["extend_lease"], true);
     let complete = json!({"runner_id": "r", "lease_id": lease, "status": "SUCCEEDED"});
     assert_eq!(server.send("complete", &token, &complete)["accepted"], true);
-    // With its next line the log says how many it has lost.
+    // With its next line the log reports the number of lost lines.
     server.database().execute_batch(REFUSE).unwrap();
     server.fails();
     let text = fs::read_to_string(&log).unwrap();
@@ -202,8 +202,8 @@ fn a_lease_server_goes_on_when_nothing_reads_its_log() {
     }
 }
 
-/// Has the owner of leases panic with the next run that is handed in: that fails, what is written
-/// is read again, and a number in it cannot be counted on from.
+/// Makes the owner of leases panic at the next submitted run: the run fails, the database is read
+/// again, and its highest number has no successor.
 fn break_owner(database: &Connection) {
     let run = format!("INSERT INTO run (seq, id, created_at) VALUES ({}, 'none', 0)", i64::MAX);
     database.execute_batch(&format!("{run}; {REFUSE}")).unwrap();
@@ -278,7 +278,7 @@ fn everything_of_a_devnet_goes_on_once_its_full_disk_has_space() {
     wait_until("no run can be written, and the lease server says so", || {
         home.run(&["lease", "submit", run]).code != 0 && health(&leases) == unhealthy("NO_SPACE")
     });
-    // Its file may have room for a change.
+    // The allocated pages may have room for a change.
     let taken = home.run(&["speculation", "submit", pipeline]);
     assert!(taken.code == 0 || taken.stderr.contains("cannot be stored"), "{taken:?}");
     assert_eq!(home.height(), at, "nothing is decided");
@@ -295,5 +295,5 @@ fn everything_of_a_devnet_goes_on_once_its_full_disk_has_space() {
     let accepted = home.json(&["speculation", "submit", pipeline]);
     speculation::ended(&home, &number(&accepted["pipeline"]).to_string(), "completed");
     let pipelines = home.json(&["speculation", "ls"]);
-    assert_eq!(list(&pipelines).len(), 2, "the one that was taken meanwhile too: {pipelines}");
+    assert_eq!(list(&pipelines).len(), 2, "with the one accepted in that time: {pipelines}");
 }

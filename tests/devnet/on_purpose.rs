@@ -1,4 +1,4 @@
-//! Faults laid on purpose, and what a devnet makes of them.
+//! Injected faults, and a devnet's reaction to them.
 
 use crate::{
     shape,
@@ -14,7 +14,7 @@ fn faults(home: &Home) -> Vec<Value> {
     list(&home.json(&["fault", "ls"])).clone()
 }
 
-/// Whether P(H) has the runner, once it is known.
+/// Waits until P(H) is known; whether it has the runner.
 fn is_present(home: &Home, height: u64, runner: &str) -> bool {
     let height = height.to_string();
     let mut shown = None;
@@ -26,7 +26,7 @@ fn is_present(home: &Home, height: u64, runner: &str) -> bool {
     list(&shown.unwrap()["present"]).iter().any(|name| name == runner)
 }
 
-/// The first block from `from` on whose presence has the runner, or has it not.
+/// The first block from `from` on whose presence includes the runner, or excludes it.
 pub fn first(home: &Home, from: u64, runner: &str, present: bool) -> u64 {
     const BLOCKS: u64 = 100;
     let found = (from..from + BLOCKS).find(|height| is_present(home, *height, runner) == present);
@@ -39,7 +39,7 @@ fn a_partition_stops_finality_until_it_is_healed() {
     home.up(&["--wait", "3", "--runners", "1"]);
     let sides = ["validator-0,validator-1", "validator-2,validator-3"];
     let laid = home.json(&["fault", "partition", sides[0], sides[1]]);
-    // What was under way may still become final; then nothing does.
+    // Pending blocks may still become final; then nothing does.
     let halted = home.height() + 2;
     home.fails(5, &["chain", "wait", &(halted + 1).to_string(), "--timeout", "3s"]);
     let shown = faults(&home);
@@ -71,7 +71,7 @@ fn a_paused_runner_leaves_presence_and_returns() {
     home.json(&["fault", "pause", "runner-1"]);
     let paused = home.height();
     let left = first(&home, paused, "runner-1", false);
-    // Its last ping may be of this head. Votes on a block look at the head before it.
+    // Its last ping may be for this head. Votes on a block use the head before it.
     let kept = (left - paused).saturating_sub(1);
     assert!(kept <= PRESENCE_TIMEOUT_BLOCKS + 1, "paused at {paused}, absent from {left}");
     assert!(is_present(&home, left, "runner-0"));
@@ -85,7 +85,7 @@ fn a_paused_runner_leaves_presence_and_returns() {
 }
 
 #[test]
-fn a_killed_validator_is_missed_by_nobody_and_catches_up() {
+fn a_killed_validator_is_not_missed_and_catches_up() {
     let home = Home::new();
     home.up(&["--wait", "3"]);
     home.json(&["fault", "kill", "validator-2"]);
@@ -127,14 +127,14 @@ fn a_validator_lies_a_runner_into_presence_where_the_rule_lets_one() {
     assert!(number(&lie["lies"]) > 0, "{lie}");
     home.json(&["fault", "heal", "validator-3"]);
     first(&home, home.height() + 1, "runner-1", false);
-    // Of all, and the honest ones among three votes are still two.
+    // It hides every runner, but at least two of three votes are still honest.
     home.json(&["fault", "lie", "validator-3", "zeros"]);
     let from = home.height() + 1;
     home.wait_height(from + 3);
     assert!(is_present(&home, from, "runner-0"));
 
     let error = home.fails(2, &["fault", "lie", "validator-3", "twos"]);
-    assert!(error.contains("`twos` is no lie: expected ones, zeros or flip"), "{error}");
+    assert!(error.contains("`twos` is not a lie: expected ones, zeros or flip"), "{error}");
     let error = home.fails(2, &["fault", "lie", "runner-0", "ones"]);
     assert!(error.contains("`runner-0` is a runner: only validators vote"), "{error}");
     let error = home.fails(3, &["fault", "lie", "validator-3", "of", "runner-7"]);
@@ -195,7 +195,7 @@ fn what_cannot_be_is_refused() {
     check(3, &["loss", "validator-0..validator-7", "5"], "there is no node `validator-7`");
     let twice = ["partition", "validator-0", "runner-0,validator-0"];
     check(2, &twice, "`validator-0` is in a partition twice");
-    check(2, &["partition", "validator-0,validator-1,runner-0"], "parts nobody");
+    check(2, &["partition", "validator-0,validator-1,runner-0"], "at least two groups");
     check(2, &["latency", "validator-0", "2m"], "delayed by 1 µs to 1 m, not by 2 m");
     check(2, &["pause", "runner-0", "--for", "+0"], "one block or more");
     for args in [

@@ -36,7 +36,7 @@ fn parameters_of_connections_come_with_the_topology_and_change_at_a_height() {
     assert_eq!((&epoch["value"], &epoch["genesis"]), (&64.into(), &64.into()), "{epoch}");
     assert_eq!((&epoch["unit"], &epoch["source"]), (&"blocks".into(), &"CIP-11 §13".into()));
 
-    // What does not go together is not sent; what would change is said without sending it.
+    // Conflicting values are not sent; a dry run prints the changes without sending them.
     let conflict = home.fails(6, &set(&["heartbeat_blocks=4"]));
     assert!(conflict.contains("ParameterConflict: system:cip11:heartbeat_blocks"), "{conflict}");
     let range = home.fails(6, &set(&["mru_multiplier=101"]));
@@ -55,7 +55,7 @@ fn parameters_of_connections_come_with_the_topology_and_change_at_a_height() {
     let events = home.json(&events);
     assert_eq!(list(&events)[0]["height"], at, "{events}");
 
-    // Consensus epochs have 256 blocks.
+    // Consensus epochs are longer: 256 blocks.
     for (height, number) in [("63", 0), ("64", 1)] {
         let block = home.json(&["chain", "block", height]);
         assert_eq!(block["subset_epoch"], number, "{block}");

@@ -1,4 +1,4 @@
-//! Who pays for timers, on a real chain: a called actor takes nothing but what its caller allowed.
+//! Payers of timers on a real chain: a called actor spends only what its caller allowed.
 
 use crate::{
     support::{Home, list},
@@ -7,7 +7,7 @@ use crate::{
 use serde_json::Value;
 use std::fs;
 
-/// Has its caller pay for as many timers as it is told, at the highest price, and fails in each.
+/// Schedules a number of timers at its caller's expense, at the highest price, and fails in each.
 const THIEF: &str = r#"
 def take(ctx, payload):
     for n in range(int(payload)):
@@ -37,7 +37,7 @@ fn a_called_actor_takes_no_more_than_its_caller_allows() {
     let thief = text(&deployed["actor"]).to_owned();
     let call = |timers: &'static str| ["actor", "call", &thief, "take", timers, "--from", "dev-1"];
 
-    // The trial says who would pay, and how much; the call itself is refused.
+    // The dry run names the payer and the amount; the call itself is refused.
     let tried = home.json(&[&call("3")[..], &["--dry-run"]].concat());
     let payer = text(&home.json(&["account", "balance", "dev-1"])["address"]).to_owned();
     let timers: Vec<_> =
@@ -51,7 +51,7 @@ fn a_called_actor_takes_no_more_than_its_caller_allows() {
     assert!(refused.contains("--timer-allowance"), "{refused}");
     assert!(list(&home.json(&["timer", "ls", "--payer", &payer])).is_empty());
 
-    // With an allowance it takes that much at most, and the payer takes a timer back.
+    // With an allowance it spends at most that much, and the payer cancels a timer.
     let before = balance(&home, "dev-1");
     let allowed = most + most / 10;
     let allowance = format!("{allowed}wei");

@@ -1,12 +1,12 @@
-//! One scenario under the three policies of timers, on devnets: who fires when, and what it pays.
+//! One scenario under the three policies of timers, on devnets: the order and the price of fires.
 //!
 //! ```text
 //! cargo nextest run --locked -p cowboyctl --test devnet --no-capture policies
 //! ```
 //!
-//! prints it, as the example `policies` does for a chain in memory: `early` has scheduled first
-//! and pays little, `spammer` has the most timers, `keen` comes last and pays well. All are due in
-//! the same block, and ten fires fit.
+//! prints it, as the example `policies` does for a chain in memory: `early` schedules first and
+//! pays little, `spammer` has the most timers, `keen` comes last and pays well. All are due in the
+//! same block, in which ten fires fit.
 
 use crate::{
     support::{Home, list},
@@ -19,8 +19,8 @@ const SPAMMER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/s
 const DEFAULT_AGENT: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/default_gba.star");
 
-/// Has all of them schedule in one transaction, one after the other: whichever block holds it,
-/// their timers are due in the same one.
+/// Makes all of them schedule in one transaction, one after the other, so that all timers are due
+/// in the same block.
 const CONDUCTOR: &str = r#"
 def begin(ctx, payload):
     for actor, terms in json_decode(payload):
@@ -29,47 +29,47 @@ def begin(ctx, payload):
 
 /// Name, timers, priority in wei per cycle.
 const ACTORS: [(&str, u64, u64); 3] = [("early", 8, 1), ("spammer", 20, 50), ("keen", 4, 500)];
-/// Blocks that all of them take.
+/// Number of blocks until all timers have fired.
 const BLOCKS: u64 = 4;
-/// Turns of a timer's loop: it asks for 20,000 cycles and uses about 15,000.
+/// Iterations of a timer's loop, which asks for 20,000 cycles and uses about 15,000.
 const SPIN: u64 = 120;
-/// Room for ten such fires, or three in a third of it and five in a half: the last of them still
-/// finds 20,000 cycles, another one does not.
+/// Cycles for ten such fires, or three in a third and five in a half: the last one still finds
+/// 20,000 cycles, another one does not.
 const LANE: u64 = 165_000;
-/// Wei per cycle. An eighth of it is nothing, so an empty lane keeps it, however long the setup
-/// takes; a full one raises it by one.
+/// In wei per cycle. An eighth of it rounds to zero, so an empty lane keeps it during the setup; a
+/// full one raises it by one.
 const LANE_BASEFEE: u64 = 7;
 
-/// What a block's lane did.
+/// The lane's fires in a block.
 struct Line {
     height: u64,
     /// Wei per cycle.
     basefee: String,
-    /// Who fired, by initial, in order.
+    /// The initials of the actors that fired, in order.
     fired: String,
-    /// What each of them paid the proposer, in wei per cycle.
+    /// Priority that each of them paid to the proposer, in wei per cycle.
     priorities: Vec<u128>,
     waiting: u64,
     priced_out: u64,
 }
 
-/// What became of an actor's timers, in wei and cycles.
+/// The totals of an actor's timers, in wei and cycles.
 #[derive(Default)]
 struct Account {
     fires: u64,
     cycles: u128,
-    /// Blocks waited, of all together.
+    /// Sum of the blocks that its timers waited.
     waited: u64,
     burned_cycle: u128,
     burned_lane: u128,
     tip: u128,
 }
 
-/// What a policy made of the scenario.
+/// The scenario's results under a policy.
 struct Outcome {
     lines: Vec<Line>,
     accounts: [Account; 3],
-    /// The timers as they were scheduled, and as they fired.
+    /// The timers in the order in which they were scheduled, and then in which they fired.
     scheduled: Vec<String>,
     fired: Vec<String>,
     /// Whether timers come before the transactions of their block.
@@ -153,7 +153,7 @@ fn spammer(home: &Home) -> String {
     actor.to_owned()
 }
 
-/// Schedules everybody's timers; yields them in order, and when they are due.
+/// Schedules all actors' timers; returns them in order, and the height that they are due at.
 fn begin(home: &Home, policy: &str, actors: &[String]) -> (Vec<String>, u64) {
     let file = home.path("conductor.star");
     fs::write(&file, CONDUCTOR).unwrap();
@@ -162,7 +162,7 @@ fn begin(home: &Home, policy: &str, actors: &[String]) -> (Vec<String>, u64) {
         .iter()
         .zip(ACTORS)
         .map(|(actor, (name, timers, tip))| {
-            // Who pays little stops at today's price of the lane, where it has one.
+            // `early` pays at most the lane's current price, if the policy has one.
             let poor = name == "early" && policy == "eip1559";
             let max_fee = if poor { LANE_BASEFEE + tip } else { 1_000_000 };
             let terms = json!({
@@ -185,8 +185,8 @@ fn begin(home: &Home, policy: &str, actors: &[String]) -> (Vec<String>, u64) {
     (ids, due)
 }
 
-/// Whether timers fire before the transactions of their block. A heart that beats in every block
-/// beats in that of any transaction.
+/// Whether timers fire before the transactions of their block. A timer that fires in every block
+/// also fires in a transaction's block.
 fn timers_come_first(home: &Home, policy: &str) -> bool {
     let deployed = home.json(&["actor", "deploy", HEARTBEAT]);
     let heart = text(&deployed["actor"]);
@@ -237,7 +237,7 @@ fn print(policy: &str, outcome: &Outcome) {
     }
 }
 
-/// Under every policy each timer fires once; the rest is as said.
+/// Runs the scenario: each timer fires once, in the expected order.
 fn check(policy: &str, fired: [&str; BLOCKS as usize], timers_first: bool) -> Outcome {
     let outcome = run(policy);
     let lines: Vec<_> = outcome.lines.iter().map(|line| line.fired.as_str()).collect();
@@ -253,8 +253,7 @@ fn check(policy: &str, fired: [&str; BLOCKS as usize], timers_first: bool) -> Ou
     outcome
 }
 
-/// The dearest first; the lane grows dearer until the poor are priced out, and comes down to them
-/// again.
+/// The highest price first. The lane's price rises until the poor are priced out, and falls again.
 #[test]
 fn eip1559_goes_by_price() {
     let fired = ["kkkkssssss", "ssssssssss", "ssss", "eeeeeeee"];
@@ -266,14 +265,14 @@ fn eip1559_goes_by_price() {
     assert_eq!(priced_out, [0, 0, 8, 0]);
     let basefees: Vec<_> = outcome.lines.iter().map(|line| line.basefee.as_str()).collect();
     assert_eq!(basefees, ["7", "8", "9", "8"]);
-    // What early's cap leaves beside the lane's price is nothing by then.
+    // The lane's price has reached early's cap by then, so no tip is left.
     for (account, tip) in outcome.accounts.iter().zip([0, 50, 500]) {
         assert_eq!(account.tip, tip * account.cycles);
         assert!(account.burned_lane > 0);
     }
 }
 
-/// Who came first; what a timer offers changes nothing.
+/// The first timer first; the price that a timer offers does not matter.
 #[test]
 fn fifo_goes_by_insertion() {
     let outcome = check("fifo", ["eeeeeeeess", "ssssssssss", "sssssssskk", "kk"], false);
@@ -284,8 +283,8 @@ fn fifo_goes_by_insertion() {
     }
 }
 
-/// The best bids first, but nobody more than a slice before all had theirs: of three actors a
-/// third each, then of two a half each.
+/// The best bids first, but no actor exceeds its slice before all had theirs: a third each for
+/// three actors, then a half each for two.
 #[test]
 fn the_auction_goes_by_bid_within_slices() {
     let fired = ["kkkssseeek", "ssssseeeee", "ssssssssss", "ss"];

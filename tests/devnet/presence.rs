@@ -1,4 +1,4 @@
-//! Canonical presence: the same everywhere, derived from votes, and damage is found.
+//! Canonical presence is the same everywhere and derived from votes, and damage to it is found.
 
 use crate::{
     shape,
@@ -47,7 +47,7 @@ fn a_flipped_bit_in_a_stored_certificate_is_found_and_named() {
         home.run(&args)
     };
     assert_eq!(verify().code, 0);
-    // A byte of the last vote's signature.
+    // Changes a byte of the last vote's signature.
     let last_signature = |bytes: &[u8]| {
         let needle = b"signature";
         bytes.windows(needle.len()).rposition(|w| w == needle).unwrap() + needle.len() + 2 + 20
@@ -62,12 +62,12 @@ fn a_flipped_bit_in_a_stored_certificate_is_found_and_named() {
     flip("certificate", &last_signature);
     let again = verify();
     assert_eq!(again.code, 0, "{again:?}");
-    // A flipped bit of the derived bitmap names the runner.
+    // If a bit of the derived bitmap is flipped, the report names the runner.
     flip("bitmap", &|_| 0);
     let found = verify();
     assert_eq!(found.code, 7, "{found:?}");
     assert_eq!(found.json()["mismatches"][0]["runner"], "runner-0");
-    // The other validators' files are their own.
+    // The other validators' files are not affected.
     home.json(&["--node", "validator-0", "presence", "verify", "3"]);
 }
 
@@ -86,7 +86,7 @@ fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last() {
     assert!(unknown.contains("has no runner `runner-9`"), "{unknown}");
     let gone = |line: &serde_json::Value| list(&line["vanished"]).iter().any(|n| n == "runner-0");
     watch.until_line("line without runner-0", gone);
-    // Long before connections are looked through, which is every 32 blocks.
+    // Long before the periodic check of connections, which is every 32 blocks.
     wait_until("its connections are closed", || {
         let validators = home.json(&["validator", "ls"]);
         let connected = list(&validators).iter().flat_map(|v| list(&v["connected_runners"]));
@@ -114,7 +114,7 @@ fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last() {
         assert_eq!(shown["registry_len"], len, "block {block}: {shown}");
         assert_eq!(home.json(&["presence", "verify", &block.to_string()])["valid"], true);
     }
-    // A bit is never taken for that of whoever had its place before.
+    // A bit is never attributed to the runner that had its index before.
     for block in left + 1..=back {
         let shown = home.json(&["presence", "show", &block.to_string()]);
         assert!(list(&shown["present"]).iter().all(|name| name != "runner-0"), "{shown}");

@@ -1,5 +1,5 @@
-//! Proofs of a real devnet, written and checked through the command line; the devnet is gone when
-//! they are checked again.
+//! Proofs of a real devnet, written and checked through the command line, and checked again after
+//! the devnet is gone.
 
 use crate::{
     shape,
@@ -47,7 +47,7 @@ fn what_a_devnet_proves_is_checked_without_it() {
     let again = prove(&["chain", "prove", "actor", actor, "--at", &at], "at");
     assert_eq!(again["state_root"], proved["state_root"], "the same state");
 
-    // Before, as a stranger does it: with the keys as the devnet tells them.
+    // First as a stranger, with the keys that the devnet reports.
     let chain_id = home.json(&["devnet", "status"])["chain_id"].clone();
     let validators = home.json(&["validator", "ls"]);
     let keys: Vec<_> = list(&validators).iter().map(|v| text(&v["consensus_key"])).collect();
@@ -77,9 +77,9 @@ fn what_a_devnet_proves_is_checked_without_it() {
     assert_eq!(by_name["trusted"]["source"], "command line");
     assert_eq!(number(&by_name["value"]["deployed_at"]), number(&by_name["value"]["loaded_at"]));
 
-    // What does not hold says which check failed.
+    // The error of an invalid proof names the failed check.
     let refused = home.fails(7, &["timer", "verify", &path("timer"), "--about", &absent]);
-    assert!(refused.contains(": question: it is about timer 0x"), "{refused}");
+    assert!(refused.contains(": question: it proves timer 0x"), "{refused}");
     let mut elsewhere = named.clone();
     elsewhere[4] = "0x0000000000000001";
     let refused = home.fails(7, &elsewhere);

@@ -1,11 +1,12 @@
-//! Proofs on real devnets: false ones that the pairing alone refuses, provers that are killed, and
-//! proofs that a client checks for itself.
+//! Proofs on real devnets: false ones that only the pairing refuses, provers that are killed, and
+//! proofs that a client checks itself.
 
 use crate::{
     liar::Liar,
     shape,
     speculation::{
-        configure, devnet, ended, five, passes_on, rollbacks, settled, stands, submit, task, wei,
+        configure, devnet, ended, five, passes_on, rollbacks, settled, submit, task, until_task,
+        wei,
     },
     support::{Home, list, wait_until},
     timers::{number as number_of, text},
@@ -16,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::fs;
 
-/// The transactions that brought a task's proofs, the oldest first.
+/// The transactions with a task's proofs, the oldest first.
 fn completions(home: &Home, number: &str, name: &str) -> Vec<Value> {
     let shown = home.json(&["speculation", "show", number, name]);
     let sent = list(&shown["transactions"]).iter();
@@ -29,11 +30,11 @@ fn proof(transaction: &Value) -> Vec<u8> {
     proof
 }
 
-/// Chains of three, whose roots' proofs are false in all ways there are: the first undecodable, the
-/// others refused by the pairing alone.
+/// The faults of the roots' proofs in chains of three: the first proof is undecodable, only the
+/// pairing refuses the others.
 const FALSE: [&str; 4] = ["wrong_proof", "wrong_output", "other_tasks_proof", "old_proof"];
 
-/// A pipeline of these chains, one after the other's name.
+/// A pipeline of these chains, in the order of their names.
 fn false_proofs() -> Value {
     let chain = |fault: &&str| {
         let of = |task: &str, parents: &[&str]| passes_on(fault, task, parents, 2);
@@ -71,12 +72,12 @@ fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
         if fault == "wrong_proof" {
             assert!(decoded.is_err() && message.starts_with("malformed proof: point"), "{message}");
         } else {
-            // It decodes, says what the true one says, and is another.
+            // It decodes and has the true proof's statement, but is another proof.
             let statement = Proof::from_bytes(&proof(taken)).unwrap().statement;
             assert_eq!(decoded.unwrap().statement, statement, "{fault}");
             assert_eq!(message, "the proof does not hold", "{fault}");
         }
-        // Slashed in the same block, without a word of the agent's.
+        // The bond is slashed in the same block, without a transaction of the agent.
         let id = &task(&shown, &root)["task_id"];
         let events = list(&resolved).iter();
         let mut events = events.filter(|e| e["data"]["task_id"] == *id);
@@ -87,7 +88,7 @@ fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
         );
         assert_eq!(event["data"]["reason"], "proof_failed", "{event}");
         assert!(wei(&event["data"]["slashed"]) > 0, "{event}");
-        // What was built on it is undone, leaves first.
+        // Its descendants are undone, leaves first.
         let row = undone.iter().find(|row| row["task"] == root.as_str()).unwrap();
         assert_eq!(row["reason"], "proof_failed", "{row}");
         let names = ["c", "b", "a"].map(|at| format!("{fault}-{at}"));
@@ -96,7 +97,7 @@ fn false_proofs_are_refused_by_the_pairing_and_cost_their_bond_at_once() {
     verified(&home, &number);
 }
 
-/// What `speculation verify` finds of one of those tasks, and of what an API says that lies.
+/// Checks `speculation verify` on some of those tasks, and against an API that lies.
 fn verified(home: &Home, number: &str) {
     let verify = |name: &str| home.json(&["speculation", "verify", number, name]);
     let checks = |report: &Value| {
@@ -131,7 +132,7 @@ fn verified(home: &Home, number: &str) {
     let [refused, taken] = &completions(home, number, "old_proof-a")[..] else { panic!("not two") };
     let other = completions(home, number, "old_proof-b").pop().unwrap();
     let hash = |transaction: &Value| text(&transaction["hash"]).to_owned();
-    // The first check that fails; the document is printed all the same.
+    // The command names the first failed check, and prints the document nevertheless.
     let liar = Liar::new(home);
     let lie = |from: String, to: String, first: &str| {
         let args = ["-o", "json", "speculation", "verify", number, "old_proof-a"];
@@ -150,16 +151,16 @@ fn verified(home: &Home, number: &str) {
         assert!(told.stderr.contains(&format!("{first}: ")), "{told:?}");
         report
     };
-    // Another proof of the same task: the one that the chain refused.
+    // Another proof of the same task, which the chain refused.
     let report = lie(hash(taken), hash(refused), "outcome");
     let proof_check = list(&report["checks"]).last().unwrap();
     assert_eq!((&proof_check["check"], &proof_check["holds"]), (&json!("proof"), &json!(false)));
     assert!(text(&proof_check["detail"]).contains("the proof does not hold"), "{report}");
-    // The proof of another task, in its own transaction, and in this one's.
+    // Another task's proof, in its own transaction and in this task's.
     lie(hash(taken), hash(&other), "transaction");
     let bytes = |transaction: &Value| text(&transaction["payload"]["proof"])[2..].to_owned();
     lie(bytes(taken), bytes(&other), "block");
-    // A block that does not have it.
+    // A block without the transaction.
     let height = |at: u64| format!("\"height\":{at},\"index\"");
     let at = number_of(&taken["height"]);
     lie(height(at), height(at - 1), "block");
@@ -170,7 +171,7 @@ fn verified(home: &Home, number: &str) {
     shape::seen(&["speculation verify"]);
 }
 
-/// The provers of a devnet that run.
+/// The running provers of a devnet.
 fn provers(home: &Home) -> Vec<Pid> {
     let devnet = home.pid("local").as_raw_nonzero();
     let of = |entry: fs::DirEntry| {
@@ -184,7 +185,7 @@ fn provers(home: &Home) -> Vec<Pid> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap())).collect()
 }
 
-/// A prover that is killed while it proves costs a proof's time, and no bond.
+/// Killing a prover at work costs the time of a proof, and no bond.
 #[test]
 fn a_proof_whose_prover_is_killed_is_made_again() {
     let home = devnet(&json!({
@@ -195,7 +196,7 @@ fn a_proof_whose_prover_is_killed_is_made_again() {
     wait_until("five prove", || home.json(&["speculation", "status"])["proofs_proving"] == 5);
     let killed = provers(&home);
     for pid in &killed {
-        // What they prove with came by their standard input.
+        // Provers get their inputs through standard input.
         let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap();
         assert!(environment.is_empty());
         kill_process(*pid, Signal::KILL).unwrap();
@@ -214,15 +215,15 @@ fn a_proof_whose_prover_is_killed_is_made_again() {
     settled(&home);
     let status = home.json(&["speculation", "status"]);
     assert_eq!(status["stake_slashed"], "0", "{status}");
-    // The five of the second attempt have nothing to do, and serve the next pipeline.
+    // The five provers of the second attempt are idle, and serve the next pipeline.
     let second = provers(&home);
     assert!(second.len() == 5 && killed.iter().all(|pid| !second.contains(pid)), "{second:?}");
 
-    // Without another attempt it fails, as the rules say.
+    // Without another attempt the proof fails, as the rules say.
     configure(&home, &["maxRetries=1"]);
     let one = json!([{ "id": "a", "command": ["echo", "1"] }]);
     let number = submit(&home, &one);
-    stands(&home, &number, "a", |task| task["status"] == "proving");
+    until_task(&home, &number, "a", |task| task["status"] == "proving");
     assert_eq!(provers(&home), second, "no new one");
     for pid in &second {
         kill_process(*pid, Signal::KILL).unwrap();
@@ -231,7 +232,7 @@ fn a_proof_whose_prover_is_killed_is_made_again() {
     let reason = text(&task(&shown, "a")["reason"]);
     assert_eq!(reason, "its prover died: signal: 9 (SIGKILL), at attempt 1 of 1", "{shown}");
 
-    // One that takes too long is killed.
+    // A prover that takes too long is killed.
     configure(&home, &["proof.timeoutMs=4000"]);
     let slow = json!([{ "id": "a", "command": ["echo", "1"], "fault": { "slow_ms": 600_000 } }]);
     let number = submit(&home, &slow);
@@ -242,7 +243,7 @@ fn a_proof_whose_prover_is_killed_is_made_again() {
     assert_eq!(rollbacks(&home, &number)[0]["reason"], "proof_timeout");
     wait_until("its prover has ended", || provers(&home).is_empty());
 
-    // A devnet that is killed leaves no prover.
+    // A killed devnet leaves no prover.
     let number = submit(&home, &one);
     wait_until("a new one proves", || home.json(&["speculation", "status"])["proofs_proving"] == 1);
     let orphans = provers(&home);

@@ -1,8 +1,9 @@
-//! `examples/runner-python`, in a process of its own, on a running devnet. It goes by
+//! `examples/runner-python`, in a separate process, on a running devnet. It implements
 //! `docs/runner-protocol.md` and shares no code with the devnet.
 //!
-//! Needs a Python 3.11 with `examples/runner-python/requirements.txt`, which `COWBOYCTL_PYTHON`
-//! names (default: `python3`); without one there is nothing to test, and standard error says so.
+//! `COWBOYCTL_PYTHON` (default: `python3`) names a Python 3.11 with
+//! `examples/runner-python/requirements.txt`. Without one the test is skipped, and standard error
+//! says so.
 
 use crate::{
     support::{Home, PATIENCE, list, wait_until},
@@ -33,7 +34,7 @@ use tempfile::TempDir;
 
 const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/runner-python");
 
-/// Bytes as the API has them, 0x-hex.
+/// Bytes in the API's format, 0x and hex.
 fn hex(bytes: &[u8]) -> String {
     Text(Bytes(bytes.to_vec())).to_string()
 }
@@ -54,7 +55,7 @@ struct Python {
 }
 
 impl Python {
-    /// Believes the validators with these consensus keys; where there are none, the API.
+    /// Starts a runner that trusts the validators with these consensus keys; without any, the API.
     fn start(python: &str, api: &str, key: &SecretKey, validators: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let key_file = folder.path().join("key");
@@ -63,11 +64,11 @@ impl Python {
         writeln!(file, "{}", hex(&key.to_bytes()).trim_start_matches("0x")).unwrap();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(python)
-            // Its folder is the repository's: nothing compiled is left there.
+            // `-B` because nothing compiled may be left in the repository.
             .args(["-B", RUNNER, "--api", api, "--key-file"])
             .arg(&key_file)
             .args(validators.iter().flat_map(|key| ["--validator", key]))
-            // Where jobs get their folders.
+            // The parent of jobs' folders.
             .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -85,7 +86,7 @@ impl Python {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, waits until it has ended, and returns its exit code.
     fn terminate(&mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         let mut code = None;
@@ -108,7 +109,7 @@ impl Drop for Python {
     }
 }
 
-/// Registers the holder of `key`, who has the money, for commands.
+/// Registers the account of `key`, which has the money, as a runner of commands.
 fn register(devnet: &home::DevnetHome, key: &SecretKey) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -133,7 +134,7 @@ fn register(devnet: &home::DevnetHome, key: &SecretKey) {
     });
 }
 
-/// The signature of the result that a block brought.
+/// The signature of the result in a block.
 fn result_signature(home: &Home, height: u64) -> String {
     let block = home.json(&["chain", "block", &height.to_string()]);
     let mut transactions = list(&block["transactions"]).iter();
@@ -142,7 +143,7 @@ fn result_signature(home: &Home, height: u64) -> String {
     text(&transaction["payload"]["runner_signature"]).to_owned()
 }
 
-/// Whether all three validators of its subset hold a connection to the runner and count it.
+/// Whether all three validators of the runner's subset are connected to it and count it.
 fn everywhere(home: &Home, runner: &str) -> bool {
     let shown = home.json(&["runner", "show", runner]);
     list(&shown["connections"]).iter().all(|link| link["locally_present"] == true)
@@ -176,7 +177,7 @@ fn a_runner_in_python_is_drawn_works_and_says_goodbye() {
     let files = fs::read_dir(process.folder.path()).unwrap().flatten();
     let names: Vec<_> = files.map(|file| file.file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.starts_with("job-")), "folders of jobs: {names:?}");
-    // Each validator was told: none has to miss it for three blocks.
+    // Each validator got a goodbye, so none has to wait three blocks.
     let told = format!("runner={runner} end=closed by the peer: shutting_down");
     wait_until("it said goodbye to all three", || {
         let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
@@ -207,7 +208,7 @@ fn a_runner_in_python_follows_validators_by_proofs_and_believes_no_liar() {
     let genesis = home.json(&["validator", "ls"]);
     let trusted: Vec<_> = list(&genesis).iter().map(|v| text(&v["consensus_key"])).collect();
 
-    // One of those that it trusts has signed, where two would have to.
+    // Only one of the trusted validators has signed, but two are required.
     let others: Vec<_> = (1..4).map(|n| format!("0x{}", format!("{n:02}").repeat(32))).collect();
     let mut strangers: Vec<&str> = others.iter().map(String::as_str).collect();
     strangers.push(trusted[0]);
@@ -235,7 +236,7 @@ fn a_runner_in_python_follows_validators_by_proofs_and_believes_no_liar() {
     assert!(!process.log().contains("is not proved"), "{}", process.log());
 }
 
-/// All three validators assign it; its bytes and its signature are what ends up on the chain.
+/// All three validators assign the job; the chain has the runner's bytes and signature.
 fn does_a_job_once(home: &Home, process: &Python, chain_id: &str, key: &SecretKey) {
     let runs = process.path("runs");
     let script = r#"echo run >> "$RUNS"; printf 'h\303\251llo\0'; cat"#;
@@ -254,13 +255,13 @@ fn does_a_job_once(home: &Home, process: &Python, chain_id: &str, key: &SecretKe
     let (chain_id, job_id): (ChainIdText, HashText) =
         (chain_id.parse().unwrap(), id.parse().unwrap());
     let body = Body::new("héllo\0stdin\n".into()).unwrap();
-    // Signatures are deterministic: this is the one the runner makes.
+    // Signatures are deterministic, so this is the runner's.
     let result = JobResult::signed(chain_id.0.0, key, job_id.0, body);
     let expected = hex(result.runner_signed.as_bytes());
     assert_eq!(result_signature(home, number(&job["final_at"])), expected);
 }
 
-/// It is the only one that could, so the job ends in time; its word is on the chain.
+/// No other runner could do the job, so it ends in time, with the runner's reason on the chain.
 fn says_that_it_cannot_do_a_job(home: &Home, runner: &str) {
     let args = ["job", "submit", "custom", "--wait", "--timeout-blocks", "24", "--"];
     let command = ["sh", "-c", "echo out of ink >&2; exit 3"];
@@ -270,7 +271,7 @@ fn says_that_it_cannot_do_a_job(home: &Home, runner: &str) {
     assert_eq!(*reputation, 100, "who says so loses nothing");
 }
 
-/// The deadline passes, validators say so, and nothing of the job's is left.
+/// The deadline passes, validators cancel the job, and none of its processes is left.
 fn stops_a_job_that_is_cancelled(home: &Home, pid_file: &Path) {
     let script = format!("echo $$ > {}; sleep 600 & sleep 600", pid_file.display());
     let args = ["job", "submit", "custom", "--wait", "--timeout-blocks", "50", "--", "sh", "-c"];

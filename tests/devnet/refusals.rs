@@ -1,4 +1,4 @@
-//! Garbage on every listener is refused as specified, and the devnet goes on.
+//! Every listener refuses garbage as specified, and the devnet goes on.
 
 use crate::support::Home;
 use serde_json::Value;

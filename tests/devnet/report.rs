@@ -1,4 +1,4 @@
-//! Reports that can be shown to others.
+//! Reports without secrets, which can be shown to others.
 
 use crate::{
     shape,
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 use tar::Archive;
 
-/// What is in an archive, by name.
+/// The files of an archive, by name.
 fn unpack(file: &Path) -> BTreeMap<String, String> {
     let mut archive = Archive::new(zstd::Decoder::new(fs::File::open(file).unwrap()).unwrap());
     let mut found = BTreeMap::new();
@@ -47,7 +47,7 @@ fn a_report_has_what_helps_and_no_secret() {
     home.json(&["account", "new", "alice"]);
     home.json(&["fault", "latency", "validator-0", "1ms"]);
     home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
-    // A log that tells too much.
+    // The log contains secrets.
     let log = home.path("local/log/devnet.log");
     let token = fs::read_to_string(home.path("local/token")).unwrap();
     let key = fs::read_to_string(home.path("local/accounts/alice.key")).unwrap().to_uppercase();

@@ -1,4 +1,4 @@
-//! Room in blocks that is bought and not used, on a real chain.
+//! Cycles of blocks that are bought and not used, on a real chain.
 
 use crate::{
     support::{Home, wait_until},
@@ -6,9 +6,9 @@ use crate::{
 };
 use std::{collections::BTreeSet, fs, thread};
 
-/// Uses next to nothing of the cycles that are bought for it.
+/// An actor that uses almost none of the cycles that are bought for it.
 const IDLE: &str = "def nothing(ctx, payload):\n    pass\n";
-/// All cycles of a block but those of the transaction itself.
+/// All cycles of a block except those of the transaction itself.
 const ALL: &str = "19979000";
 const CALLS: usize = 14;
 
@@ -25,7 +25,7 @@ fn whole_blocks_bought_and_not_used_are_paid_for_and_delay_no_transfer() {
     let deployed = home.json(&["actor", "deploy", &source.to_string_lossy()]);
     let actor = text(&deployed["actor"]).to_owned();
 
-    // While no block is made, the attacker is first with as many calls as fill fourteen blocks.
+    // While no block is made, the attacker first sends enough calls to fill fourteen blocks.
     for validator in ["validator-2", "validator-3"] {
         home.json(&["fault", "pause", validator]);
     }
@@ -58,6 +58,6 @@ fn whole_blocks_bought_and_not_used_are_paid_for_and_delay_no_transfer() {
         assert_eq!(number(&fee["cycles"]), 20_000_000 / 8, "{receipt}");
         assert!(number(&fee["unused"]) > 2_400_000, "{receipt}");
     }
-    // A block has room for one of them.
+    // A block has room for one of these calls.
     assert_eq!(heights.iter().collect::<BTreeSet<_>>().len(), CALLS, "{heights:?}");
 }

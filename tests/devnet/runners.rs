@@ -1,4 +1,4 @@
-//! Runners in processes of their own, and what runners are told by their operators.
+//! Runners in separate processes, and operators' commands to runners.
 
 use crate::{
     on_purpose::first,
@@ -20,7 +20,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// A runner in front of its user. Dropping it ends it.
+/// A runner in the foreground. Dropping it ends it.
 pub struct Foreground(Option<Child>);
 
 impl Foreground {
@@ -37,7 +37,7 @@ impl Foreground {
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends by itself, and returns the outcome.
     pub fn ended(&mut self) -> Outcome {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
         Outcome {
@@ -103,7 +103,7 @@ fn a_runner_of_its_own_works_outlives_the_devnets_process_and_says_goodbye() {
     let pid = Pid::from_raw(number(&started["pid"]) as i32).unwrap();
     assert_eq!(started["name"], "worker");
     let twice = home.fails(8, &["runner", "start", "--key-file", &key, "--detach"]);
-    assert!(twice.contains("runner `worker` runs already"), "{twice}");
+    assert!(twice.contains("runner `worker` is already running"), "{twice}");
     until_present(&home, "worker");
     assert_eq!(home.json(&["runner", "ls"])[0]["name"], "worker");
     run_job(&home, "before");
@@ -115,7 +115,7 @@ fn a_runner_of_its_own_works_outlives_the_devnets_process_and_says_goodbye() {
     wait_until("it has noticed", || log().contains("asked again"));
     home.json(&["devnet", "up", "--detach"]);
     until_present(&home, "worker");
-    // It may be connected again, and have worked, before it looks at the devnet again.
+    // It may reconnect and work before it notices that the devnet is back.
     wait_until("it has seen that the devnet is back", || log().contains("the devnet is back"));
     run_job(&home, "after");
 
@@ -134,7 +134,7 @@ fn a_runner_of_its_own_works_outlives_the_devnets_process_and_says_goodbye() {
     wait_until("the process is gone", || test_kill_process(pid).is_err());
     assert_eq!(status(&home, &started["address"]), "stopped");
     let gone = home.fails(8, &["runner", "pause", "worker"]);
-    assert!(gone.contains("runner `worker` does not run"), "{gone}");
+    assert!(gone.contains("runner `worker` is not running"), "{gone}");
     let log = log();
     assert_eq!(log.matches("asked again").count(), 1, "once for one absence: {log}");
     assert_eq!(log.matches("the devnet is back").count(), 1, "{log}");
@@ -168,7 +168,7 @@ fn a_signal_and_another_chain_end_a_runner_of_its_own() {
     runner.signal(Signal::TERM);
     let ended = runner.ended();
     assert_eq!(ended.code, 0, "{ended:?}");
-    // Validators that hear no goodbye hold on to a connection until it has idled for ten seconds.
+    // Without a goodbye, validators keep a connection until it has been idle for ten seconds.
     assert_eq!(status(&home, &address), "stopped", "{ended:?}");
 
     let mut runner = Foreground::start(&home, &["--key-file", &key]);
@@ -191,7 +191,7 @@ fn a_runner_of_the_devnets_process_is_paused_limited_stopped_and_started() {
     assert_eq!((&resumed["accepting_new"], &resumed["reason"]), (&true.into(), &Value::Null));
     first(&home, home.height(), "runner-0", true);
 
-    // One job in hand, one limit that it reaches: neither is the job dropped nor another taken.
+    // It has as many jobs as the new limit allows: it neither drops one nor takes another.
     let go = home.path("go");
     let script = format!("until [ -e {} ]; do sleep 0.05; done; echo went", go.display());
     let slow = home.json(&["job", "submit", "custom", "--", "sh", "-c", &script]);
@@ -258,7 +258,7 @@ fn what_cannot_be_is_refused() {
     let digits = Text(Bytes(theirs.to_bytes().to_vec())).to_string();
     fs::write(&path, digits.trim_start_matches("0x")).unwrap();
     let twice = ["start", "--key-file", &key, "--name", "other", "--detach"];
-    check(8, &twice, "runner `runner-0` runs already");
+    check(8, &twice, "runner `runner-0` is already running");
     for args in [
         &["start"][..],
         &["start", "runner-0", "--key-file", "x"],

@@ -1,4 +1,4 @@
-//! Runs that timers of a real chain hand in: one for each fire, over SIGKILLs.
+//! Runs that are submitted by timers of a real chain: one for each fire, despite SIGKILLs.
 
 use crate::{
     shape,
@@ -8,7 +8,7 @@ use crate::{
 use serde_json::Value;
 use std::{collections::BTreeMap, fs};
 
-/// The blocks and timers of the fires of an actor that succeeded in these blocks.
+/// The blocks and timers of an actor's successful fires after `after` and up to `to`.
 fn fires(home: &Home, actor: &str, after: u64, to: u64) -> Vec<(u64, String)> {
     let from = (after + 1).to_string();
     let events = home.json(&["chain", "events", "--from", &from, "--kind", "TimerFired"]);
@@ -20,7 +20,7 @@ fn fires(home: &Home, actor: &str, after: u64, to: u64) -> Vec<(u64, String)> {
     fires.map(|event| (number(&event["height"]), text(&event["data"]["timer_id"]).into())).collect()
 }
 
-/// The same of the runs that a schedule has made.
+/// The blocks and timers of the runs that a schedule has made.
 fn made(home: &Home, schedule: &str) -> Vec<(u64, String)> {
     let runs = home.json(&["lease", "ls", "--runs", "--limit", "10000"]);
     let by = list(&runs).iter().rev().map(|run| &run["by_schedule"]);
@@ -42,7 +42,7 @@ fn each_fire_makes_one_run_over_kills() {
     let file = file.to_str().unwrap();
     let add = ["lease", "schedule", "add", file, "--actor"];
 
-    // What cannot fire is named.
+    // A schedule that cannot fire is refused with the reason.
     let none = home.fails(3, &[&add[..], &[&format!("0x{}", "12".repeat(20))]].concat());
     assert!(none.contains("there is no actor") && none.contains("actor deploy"), "{none}");
     let none = home.fails(3, &[&add[..], &[actor, "--handler", "handle_evry"]].concat());
@@ -66,7 +66,7 @@ fn each_fire_makes_one_run_over_kills() {
         wait_until("runs are made again", || made(&home, schedule).len() >= before + 2);
     }
 
-    // Fires end with the heart, and each has its run.
+    // Fires end when the actor stops, and each has its run.
     home.json(&["actor", "call", actor, "stop", "--cycles", "50000", "--cells", "500"]);
     let head = home.height();
     let expected = fires(&home, actor, since, head);
@@ -99,7 +99,7 @@ fn each_fire_makes_one_run_over_kills() {
     let table = home.run(&["lease", "ls", "--runs"]);
     assert!(table.stdout.contains(&format!("beat, by {schedule}")), "{table:?}");
 
-    // One that is removed makes no more.
+    // A removed schedule makes no further runs.
     home.json(&["timer", "schedule", actor, "--every", "1"]);
     wait_until("the heart beats again", || made(&home, schedule).len() > expected.len());
     home.json(&["lease", "schedule", "rm", &schedule[..14]]);

@@ -1,4 +1,4 @@
-//! What a script relies on: shapes, exit codes, nothing left behind.
+//! Guarantees for scripts: shapes of output, exit codes, nothing left behind.
 
 use crate::{
     shape,

@@ -1,4 +1,4 @@
-//! How runners are drawn: who counts as present, and what seeds are made of.
+//! The draw of runners: their presence, and the sources of seeds.
 
 use crate::{
     shape,
@@ -8,7 +8,7 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What `runner ls` says of each runner's presence.
+/// Each runner's standing in `runner ls`.
 fn standings(home: &Home) -> Vec<String> {
     let runners = home.json(&["runner", "ls"]);
     let of = |runner: &Value| text(&runner["presence"]["standing"]).to_owned();
@@ -25,7 +25,7 @@ fn on_a_halted_chain_no_runner_is_called_present() {
     for validator in ["validator-2", "validator-3"] {
         home.json(&["validator", "stop", validator]);
     }
-    // P(h) is as young as ever, and connections stand: it is blocks that do not come.
+    // P(h) is as recent as before, and connections persist: only new blocks are missing.
     wait_until("the chain has halted", || standings(&home) == ["halted"; 3]);
     for runner in list(&home.json(&["runner", "ls"])) {
         assert_eq!(runner["present"], false, "{runner}");
@@ -59,7 +59,7 @@ fn draws_are_seeded_by_certificates_where_the_topology_says_so() {
     let height = number(&explained["height"]);
     let source = &explained["seed_source"];
     assert_eq!(source["rule"], "certificate");
-    // That of the newest block that the parent or a block before it embeds one of.
+    // The newest certificate that the parent or an earlier block embeds.
     let of = number(&source["certificate_of"]);
     let embedding = number(&home.json(&["presence", "show", &of.to_string()])["embedded_in"]);
     assert!(embedding < height, "{explained}");
@@ -75,7 +75,7 @@ fn draws_are_seeded_by_certificates_where_the_topology_says_so() {
         .collect();
     assert_eq!(by.len(), 1, "all validators drew alike");
     let grind = &explained["grind"];
-    // Four sets of three of four votes, and the certificate before.
+    // Four sets of three of four votes, and the previous certificate.
     assert_eq!((&grind["rule"], &grind["choices"]), (&"certificate".into(), &"5".into()));
     assert_eq!(number(&grind["tries"]), 0);
     let candidates = list(&grind["candidates"]);

@@ -1,4 +1,4 @@
-//! Devnets saved and brought back.
+//! Devnets that are saved and loaded again.
 
 use crate::{
     shape,
@@ -33,7 +33,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What is not whole, or was not cleared away.
+/// Unfinished entries, or ones that should have been removed.
 fn leftovers(home: &Home) -> Vec<String> {
     let folders = [home.path("."), home.path(".snapshots")];
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
@@ -41,7 +41,7 @@ fn leftovers(home: &Home) -> Vec<String> {
     names.filter(|name| name.starts_with('.') && name != ".snapshots").collect()
 }
 
-/// Every validator has the block of this height and hash, and the votes for it are as they should.
+/// Asserts that every validator has the block of this height and hash, with valid votes.
 fn all_have(home: &Home, height: u64, hash: &Value) {
     for validator in 0..4 {
         let node = format!("validator-{validator}");
@@ -64,7 +64,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     let (height, hash) = (saved["height"].as_u64().unwrap(), saved["hash"].clone());
     assert!(saved["halted_ms"].is_u64(), "{saved}");
     assert_eq!(home.pid("local"), pid, "it is the same process");
-    // It goes on: those that ran run again, who was stopped is stopped, runners are back.
+    // The devnet goes on: running validators run, the stopped one is stopped, runners are back.
     home.wait_height(height + 5);
     let status = home.json(&["devnet", "status"]);
     for validator in list(&status["validators"]) {
@@ -75,7 +75,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     let job = home.json(&["job", "wait", &job, "--timeout", "60s"]);
     assert_eq!(job["status"], "Verified", "one that was under way comes to its end: {job}");
 
-    // Something changes, and is taken back.
+    // Later changes are undone.
     let before = balance(&home, "alice");
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
     home.json(&["account", "new", "later"]);
@@ -98,7 +98,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
         let check = home.json(&["presence", "verify", &at.to_string()]);
         assert_eq!(check["valid"], true, "{check}");
     }
-    // A key that nobody else has is not lost.
+    // The only copy of a key is not lost.
     assert!(home.path("local/accounts/later.key").is_file());
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
     assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
@@ -106,7 +106,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_snapshot_is_loaded_under_another_name_beside_the_first() {
+fn a_snapshot_is_loaded_under_another_name_next_to_the_first() {
     let home = Home::new();
     home.up(&["--wait", "4", "--validators", "4", "--runners", "2"]);
     home.json(&["account", "fund", "dev-1", "7cby"]);
@@ -116,7 +116,7 @@ fn a_snapshot_is_loaded_under_another_name_beside_the_first() {
     let height = saved["height"].as_u64().unwrap();
     let name = format!("local-{height}");
     assert_eq!(saved["snapshot"], name.as_str());
-    assert!(saved["halted_ms"].is_null(), "nothing stood still");
+    assert!(saved["halted_ms"].is_null(), "nothing was halted");
     home.json(&["devnet", "snapshot", "load", &name, "--name", "other"]);
     home.json(&["devnet", "up", "--detach", "--name", "local"]);
     home.json(&["devnet", "up", "--detach", "--name", "other"]);
@@ -128,7 +128,7 @@ fn a_snapshot_is_loaded_under_another_name_beside_the_first() {
             "{devnet}"
         );
         let target = (height + 4).to_string();
-        // The block above embeds its certificate.
+        // The next block embeds its certificate.
         ask(&["chain", "wait", &(height + 5).to_string(), "--timeout", "60s"]);
         assert_eq!(ask(&["presence", "verify", &target])["valid"], true, "{devnet}");
         assert_eq!(ask(&["account", "balance", "dev-1"])["balance"], funded.as_str(), "{devnet}");
@@ -139,13 +139,13 @@ fn a_snapshot_is_loaded_under_another_name_beside_the_first() {
     let tokens = ["local", "other"]
         .map(|devnet| fs::read_to_string(home.path(devnet).join("token")).unwrap());
     assert_ne!(tokens[0], tokens[1]);
-    // They part ways.
+    // The two chains diverge.
     home.json(&["--devnet", "other", "account", "fund", "dev-1", "1cby"]);
     assert_eq!(
         home.json(&["--devnet", "local", "account", "balance", "dev-1"])["balance"],
         funded.as_str()
     );
-    // A reset one and a restart later it is still the other chain's devnet.
+    // After a restart it still has the other chain.
     home.json(&["devnet", "down", "other"]);
     home.json(&["devnet", "up", "--detach", "--name", "other"]);
 }
@@ -181,7 +181,7 @@ fn snapshots_are_listed_kept_to_their_owner_and_deleted() {
     let with_token: Vec<_> = files(&home.path(".snapshots")).into_iter().filter(holds).collect();
     assert!(with_token.is_empty(), "{with_token:?}");
 
-    // Of another format, or damaged: named, and nothing comes of it.
+    // A snapshot of another format or with damage is refused with the reason.
     let manifest = home.path(".snapshots/one/snapshot.json");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("\"format\": 2", "\"format\": 9")).unwrap();
@@ -218,7 +218,7 @@ fn what_is_no_file_or_folder_is_damage_that_stops_nothing_else() {
     let load = ["devnet", "snapshot", "load", "bad", "--name", "new"];
     let (bad, aside) = (home.path(".snapshots/bad"), home.path("aside"));
     for place in ["", "snapshot.json", "SHA256SUMS", "devnet"] {
-        // Joined to nothing, a path ends in a slash, which follows a link.
+        // A path that is joined with "" ends in a slash, which follows a link.
         let path = if place.is_empty() { bad.clone() } else { bad.join(place) };
         fs::rename(&path, &aside).unwrap();
         for is_pipe in [true, false] {
@@ -246,7 +246,7 @@ fn what_is_no_file_or_folder_is_damage_that_stops_nothing_else() {
     fs::remove_file(stray).unwrap();
     home.json(&load);
 
-    // The devnet's own folder: the same whether it runs or not.
+    // The devnet's own folder, with the same result whether it runs or not.
     for is_running in [false, true] {
         if is_running {
             home.up(&["--wait", "3"]);
@@ -286,7 +286,7 @@ fn what_a_killed_removal_left_is_told_and_removed() {
         home.json(&["devnet", "snapshot", "rm", "next"]);
         home.run(&["devnet", "snapshot", "rm", "big"]);
     }
-    // However far the removal came.
+    // After an interrupted removal, at any point.
     for files in [&["lock", "snapshot"] as &[&str], &["snapshot"], &[]] {
         for left in [".snapshots/.unfinished-left", ".loading-left"] {
             fs::create_dir(home.path(left)).unwrap();
@@ -337,7 +337,7 @@ fn a_port_that_is_taken_while_a_devnet_is_saved_leaves_no_validator_stopped() {
     assert_ne!(after[0]["quic"], before[0]["quic"]);
     assert_ne!(after[1]["p2p"], before[1]["p2p"]);
     assert_eq!(after[1]["quic"], before[1]["quic"], "what is free stays");
-    // Runners and validators find them there.
+    // Runners and validators find the new ports.
     wait_until("the runners are connected again", || {
         let connected = shown("validator-1")["connected_runners"].clone();
         list(&connected).len() == list(&before[0]["connected_runners"]).len()

@@ -1,4 +1,4 @@
-//! Disks that fill up: small file systems in memory, in a mount namespace of the test's own.
+//! Disks that fill up: small file systems in memory, in a separate mount namespace.
 
 use crate::support::{Home, list, wait_until};
 use serde_json::Value;
@@ -9,11 +9,11 @@ use std::{
     process::Command,
 };
 
-/// Set in the process that has a namespace of its own: the folder that it may mount at.
+/// Set in the process with a separate namespace: the folder that it may mount at.
 const WITHIN: &str = "COWBOYCTL_TEST_MOUNT";
 
-/// Runs this test again in a mount namespace of its own, with a folder to mount at; there, yields
-/// the folder.
+/// Runs this test again in a separate mount namespace with a folder to mount at; returns the folder
+/// in that process, and `None` in the outer one.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub fn in_a_namespace(test: &str) -> Option<PathBuf> {
     if let Some(folder) = env::var_os(WITHIN) {
@@ -21,7 +21,7 @@ pub fn in_a_namespace(test: &str) -> Option<PathBuf> {
     }
     let can = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: this system lets nobody make a mount namespace (unshare)");
+        eprintln!("skipped: this system allows no mount namespace (unshare)");
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ pub fn mount(at: &Path, megabytes: u32) {
     assert!(status.success(), "{status}");
 }
 
-/// Takes all the room there is but so many bytes.
+/// Fills a file system except for `but` bytes, and returns the file that takes the space.
 pub fn fill(folder: &Path, but: u64) -> PathBuf {
     let path = folder.join("fill");
     let mut file = fs::File::create(&path).unwrap();
@@ -54,7 +54,7 @@ pub fn fill(folder: &Path, but: u64) -> PathBuf {
     let mut left = room;
     while left > 0 {
         let bytes = block.len().min(left as usize);
-        // Others write at the same time.
+        // Other processes write at the same time.
         match file.write(&block[..bytes]) {
             Ok(written) if written > 0 => left -= written as u64,
             _ => break,
@@ -100,7 +100,7 @@ fn validators_pause_while_the_reserve_is_gone_and_go_on_by_themselves() {
     assert!(error.stderr.contains("are kept in reserve"), "{error:?}");
 }
 
-/// A devnet that goes on until its disk is full, with one of its folders on a small disk.
+/// A devnet that runs until its disk is full, with one of its folders on a small disk.
 fn without_reserve(folder: &Path, small: &str, megabytes: u32) -> (Home, PathBuf) {
     mount(folder, 200);
     let home = Home::within(folder);
@@ -124,7 +124,7 @@ fn validators_that_end_on_a_full_disk_go_on_once_there_is_space() {
     let Some(folder) = in_a_namespace(test) else { return };
     let (home, consensus) = without_reserve(&folder, "data/consensus", 40);
     let filled = fill(&consensus, 0);
-    // Without two of four the others decide nothing, and may need no space.
+    // Without two of four validators the others cannot decide, and may need no space.
     let waiting = || states(&home).into_iter().filter(|(state, _)| state == "paused");
     wait_until("two wait", || waiting().count() >= 2);
     for (_, reason) in waiting() {
@@ -169,11 +169,11 @@ fn a_full_store_costs_its_own_validator_only() {
     let filled = fill(&store, 0);
     let one_waits = |states: Vec<(String, String)>| {
         let waiting: Vec<_> = states.iter().filter(|(state, _)| state == "paused").collect();
-        // Of the disk, or of SQLite.
+        // The reason comes from the check of the disk or from SQLite.
         let told = |reason: &str| reason.contains("validator-1") || reason.contains("full");
         waiting.len() == 1 && told(&waiting[0].1)
     };
-    // Empty blocks find room in the file for minutes, where they come slowly.
+    // Slow empty blocks would find room in the file for minutes.
     let module = home.path("large.star");
     fs::write(&module, format!("# {}\ndef f(ctx, payload):\n    pass\n", "x".repeat(50_000)))
         .unwrap();

@@ -1,5 +1,5 @@
-//! Pipelines of tasks that run ahead of the chain, on real devnets: the scenarios of AgenC's §9.2
-//! and §9.3.
+//! Pipelines of tasks that run ahead of the chain, on real devnets: the scenarios of AgenC §9.2 and
+//! §9.3.
 
 use crate::{
     shape,
@@ -28,14 +28,14 @@ pub fn devnet(options: &Value) -> Home {
     home
 }
 
-/// What a pipeline would take on the running devnet.
+/// The plan of a pipeline on the running devnet.
 fn plan(home: &Home, tasks: &Value) -> Value {
     let file = home.path("planned.json");
     fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
     home.json(&["speculation", "plan", file.to_str().unwrap()])
 }
 
-/// Submits a pipeline; its number.
+/// Submits a pipeline and returns its number.
 pub fn submit(home: &Home, tasks: &Value) -> String {
     let file = home.path("pipeline.json");
     fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
@@ -47,7 +47,7 @@ fn pipeline(home: &Home, number: &str) -> Value {
     home.json(&["speculation", "show", number])
 }
 
-/// Waits until a pipeline has ended in this way.
+/// Waits until a pipeline has ended, and asserts this status.
 pub fn ended(home: &Home, number: &str, status: &str) -> Value {
     let mut shown = Value::Null;
     wait_until("the pipeline has ended", || {
@@ -67,10 +67,10 @@ fn time(pipeline: &Value, name: &str, of: &str) -> u64 {
     number(&task(pipeline, name)["times"][of])
 }
 
-/// Waits until a task stands so.
-pub fn stands(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+/// Waits until a task is as wanted, and returns it.
+pub fn until_task(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut shown = Value::Null;
-    wait_until("the task stands as it should", || {
+    wait_until("the task is as wanted", || {
         shown = pipeline(home, number);
         wanted(task(&shown, name))
     });
@@ -85,7 +85,7 @@ pub fn rollbacks(home: &Home, number: &str) -> Vec<Value> {
     list(&home.json(&["speculation", "rollbacks", "--pipeline", number])).clone()
 }
 
-/// Every bond is back or slashed, and the chain's money is all there.
+/// Waits until every bond is released or slashed, and asserts that the chain's money is conserved.
 pub fn settled(home: &Home) {
     let mut shown = Value::Null;
     wait_until("every bond is resolved on the chain", || {
@@ -142,7 +142,7 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
     }
     let first_confirmation = time(&speculative, "a", "confirmed_ms");
     for (parent, child) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
-        // An output is there before anything is confirmed, a proof goes out after that.
+        // Outputs exist before the first confirmation; proofs are submitted in order after it.
         assert!(time(&speculative, child, "executed_ms") < first_confirmation, "{speculative}");
         let submitted = time(&speculative, child, "submitted_ms");
         assert!(submitted >= time(&speculative, parent, "confirmed_ms"), "{speculative}");
@@ -204,7 +204,7 @@ fn number_of(value: &Value) -> u64 {
     number(value)
 }
 
-/// A task that passes on what its parents say. Its name and theirs begin with that of their group.
+/// A task that copies its parents' outputs. Its name and theirs have the group as a prefix.
 pub fn passes_on(group: &str, name: &str, parents: &[&str], attempts: u32) -> Value {
     let full = |name: &str| format!("{group}-{name}");
     let parents: Vec<_> = parents.iter().map(|parent| full(parent)).collect();
@@ -221,7 +221,7 @@ fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
         "maxParallelBranches": 3,
         "breaker": { "threshold": 100 },
     }));
-    // Two diamonds side by side: the proof of one's root is wrong at first.
+    // Two diamonds in parallel: the first proof of one's root is wrong.
     let diamond = |at: &str, fault: Value| {
         let of = |task: &str, parents: &[&str]| passes_on(at, task, parents, 3);
         let mut root = of("a", &[]);
@@ -233,7 +233,7 @@ fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
         [root, of("b", &["a"]), of("c", &["a"]), of("d", &["b", "c"])]
     };
     let tasks = [diamond("bad", json!("wrong_proof")), diamond("good", Value::Null)].concat();
-    // More branches than there may be: some wait for others.
+    // More branches than the limit allows: some wait for others.
     let before: Vec<_> =
         (0..8).map(|n| json!({ "id": format!("t{n}"), "command": ["echo", "x"] })).collect();
     let before = submit(&home, &before.into());
@@ -255,7 +255,7 @@ fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
     );
     let order: Vec<&str> = list(&undone[0]["undone"]).iter().map(text).collect();
     assert_eq!((order.first(), order.last()), (Some(&"bad-d"), Some(&"bad-a")), "leaves first");
-    // A tenth of the trigger's own bond, and nothing of the others'.
+    // A tenth of the trigger's bond is slashed, and nothing of the others'.
     assert_eq!(undone[0]["slashed"], "10000000000");
     settled(&home);
     let output = home.json(&["speculation", "show", &number, "bad-d"]);
@@ -324,17 +324,17 @@ fn partitions_and_kills_lose_nothing() {
         "proof": { "latency": "1s", "workerThreads": 8 },
         "confirmationTimeoutMs": 60_000,
     }));
-    // Runners stay on one of the sides.
+    // All runners are on one side of the partition.
     let side = "validator-0,validator-1,runner-0,runner-1,runner-2,runner-3";
     home.json(&["fault", "partition", side, "validator-2,validator-3"]);
     let number = submit(&home, &five());
-    // Work and proofs go on; what was under way may still become final, then nothing does.
-    stands(&home, &number, "e", |task| task["status"] == "proved");
+    // Work and proofs go on; pending blocks may still become final, then nothing does.
+    until_task(&home, &number, "e", |task| task["status"] == "proved");
     home.json(&["fault", "heal"]);
     let shown = ended(&home, &number, "completed");
     assert!(rollbacks(&home, &number).is_empty(), "{shown}");
 
-    // Killed while proofs are made, and again later.
+    // The devnet is killed while proofs are made, and again later.
     let number = submit(&home, &five());
     wait_until("the last proof is being made", || {
         let shown = pipeline(&home, &number);
@@ -352,14 +352,14 @@ fn partitions_and_kills_lose_nothing() {
     followed.read_line(&mut lines).unwrap();
     home.kill("local");
     home.up(&[]);
-    stands(&home, &number, "a", |task| task["status"] == "confirmed");
+    until_task(&home, &number, "a", |task| task["status"] == "confirmed");
     home.kill("local");
     home.up(&[]);
     let shown = ended(&home, &number, "completed");
     assert!(rollbacks(&home, &number).is_empty(), "{shown}");
     let output = home.json(&["speculation", "show", &number, "e"]);
     assert!(text(&output["output_text"]).contains('e'), "{output}");
-    // Who follows it has seen the end, across both kills, and each confirmation once.
+    // The follower has seen the end, across both kills, and each confirmation once.
     followed.read_to_string(&mut lines).unwrap();
     assert_eq!(follow.wait().unwrap().code(), Some(0), "{lines}");
     shape::check(&args, &lines);
@@ -378,7 +378,7 @@ fn a_confirmation_before_the_parents_is_held() {
         { "id": "child", "depends_on": ["parent"], "command": ["cat"] },
     ]);
     let number = submit(&home, &tasks);
-    stands(&home, &number, "child", |task| task["status"] == "proved");
+    until_task(&home, &number, "child", |task| task["status"] == "proved");
     let ids = |name: &str| -> HashText {
         text(&task(&pipeline(&home, &number), name)["task_id"]).parse().unwrap()
     };
@@ -388,7 +388,7 @@ fn a_confirmation_before_the_parents_is_held() {
     };
     let (parent, child) = (ids("parent"), ids("child"));
     wait_until("the chain has taken the parent's proof", || completed(&parent));
-    // Somebody brings the child's proof, with the agent's own key.
+    // Another client submits the child's proof with the agent's key.
     let proof = home.json(&["speculation", "show", &number, "child"]);
     let proof: Text<Bytes> = text(&proof["proof"]).parse().unwrap();
     let payload = Payload::CompleteTask(CompleteTask {
@@ -404,7 +404,7 @@ fn a_confirmation_before_the_parents_is_held() {
     assert!(confirmed("parent") <= confirmed("child"), "{shown}");
     let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
     assert!(log.contains("confirmed before its parents: held"), "{log}");
-    // What is told of the parent's confirmation is told inside of the wait for it.
+    // The log line of the parent's confirmation is within the span of the wait for it.
     let told = |line: &str| {
         line.contains("Speculative proof confirmed") && line.contains("speculation.confirm_wait")
     };
@@ -412,14 +412,14 @@ fn a_confirmation_before_the_parents_is_held() {
     settled(&home);
 }
 
-/// Has the agent's account send a transaction, as anybody with its key could.
+/// Sends a transaction from the agent's account, as any holder of its key could.
 fn send(home: &Home, payload: &Payload) {
     let devnet = home.devnet("local");
     let key = devnet.account_key(&"agent".parse().unwrap()).unwrap().unwrap();
     let client = Client::of_devnet(&devnet).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // The agent's own transactions may take the nonce meanwhile.
+        // The agent's own transactions may take the nonce first.
         loop {
             let parameters = client.parameters().await.unwrap();
             let transaction = Transaction::with_limits(
@@ -437,8 +437,8 @@ fn send(home: &Home, payload: &Payload) {
     });
 }
 
-/// AgenC §9.3, memory pressure; and the circuit breaker, which degrades to the synchronous pipeline
-/// and back.
+/// AgenC §9.3, memory pressure; and the circuit breaker, which falls back to the synchronous
+/// pipeline and recovers.
 #[test]
 fn limits_hold_and_the_breaker_degrades_and_recovers() {
     let home = devnet(&json!({
@@ -452,9 +452,9 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
         { "id": "child", "depends_on": ["hungry"], "command": ["cat"] },
     ]);
     let number = submit(&home, &hungry);
-    let refused = stands(&home, &number, "child", |task| !task["reason"].is_null());
+    let refused = until_task(&home, &number, "child", |task| !task["reason"].is_null());
     assert!(text(&refused["reason"]).contains("maxMemoryMb"), "{refused}");
-    // Nothing that was accepted is dropped, and the other follows once there is room.
+    // No accepted task is dropped, and the refused one follows once there is room.
     ended(&home, &number, "completed");
 
     let bad =
@@ -464,7 +464,7 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
     let status = || home.json(&["speculation", "status"]);
     let breaker = || text(&status()["breaker"]).to_owned();
     assert_eq!(breaker(), "open");
-    // It says what opened it, and when it lets a task through.
+    // It reports the failures that opened it, and when it lets a task through.
     let opened = &status()["breaker_opened"];
     let failed = list(&opened["failures"]).iter().map(|one| text(&one["task"]).to_owned());
     let failed: BTreeSet<_> = failed.collect();
@@ -482,7 +482,7 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
     let scheduled = time(&degraded, "b", "scheduled_ms");
     assert!(scheduled >= time(&degraded, "a", "confirmed_ms"), "{first_two:?}");
     wait_until("the breaker lets one through", || breaker() != "open");
-    // What does not speculate tells nothing of speculation.
+    // A task that does not speculate does not change the breaker.
     let alone = submit(&home, &json!([{ "id": "alone", "command": ["echo", "1"] }]));
     ended(&home, &alone, "completed");
     assert_eq!(breaker(), "half_open");
@@ -494,7 +494,7 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
     settled(&home);
 }
 
-/// Policies, checkpoints and cancellations.
+/// Rollback policies, checkpoints and cancellations.
 #[test]
 fn policies_say_what_survives() {
     let home = devnet(&json!({
@@ -515,7 +515,7 @@ fn policies_say_what_survives() {
 
     // Long enough for both children to end before their root is refused.
     configure(&home, &["rollbackPolicy=checkpoint", "proof.latency=3s"]);
-    // What each writes differs each time it runs; all of it is kept outside of the devnet.
+    // Each run of a task writes something else; files outside the devnet keep all of it.
     let written = tempfile::tempdir().unwrap();
     let script = |name: &str| {
         let path = written.path().join(name);
@@ -548,7 +548,7 @@ fn policies_say_what_survives() {
         { "id": "other", "command": ["echo", "1"] },
     ]);
     let number = submit(&home, &tasks);
-    stands(&home, &number, "long", |task| !task["runner"].is_null());
+    until_task(&home, &number, "long", |task| !task["runner"].is_null());
     home.json(&["speculation", "cancel", &number, "long"]);
     let shown = ended(&home, &number, "cancelled");
     assert_eq!(task(&shown, "long")["status"], "cancelled");
@@ -557,7 +557,7 @@ fn policies_say_what_survives() {
     settled(&home);
 }
 
-/// What is built on a refused output is refused with it, whatever a checkpoint keeps.
+/// Descendants of a refused output are refused with it, even if a checkpoint keeps their outputs.
 #[test]
 fn a_kept_output_is_used_only_with_what_it_was_made_from() {
     // Long enough for the child to end before its root is refused.
@@ -572,7 +572,7 @@ fn a_kept_output_is_used_only_with_what_it_was_made_from() {
         { "id": "child", "depends_on": ["root"], "command": ["cat"], "checkpoint": true },
     ]);
     let number = submit(&home, &tasks);
-    stands(&home, &number, "child", |task| task["status"] == "proving");
+    until_task(&home, &number, "child", |task| task["status"] == "proving");
     let output = |name: &str| {
         text(&home.json(&["speculation", "show", &number, name])["output_text"]).to_owned()
     };
@@ -586,7 +586,7 @@ fn a_kept_output_is_used_only_with_what_it_was_made_from() {
     settled(&home);
 }
 
-/// No validator runs while proofs are due, for longer than a confirmation may take.
+/// No validator runs while proofs are due, for longer than the timeout of a confirmation.
 #[test]
 fn a_lost_chain_is_no_failed_proof() {
     let home = devnet(&json!({
@@ -595,7 +595,7 @@ fn a_lost_chain_is_no_failed_proof() {
         "confirmationTimeoutMs": 5_000,
     }));
     let number = submit(&home, &five());
-    stands(&home, &number, "e", |task| task["status"] == "proving");
+    until_task(&home, &number, "e", |task| task["status"] == "proving");
     let validators = ["validator-0", "validator-1", "validator-2", "validator-3"];
     for validator in validators {
         home.json(&["validator", "stop", validator]);
@@ -616,13 +616,13 @@ fn a_lost_chain_is_no_failed_proof() {
     settled(&home);
 }
 
-/// The figure that a pipeline is compared with is what it takes with speculation off.
+/// The synchronous time of a plan is the time that the pipeline takes without speculation.
 #[test]
 fn synchronously_is_what_the_devnet_takes_without_speculation() {
     let home = devnet(&json!({
         "enabled": true,
         "proof": { "generator": "mock", "latency": "1s" },
-        // Longer than a busy machine's blocks take, which differ from run to run.
+        // Longer than blocks take on a busy machine, which varies.
         "confirmation": { "latency": "1500ms" },
     }));
     let cat = ["cat"];
@@ -644,7 +644,7 @@ fn synchronously_is_what_the_devnet_takes_without_speculation() {
     }
 }
 
-/// What the agent says of its options is what it goes by, after a restart as before.
+/// The agent applies the options that it reports, before and after a restart.
 #[test]
 fn options_say_what_counts() {
     let home = devnet(&json!({ "enabled": true, "maxParallelBranches": 1 }));
@@ -665,7 +665,7 @@ fn options_say_what_counts() {
     let refused = home.fails(2, &["speculation", "config", "set", "stake.deposit=5"]);
     assert!(refused.contains("stake.minStake"), "{refused}");
     let gone = home.fails(2, &["speculation", "config", "set", "proof.batchSize=2"]);
-    assert!(gone.contains("there is no such option"), "{gone}");
+    assert!(gone.contains("no such option"), "{gone}");
     let short = json!([{ "id": "short", "command": ["echo", "1"], "claim_ms": 60_000 }]);
     let file = home.path("short.json");
     fs::write(&file, json!({ "name": "short", "tasks": short }).to_string()).unwrap();

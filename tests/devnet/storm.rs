@@ -1,13 +1,12 @@
-//! A thousand jobs on twenty runners while runners are killed and come back: each job ends once, as
+//! A thousand jobs on twenty runners while runners are killed and restarted: each job ends once, as
 //! documented, money adds up, and nothing is left behind.
 //!
 //! ```text
 //! cargo nextest run --locked -p cowboyctl --test devnet --no-capture storm
 //! ```
 //!
-//! prints what became of them. Ten runners are in the devnet's process and are killed by faults;
-//! ten have processes of their own, which are ended with SIGKILL. `COWBOYCTL_STORM_SEED` draws
-//! other victims.
+//! prints the results. Ten runners are in the devnet's process and are killed by faults; ten are in
+//! separate processes, which are killed with SIGKILL. `COWBOYCTL_STORM_SEED` selects other victims.
 
 use crate::{
     support::{Home, wait_until},
@@ -44,41 +43,41 @@ use std::{
 use tokio::{runtime::Runtime, task::JoinSet};
 
 const JOBS: u64 = 1_000;
-/// Jobs after the storm, when nobody is killed: as many as a connection has streams for, and more.
+/// Number of jobs after the storm, without kills: more than a connection has streams for.
 const CALM: u64 = 100;
 const SUBMITTERS: u64 = 4;
-/// Runners in the devnet's process, and in processes of their own.
+/// Number of runners in the devnet's process, and in separate processes.
 const INSIDE: u64 = 10;
 const OUTSIDE: u64 = 10;
 const RUNNERS: u32 = (INSIDE + OUTSIDE) as u32;
-/// Jobs that each takes at a time.
+/// Maximum simultaneous jobs of a runner.
 const AT_A_TIME: u32 = 8;
 /// Blocks from one kill to the next.
 const PACE: u64 = 4;
-/// Runners that are down at a time.
+/// Maximum runners that are down at the same time.
 const DOWN: usize = 5;
-/// Blocks within which an attempt has to come to a result, however long it waits for a runner: some
-/// jobs are tried again elsewhere when their runner is killed, others wait for it.
+/// Timeouts of an attempt in blocks, which include waiting for a runner: some jobs are tried again
+/// elsewhere when their runner is killed, others wait for it.
 const TIMEOUTS: [u64; 2] = [60, 150];
-/// The same of jobs that are to fail after four attempts: those whose runners disagree, since work
-/// that fails is reported at once.
+/// Timeout in blocks of jobs that have to fail after four attempts because their runners disagree.
+/// Failing work needs none, because it is reported at once.
 const SHORT_TIMEOUT: u64 = 12;
-/// Requests at a time.
+/// Maximum simultaneous requests.
 const REQUESTS: usize = 8;
-/// Sockets and pipes that a devnet may have more or fewer of than before.
+/// Allowed difference in a devnet's sockets and pipes, before and after.
 const SPARE: usize = 8;
 const SEED: u64 = 6;
 
-/// What a job is to come to.
+/// The expected result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// Each runner says the job's number.
+    /// Each runner prints the job's number.
     Number,
-    /// Each runner fails, or each says something else.
+    /// Each runner fails, or each prints something else.
     Nothing,
 }
 
-/// The n-th job: of ten, seven for one runner, two for two, one for three.
+/// The n-th job. In each ten, seven are for one runner, two for two, one for three.
 fn job(number: u64) -> (JobSpec, Fate) {
     let (script, fate) = match number {
         // Three in a thousand fail, two disagree.
@@ -86,7 +85,7 @@ fn job(number: u64) -> (JobSpec, Fate) {
         48 | 448 => ("echo $$".to_owned(), Fate::Nothing),
         _ => {
             let before = match number % 4 {
-                // Children and daemons, which outlive the command if nobody kills them.
+                // Children and daemons, which outlive the command unless they are killed.
                 0 => "sleep 600 & (setsid sleep 600 &)",
                 1 => "mkdir deep; for i in 1 2 3; do echo $i > deep/$i; done; chmod 500 deep",
                 2 => "echo 'progress: 50 half' >&2; sleep 1",
@@ -131,7 +130,7 @@ fn job(number: u64) -> (JobSpec, Fate) {
     (spec, fate)
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -163,7 +162,7 @@ impl Victim {
         RunnerFolder::of(&devnet(home), &name.parse().unwrap())
     }
 
-    /// Ends it where it stands, and says how many directories of jobs it leaves behind.
+    /// Kills it, and returns the number of jobs' directories that it leaves behind.
     async fn kill(&self, home: &Home, client: &Client) -> usize {
         match self {
             Self::Inside(name) => {
@@ -191,7 +190,7 @@ impl Victim {
     }
 }
 
-/// Registers a runner for a process of its own.
+/// Registers a runner for a separate process.
 fn register(home: &Home, name: &str, funder: &str) {
     let key = Victim::key_file(home, name);
     let at_a_time = AT_A_TIME.to_string();
@@ -211,7 +210,7 @@ fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-/// The jobs' directories that processes of this machine name, of runners of this home.
+/// The directories of jobs of this home's runners that running processes have in their environment.
 pub fn at_work(home: &Home) -> BTreeSet<String> {
     let root = fs::canonicalize(home.path("")).unwrap();
     let mark = [DIRECTORY_VARIABLE.as_bytes(), b"=", root.as_os_str().as_bytes()].concat();
@@ -225,8 +224,8 @@ pub fn at_work(home: &Home) -> BTreeSet<String> {
     found.collect()
 }
 
-/// Open sockets, pipes and the like of a devnet's process. Files come and go with the heights of
-/// the chain, and connections of its API with its clients, which keep them for the next request.
+/// Number of open sockets, pipes and other descriptors of a devnet's process. It excludes files,
+/// which come and go with the chain's height, and connections of the API, which clients keep.
 fn open_ends(home: &Home) -> usize {
     let process = format!("/proc/{}", home.pid("local").as_raw_nonzero());
     let api = devnet(home).record().unwrap().expect("it runs").rpc_url;
@@ -250,7 +249,7 @@ async fn all_present(blocks: &mut EventStream) {
     while blocks.next().await.unwrap().present < RUNNERS {}
 }
 
-/// Does something for each of many, [`REQUESTS`] at a time.
+/// Runs `ask` on each item, [`REQUESTS`] at a time.
 async fn each<T, R, F>(items: Vec<T>, ask: impl Fn(T) -> F) -> Vec<R>
 where
     F: Future<Output = R> + Send + 'static,
@@ -267,14 +266,14 @@ where
     answers
 }
 
-/// A submitter's jobs, as they are known to it.
+/// A submitted job, as its submitter knows it.
 struct Submitted {
     number: u64,
     job_id: Hash,
     transaction: String,
 }
 
-/// Submits jobs as fast as they are taken: those of each submitter one after the other.
+/// Submits jobs as fast as they are accepted, sequentially for each submitter.
 async fn submit(home: &Home, client: &Client, numbers: std::ops::Range<u64>) -> Vec<Submitted> {
     let parameters = client.parameters().await.unwrap();
     let mut submitting = JoinSet::new();
@@ -288,7 +287,7 @@ async fn submit(home: &Home, client: &Client, numbers: std::ops::Range<u64>) -> 
             for (nonce, number) in (account.next_nonce..).zip(numbers) {
                 let spec = Arc::new(job(number).0);
                 let job_id = spec.job_id(&key.address(), nonce);
-                // Full blocks make the next ones dearer.
+                // Full blocks raise the next basefees.
                 let basefees = [*parameters.cycle_basefee, *parameters.cell_basefee];
                 let [cycle, cell] = basefees.map(|fee| fee.saturating_mul(64));
                 let chain = parameters.chain_id.0.0;
@@ -313,7 +312,7 @@ fn account_key(home: &Home, submitter: u64) -> SecretKey {
     key::read(&home.path(&format!("local/accounts/{}.key", account(submitter)))).unwrap()
 }
 
-/// What all submitters have.
+/// The sum of the submitters' balances, in wei.
 async fn wealth(client: &Client) -> u128 {
     let mut sum = 0;
     for submitter in 0..SUBMITTERS {
@@ -322,8 +321,8 @@ async fn wealth(client: &Client) -> u128 {
     sum
 }
 
-/// Kills a runner every [`PACE`] blocks and starts the one that has been down for longest, until it
-/// is over; all run again then. Says how many were killed, and how much of jobs that left.
+/// Kills a runner every [`PACE`] blocks and starts the one that has been down longest, until `over`
+/// is set; then starts all. Returns the number of kills and of jobs' directories left behind.
 async fn chaos(home: Arc<Home>, client: Client, seed: u64, over: Arc<AtomicBool>) -> (u32, usize) {
     let mut blocks = client.follow(None);
     let (mut up, mut down) = (Victim::all(), VecDeque::new());
@@ -351,7 +350,7 @@ async fn chaos(home: Arc<Home>, client: Client, seed: u64, over: Arc<AtomicBool>
     (kills, left)
 }
 
-/// What the chain says of how jobs end: event and its data, by job.
+/// The chain's events of jobs' ends, by job.
 #[derive(Default)]
 struct Ends(BTreeMap<Hash, Vec<Event>>);
 
@@ -364,7 +363,7 @@ impl Ends {
         }
     }
 
-    /// Follows the chain until so many jobs have ended.
+    /// Follows the chain until this number of jobs has ended.
     async fn until(&mut self, blocks: &mut EventStream, jobs: usize) {
         while self.0.len() < jobs {
             let BlockNotice { events, .. } = blocks.next().await.unwrap();
@@ -451,7 +450,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     ));
     all_present(&mut blocks).await;
 
-    // Nothing that was there for jobs of the storm is taken up for good.
+    // The storm has not leaked any resource that jobs need.
     submitted.extend(submit(home, &asking, JOBS..JOBS + CALM).await);
     ends.until(&mut blocks, submitted.len()).await;
     say(&format!("{CALM} more ended after {:.1?}", begun.elapsed()));
@@ -468,7 +467,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
                 paid += amount(end, "paid");
                 verified.push((*job_id, *number));
             }
-            // Runners that were killed while they had it, four times in a row; or no room.
+            // Its runners were killed four times in a row, or had no room.
             ("JobFailed", Fate::Number) if *number < JOBS => {
                 say(&format!("job {number}: {}", end.data));
             }
@@ -480,7 +479,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     assert!(verified.len() * 10 >= numbers.len() * 9, "failing is the exception");
     let retried = events(&asking, "JobRetried").await.len();
     say(&format!("{} verified, {retried} times a job was tried again", verified.len()));
-    // As stored, too: a block is told once, and what it holds may be told twice.
+    // Stored events have each end only once, too: the stream could hide a repetition.
     let mut stored = Ends::default();
     for kind in ["JobVerified", "JobFailed", "JobCancelled"] {
         stored.read(events(&asking, kind).await);
@@ -488,7 +487,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     assert!(stored.0.values().all(|ends| ends.len() == 1));
     assert!(stored.0.keys().eq(numbers.keys()));
 
-    // The results are those of the jobs.
+    // The results are the jobs' numbers.
     let results = each(verified, |(job_id, number)| {
         let client = asking.clone();
         async move { (number, client.job_result(&job_id.to_string()).await.unwrap()) }
@@ -498,7 +497,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
         assert_eq!(said, format!("{{\"n\": {number}}}\n"));
     }
 
-    // What submitters lost is what blocks charged and runners earned.
+    // The submitters' losses are the blocks' fees and the runners' earnings.
     let transactions = submitted.into_iter().map(|s| s.transaction).collect();
     let fees = each(transactions, |hash: String| {
         let client = asking.clone();
@@ -532,7 +531,8 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     say(&format!("sockets and pipes: {open_before} before, {} after", open_ends(home)));
 }
 
-/// No job in a table of the chain, of validators or of runners; none of their processes and files.
+/// Asserts that no job is left in a table of the chain, validators or runners, and no process or
+/// file of a job.
 async fn nothing_is_left(home: &Home, client: &Client) {
     let open = [JobStatus::Pending, JobStatus::Assigned, JobStatus::Running, JobStatus::Committed];
     for status in open {
@@ -544,7 +544,7 @@ async fn nothing_is_left(home: &Home, client: &Client) {
     }
     let mut blocks = client.follow(None);
     for victim in Victim::all() {
-        // They hear of the last ends a moment later.
+        // Runners learn of the last jobs' ends a moment later.
         loop {
             let load = match &victim {
                 Victim::Inside(name) => client.runner_load(name).await.unwrap(),

@@ -1,4 +1,4 @@
-//! A home for devnets that ends with the test, and commands run in it.
+//! A home for devnets that ends with the test, and commands that run in it.
 
 use crate::shape;
 use cowboy_devnet::home::DevnetHome;
@@ -13,13 +13,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long anything may take that a test waits for; machines are shared.
+/// Timeout of every wait in a test; long because machines are shared.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of devnets. Dropping it ends the processes that run them.
 pub struct Home(TempDir);
 
-/// What a command did.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: i32,
@@ -47,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// What is said on standard error, but for the lines that tell of a long wait on a slow machine.
+/// Standard error without the lines that report a long wait on a slow machine.
 fn without_waits(said: &str) -> String {
     let begin = ["waiting for ", "starting devnet ", "stopping devnet ", "verif"];
     let tells = |line: &str| line.ends_with(" s)") && begin.iter().any(|b| line.starts_with(b));
@@ -59,7 +58,7 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A home within a folder that is there.
+    /// A home in an existing folder.
     pub fn within(folder: &Path) -> Self {
         Self(tempfile::tempdir_in(folder).unwrap())
     }
@@ -72,15 +71,15 @@ impl Home {
         self.command_of(env!("CARGO_BIN_EXE_cowboyctl"), args)
     }
 
-    /// Another program, for which this is the folder of devnets.
+    /// Another program with this folder of devnets.
     pub fn command_of(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
             .args(args)
             .env("COWBOYCTL_HOME", self.0.path())
-            // The same on machines that have an engine.
+            // The same result on machines with a container engine.
             .env("COWBOYCTL_CONTAINERS", "off")
-            // The same whatever the developer has configured.
+            // The same result with any configuration of the developer.
             .env("COWBOYCTL_CONFIG", "/dev/null")
             .env_remove("COWBOYCTL_DEVNET")
             .env("NO_COLOR", "1")
@@ -93,19 +92,19 @@ impl Home {
         cowboy_devnet::home::Home::at(self.0.path()).devnet(&name.parse().unwrap())
     }
 
-    /// Runs a command to its end, whatever that is.
+    /// Runs a command to its end; it may fail.
     pub fn run(&self, args: &[&str]) -> Outcome {
         Outcome::of(args, &mut self.command(args))
     }
 
-    /// Runs a command that succeeds, for its JSON, which is as its schema says.
+    /// Runs a command that succeeds, and returns its JSON, which is checked against its schema.
     pub fn json(&self, args: &[&str]) -> Value {
         let outcome = self.run(&[&["--output", "json"], args].concat());
         assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}");
         outcome.json()
     }
 
-    /// Runs a command that fails with this code, for what it says on standard error.
+    /// Runs a command that fails with this exit code, and returns its standard error.
     pub fn fails(&self, code: i32, args: &[&str]) -> String {
         let outcome = self.run(args);
         assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
@@ -120,12 +119,12 @@ impl Home {
         self.up(&["--wait", "2", "-f", file.to_str().unwrap()])
     }
 
-    /// Boots a devnet with blocks as fast as a shared machine keeps up with.
+    /// Boots a devnet with the shortest block time that shared machines keep up with.
     pub fn up(&self, args: &[&str]) -> Value {
         self.json(&[&["devnet", "up", "--detach", "--block-time", "100ms"], args].concat())
     }
 
-    /// The process that runs a devnet, by the devnet's own record.
+    /// The process that runs a devnet, from the devnet's record.
     pub fn pid(&self, name: &str) -> Pid {
         self.recorded_pid(name).unwrap_or_else(|| panic!("devnet {name} has no record"))
     }
@@ -136,11 +135,11 @@ impl Home {
         Pid::from_raw(i32::try_from(record["pid"].as_i64()?).ok()?)
     }
 
-    /// Ends a devnet's process at once and waits until it is gone.
+    /// Kills a devnet's process and waits until it is gone.
     pub fn kill(&self, name: &str) {
         let pid = self.pid(name);
         let _ = kill_process(pid, Signal::KILL);
-        // Its parent ended long ago: whoever reaps orphans may take a moment.
+        // Its parent ended long ago: the process that reaps orphans may take a moment.
         wait_until("the killed process is gone", || test_kill_process(pid).is_err());
     }
 
@@ -173,7 +172,7 @@ impl Home {
         }
     }
 
-    /// The newest height that the devnet's API tells.
+    /// The newest height according to the devnet's API.
     pub fn height(&self) -> u64 {
         self.json(&["chain", "head"])["height"].as_u64().unwrap()
     }
@@ -187,7 +186,7 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // That it cannot be written is no failure of the test.
+            // A failed write does not fail the test.
             let _ = writeln!(std::io::stderr(), "{}", self.logs());
         }
         let mut killed = Vec::new();
@@ -200,20 +199,20 @@ impl Drop for Home {
                 killed.extend(runner_pid(&runner.path()).filter(|pid| end(*pid)));
             }
         }
-        // All at once: whoever reaps them may look only now and then.
+        // One wait for all, because the process that reaps orphans may do so only now and then.
         wait_until("all processes have ended", || {
             killed.iter().all(|pid| test_kill_process(*pid).is_err())
         });
     }
 }
 
-/// The process that has taken a runner's folder last.
+/// The process that took a runner's folder last.
 fn runner_pid(folder: &Path) -> Option<Pid> {
     let pid = fs::read_to_string(folder.join("lock")).ok()?;
     Pid::from_raw(pid.parse().ok()?)
 }
 
-/// Ends a process, if it is still one of ours.
+/// Kills a process if it is still cowboyctl; returns whether it was.
 fn end(pid: Pid) -> bool {
     let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
     let ours = command.is_ok_and(|command| command.contains("cowboyctl"));
@@ -223,7 +222,7 @@ fn end(pid: Pid) -> bool {
     ours
 }
 
-/// Tries until it holds. Only for states of other processes, which tell nobody of their changes.
+/// Polls until the condition holds. Only for states of other processes, which send no notice.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -232,7 +231,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A list in a JSON document.
+/// The elements of a JSON list.
 pub fn list(value: &Value) -> &Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("not a list: {value}"))
 }

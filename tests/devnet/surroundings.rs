@@ -1,5 +1,5 @@
-//! What a machine does to a devnet: stops it, sets its clock, gives it little memory, a home that
-//! cannot be written or has an odd name, a slow disk, another user beside it.
+//! Effects of the machine on a devnet: it is stopped, its clock is set, memory is short, its home
+//! is read-only or has an odd name, the disk is slow, another user runs one, too.
 
 use crate::support::{Home, wait_until};
 use rustix::process::{Signal, geteuid, kill_process};
@@ -11,11 +11,11 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Stands between a devnet and the machine's clock and disk.
+/// A library that replaces calls for the machine's clock and disk.
 struct Shim(TempDir);
 
 impl Shim {
-    /// `None`: there is no C compiler.
+    /// `None` if there is no C compiler.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ impl Shim {
         fs::rename(new, self.0.path().join(figure)).unwrap();
     }
 
-    /// Boots a devnet behind it.
+    /// Boots a devnet with this library.
     fn up(&self, home: &Home) {
         let mut up = home.command(&["devnet", "up", "--detach", "--block-time", "100ms"]);
         up.env("LD_PRELOAD", self.0.path().join("shim.so"))
@@ -90,7 +90,7 @@ fn a_process_that_was_stopped_goes_on() {
     home.up(&["--wait", "3"]);
     let at = home.height();
     kill_process(home.pid("local"), Signal::STOP).unwrap();
-    // Whoever asks meanwhile is told, and does not hang.
+    // A request in that time gets an error and does not hang.
     let error = home.fails(5, &["chain", "wait", "1000000", "--timeout", "3s"]);
     assert!(error.contains("not within 3 s"), "{error}");
     kill_process(home.pid("local"), Signal::CONT).unwrap();
@@ -121,15 +121,15 @@ fn a_home_that_cannot_be_written_is_told() {
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, Permissions::from_mode(0o555)).unwrap();
     let home = Home::new();
-    let mut up = as_somebody(&home, &["devnet", "up", "--detach"]);
+    let mut up = as_user(&home, &["devnet", "up", "--detach"]);
     let output = up.env("COWBOYCTL_HOME", &locked).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("Permission denied") && error.contains("locked"), "{error}");
 }
 
-/// A command as a user who is not root: the one that runs the test, or else `nobody`.
-fn as_somebody(home: &Home, args: &[&str]) -> Command {
+/// A command as a user other than root: the test's user, or `nobody` if that is root.
+fn as_user(home: &Home, args: &[&str]) -> Command {
     let mut command = home.command(args);
     if geteuid().is_root() {
         command.uid(65_534).gid(65_534);
@@ -167,7 +167,7 @@ fn two_users_do_not_meet() {
     fs::create_dir(&own).unwrap();
     std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).unwrap();
     let second = |args: &[&str]| {
-        let output = as_somebody(&first, args).env("COWBOYCTL_HOME", &own).output().unwrap();
+        let output = as_user(&first, args).env("COWBOYCTL_HOME", &own).output().unwrap();
         (output.status.code(), format!("{output:?}"))
     };
     let (code, said) = second(&["devnet", "up", "--detach", "--wait", "2"]);

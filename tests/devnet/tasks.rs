@@ -1,4 +1,4 @@
-//! Tasks between accounts: who may do what when, and that all money agrees to the wei.
+//! Tasks between accounts: their permissions and deadlines, and books that agree to the wei.
 
 use crate::{
     shape,
@@ -25,7 +25,7 @@ fn balance(home: &Home, account: &str) -> u128 {
     wei(&home.json(&["account", "balance", account])["balance"])
 }
 
-/// What accounts have paid in fees, of all blocks, by address.
+/// The fees that accounts have paid in all blocks, by address.
 fn fees(home: &Home) -> BTreeMap<Address, u128> {
     let client = Client::of_devnet(&home.devnet("local")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -42,7 +42,7 @@ fn fees(home: &Home) -> BTreeMap<Address, u128> {
     })
 }
 
-/// What events say of an account's rewards and bonds: paid for tasks, locked, given back, slashed.
+/// An account's rewards and bonds from events: paid for tasks, locked, released, slashed.
 fn books(events: &Value, address: &str) -> (u128, u128, u128, u128) {
     let (mut paid, mut locked, mut released, mut slashed) = (0, 0, 0, 0);
     for event in list(events).iter().filter(|event| event["data"]["agent"] == address) {
@@ -86,7 +86,7 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     let child = task(&home, "dev-1", &[&child[..], &long].concat());
     let child = text(&child["task_id"]).to_owned();
 
-    // The first agent commits and lets its time pass.
+    // The first agent commits and lets its claim expire.
     let claimed = task(&home, "dev-3", &["claim", &id, "--until", "+50"]);
     let past = number(&claimed["claim"]["expires_at"]) + 1;
     let taken = refused(&home, "dev-2", &["claim", &id]);
@@ -101,11 +101,11 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     let late = refused(&home, "dev-3", &["complete", &id, "42"]);
     assert!(late.contains("ClaimPast"), "{late}");
 
-    // The second one takes it over, and the child.
+    // The second agent takes over the task and its child.
     task(&home, "dev-2", &["claim", &id, "--until", "+10000"]);
     task(&home, "dev-2", &["commit", &id, "42"]);
     let other = refused(&home, "dev-2", &["complete", &id, "43"]);
-    assert!(other.contains("is not what was committed to"), "{other}");
+    assert!(other.contains("does not match the commitment"), "{other}");
     task(&home, "dev-2", &["claim", &child, "--until", "+10000"]);
     task(&home, "dev-2", &["commit", &child, "43"]);
     let first = refused(&home, "dev-2", &["complete", &child, "43"]);

@@ -1,4 +1,4 @@
-//! A terminal for a program under test: a pseudo-terminal, and the picture on it.
+//! A terminal for a program under test: a pseudo-terminal, and the screen's content.
 
 use super::support::PATIENCE;
 use rustix::{
@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-/// What is shared with the thread that reads what the program writes.
+/// The state that is shared with the thread that reads the program's output.
 struct Shown {
     parser: Mutex<vt100::Parser>,
     changed: Condvar,
@@ -27,7 +27,7 @@ struct Shown {
 pub struct Terminal {
     child: Child,
     master: File,
-    /// Keeps the terminal alive after the program, for a look at how it left it.
+    /// Keeps the terminal alive after the program, to check the state that it left.
     slave: Option<File>,
     before: Termios,
     shown: Arc<Shown>,
@@ -46,7 +46,7 @@ impl Terminal {
         let before = tcgetattr(&slave).unwrap();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(stdio()).stdout(stdio()).stderr(stdio());
-        // What it does to its process group is not done to this one.
+        // A separate process group, so that the program cannot signal this one.
         command.env("TERM", "xterm-256color").env_remove("RUST_BACKTRACE").process_group(0);
         let child = command.spawn().unwrap();
         // The command holds the terminal, too.
@@ -58,7 +58,7 @@ impl Terminal {
             let shown = Arc::clone(&shown);
             thread::spawn(move || {
                 let mut bytes = [0; 4_096];
-                // It fails once nobody has the terminal open any more.
+                // Reading fails once all other ends of the terminal are closed.
                 while let Ok(count @ 1..) = master.read(&mut bytes) {
                     shown.parser.lock().unwrap().process(&bytes[..count]);
                     shown.changed.notify_all();
@@ -79,20 +79,19 @@ impl Terminal {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Types.
     pub fn keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Gives the terminal another size, and tells the program. The system does that itself where
-    /// the terminal is the program's controlling one.
+    /// Resizes the terminal and signals the program. The system signals it only if this is the
+    /// program's controlling terminal.
     pub fn resize(&self, columns: u16, rows: u16) {
         self.shown.parser.lock().unwrap().set_size(size(rows), size(columns));
         tcsetwinsize(&self.master, winsize(columns, rows)).unwrap();
         self.signal(Signal::WINCH);
     }
 
-    /// Waits until the screen is so; what is on it then.
+    /// Waits until the condition holds, and returns the screen's text.
     pub fn wait(&self, what: &str, holds: impl Fn(&vt100::Screen) -> bool) -> String {
         let start = Instant::now();
         let mut parser = self.shown.parser.lock().unwrap();
@@ -105,7 +104,7 @@ impl Terminal {
         parser.screen().contents()
     }
 
-    /// Waits until the screen has a text; what is on it then.
+    /// Waits until the screen has a text, and returns the screen's text.
     pub fn see(&self, text: &str) -> String {
         self.wait(text, |screen| screen.contents().contains(text))
     }
@@ -115,8 +114,8 @@ impl Terminal {
         self.wait(&format!("no {text}"), |screen| !screen.contents().contains(text));
     }
 
-    /// Waits until the program has ended, and checks that it left the terminal as it was: in the
-    /// modes of before, with the main screen, the cursor and without the mouse.
+    /// Waits until the program has ended, and checks that it restored the terminal: the modes, the
+    /// main screen, the cursor and the mouse.
     pub fn ended(&mut self) -> (ExitStatus, String) {
         let start = Instant::now();
         let status = loop {
@@ -132,7 +131,7 @@ impl Terminal {
                 && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
         });
         self.is_as_before();
-        // What the program wrote last may be on its way: it is all read once the terminal closes.
+        // The last output may not have been read yet: closing the terminal ends the reader.
         drop(self.slave.take());
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
@@ -141,7 +140,7 @@ impl Terminal {
         (status, text)
     }
 
-    /// Checks that the terminal's modes are those of before the program.
+    /// Checks that the terminal's modes are the same as before the program.
     pub fn is_as_before(&self) {
         let modes = |termios: &Termios| {
             let Termios { input_modes, output_modes, control_modes, local_modes, .. } = termios;
@@ -154,7 +153,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         drop(self.slave.take());

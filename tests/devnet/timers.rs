@@ -1,4 +1,4 @@
-//! Timers on a real chain: scheduled, fired, shown, extended, cancelled, and coming again.
+//! Timers on a real chain: scheduled, fired, shown, extended, cancelled, and repeated.
 
 use crate::{
     shape,
@@ -24,7 +24,7 @@ fn a_timer_fires_is_paid_for_and_comes_again() {
     let deployed = home.json(&["actor", "deploy", HEARTBEAT]);
     let actor = text(&deployed["actor"]);
 
-    // Nobody can pay for it yet, which is said at once.
+    // Its payer has no money yet, which the command reports at once.
     let poor = home.run(&["-q", "timer", "schedule", actor, "--in", "3", "--handler", "beats"]);
     assert!(poor.code == 0 && poor.stderr.contains("cowboyctl account fund"), "{poor:?}");
     let poor = poor.stdout.trim();
@@ -42,7 +42,7 @@ fn a_timer_fires_is_paid_for_and_comes_again() {
     let balance = |home: &Home| -> u128 {
         text(&home.json(&["account", "balance", actor])["balance"]).parse().unwrap()
     };
-    // The other one was removed or has fired, by when the money came.
+    // The other one was removed or has fired, depending on when the money came.
     let other = home.json(&["timer", "show", poor]);
     let others: u128 = match other["charged"].as_object() {
         Some(charged) => {
@@ -58,7 +58,7 @@ fn a_timer_fires_is_paid_for_and_comes_again() {
     assert!(paid > 0);
     assert_eq!(balance(&home), 10_000_000_000 - paid - others, "{shown}");
 
-    // One that comes again, until it is told to stop.
+    // A repeating timer, until the actor is called to stop.
     let beat = home.json(&["timer", "schedule", actor, "--every", "2", "--payload", "thump"]);
     home.wait_height(number(&beat["height"]) + 5);
     let log = home.json(&["actor", "logs", actor]);
@@ -104,7 +104,7 @@ fn a_timer_is_extended_cancelled_and_governed() {
     assert_eq!((&shown["payload"], &shown["handler"]), (&"0x00ff".into(), &"beats".into()));
     assert_eq!(shown["fee_payer"], home.json(&["account", "balance", "dev-1"])["address"]);
 
-    // Its deployer alone may change it, and those who govern.
+    // Only its deployer and governors may change it.
     let refused = home.fails(6, &["timer", "cancel", id, "--from", "dev-0"]);
     assert!(refused.contains("Unauthorized: "), "{refused}");
     let until = (number(&timer["expires_at"]) + 100).to_string();
@@ -124,7 +124,7 @@ fn a_timer_is_extended_cancelled_and_governed() {
     assert!(refused.contains("UnknownTimer: "), "{refused}");
     home.fails(3, &["timer", "show", "0x1234567890"]);
 
-    // A lane without room for it, and one with room again.
+    // The lane has no room for it, and later has room again.
     home.json(&["chain", "params", "set", "lane_timer_cycles", "1000"]);
     home.json(&["account", "fund", actor, "10cby"]);
     let height = home.height().to_string();

@@ -1,4 +1,4 @@
-//! Traces of pipelines, as a collector on the loopback gets them from a devnet (AgenC §8.2).
+//! Traces of pipelines, as a collector on the loopback receives them from a devnet (AgenC §8.2).
 
 use crate::{
     speculation::{ended, rollbacks, submit, task},
@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-/// Decodes what it is sent, and answers, or hangs.
+/// Decodes the spans that it receives, and answers or hangs.
 struct Collector {
     address: String,
     spans: Arc<Mutex<Vec<Span>>>,
@@ -48,12 +48,12 @@ impl Collector {
         Self { address, spans, hangs }
     }
 
-    /// The spans of a pipeline's trace, the root first, once that is there.
+    /// Waits for the root span of a pipeline's trace; returns all spans, the root first.
     fn trace(&self, pipeline: &str) -> Vec<Span> {
         self.trace_after(pipeline, &[])
     }
 
-    /// The same where the pipeline has had traces before, with these roots.
+    /// As [`Self::trace`], for a pipeline with earlier traces, which have these roots.
     fn trace_after(&self, pipeline: &str, before: &[&Span]) -> Vec<Span> {
         let mut found = Vec::new();
         wait_until("the collector has the pipeline's root", || {
@@ -115,7 +115,7 @@ fn value(span: &Span, key: &str) -> Option<String> {
     said(&span.attributes, key)
 }
 
-/// What went wrong: the status is ERROR and has the exception's message.
+/// The error of a span; asserts that the status is ERROR and has the exception's message.
 fn error(span: &Span) -> Option<String> {
     let status = span.status.as_ref()?;
     let [event] = &span.events[..] else { panic!("one exception: {span:?}") };
@@ -124,7 +124,7 @@ fn error(span: &Span) -> Option<String> {
     Some(status.message.clone())
 }
 
-/// Every span is of one trace, below its root and within its time; the children by name.
+/// Asserts that all spans are below one root and within its time; returns the children by name.
 fn children(trace: &[Span]) -> BTreeMap<&str, Vec<&Span>> {
     let (root, children) = trace.split_first().unwrap();
     assert!(root.parent_span_id.is_empty() && root.name == "speculation.pipeline", "{root:?}");
@@ -142,7 +142,7 @@ fn children(trace: &[Span]) -> BTreeMap<&str, Vec<&Span>> {
     by_name
 }
 
-/// `speculation events --follow`, as it runs.
+/// A running `speculation events --follow`.
 struct Followed(Child, Lines<BufReader<ChildStdout>>);
 
 fn follow(home: &Home, args: &[&str]) -> Followed {
@@ -169,7 +169,7 @@ impl Drop for Followed {
     }
 }
 
-/// The number of the first event that a reader of the stream gets that has seen this one.
+/// The number of the first event that a reader of the stream receives after `last`.
 fn returns(up: &Value, last: u64) -> u64 {
     let host = text(&up["rpc_url"]).trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).unwrap();
@@ -220,7 +220,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
             let bond = 100_000_000_000 + 50_000_000_000 * depth;
             assert_eq!(value(span, "speculation.required_bond"), Some(bond.to_string()));
         }
-        // Each thing after the other, in the attempt that counts.
+        // The stages of the last attempt follow one another.
         let stages = ["proof_generate", "proof_submit", "confirm_wait"];
         let last = stages.map(|stage| *of(stage, name).last().unwrap());
         assert!(last.iter().all(|span| span.status.is_none()), "{last:?}");
@@ -232,7 +232,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
         let made = last[0].end_time_unix_nano - last[0].start_time_unix_nano;
         assert!(made >= 100_000_000, "as long as its latency at least: {last:?}");
     }
-    // The first proof of `a` was refused, which set off the one rollback.
+    // The first proof of `a` was refused, which caused the only rollback.
     let refused = error(of("confirm_wait", "a")[0]).unwrap();
     assert!(refused.contains("Proof"), "{refused}");
     let [undone] = &rollbacks(&home, &pipeline)[..] else { panic!("one rollback") };
@@ -241,7 +241,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let affected = value(rollback, "speculation.affected_tasks");
     assert_eq!(affected, Some(number(&undone["tasks"]).to_string()));
 
-    // What the components told of the same.
+    // The components' events of the same pipeline.
     let events = home.json(&["speculation", "events", "--pipeline", &pipeline]);
     let told = |task: Option<&str>| -> Vec<&str> {
         let of = list(&events).iter().filter(|event| event["task"].as_str() == task);
@@ -279,17 +279,17 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let only = home.json(&["speculation", "events", "--kind", "rollback:taskRolledBack"]);
     assert_eq!(list(&only).len() as u64, number(&undone["tasks"]), "{only}");
     assert_eq!(list(&only).last().unwrap()["task"], "a", "leaves first: {only}");
-    // The same as a stream, from its middle on, and a cursor of an earlier process.
+    // The same events as a stream from the middle, and a cursor of an earlier process.
     let mut followed = follow(&home, &["--from", &(first + 3).to_string()]);
     assert_eq!(followed.next(), number(&events[0]["seq"]) + 3);
     drop(followed);
-    // A reader that comes back goes on after the last event that it has seen.
+    // A reader that reconnects resumes after the last event that it has seen.
     assert_eq!(returns(&up, first + 3), first + 4);
     let missed = home.json(&["speculation", "events", "--from", "7", "--kind", "rollback:planned"]);
     assert_eq!(missed[0]["kind"], "stream:missed", "{missed}");
     assert_eq!(missed[0]["data"]["restarted"], true, "{missed}");
 
-    // Somebody holds the breaker: nothing runs ahead, and all is done in the end.
+    // With the breaker held open nothing runs ahead, but all tasks complete.
     let hold = |to: &str| {
         let set = format!("breaker.override={to}");
         home.json(&["speculation", "config", "set", &set]);
@@ -309,7 +309,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let states: Vec<_> = list(&changed).iter().map(|one| text(&one["data"]["state"])).collect();
     assert_eq!(states, ["open", "closed"]);
 
-    // The devnet stops while a proof is made, and makes it again.
+    // The devnet stops while a proof is made, and makes it again after the restart.
     let slow = json!([{ "id": "x", "command": ["echo", "1"], "fault": { "slow_ms": 2_000 } }]);
     let pipeline = submit(&home, &slow);
     wait_until("a prover makes the proof", || {
@@ -329,7 +329,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
         "{errors:?}"
     );
 
-    // One that has ended and is retried has a second trace.
+    // A retried pipeline has a second trace.
     let fails = json!([{ "id": "x", "command": ["echo", "1"], "fault": "wrong_proof" }]);
     let pipeline = submit(&home, &fails);
     ended(&home, &pipeline, "failed");
@@ -342,7 +342,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     assert_eq!(value(&second[0], "pipeline.status").as_deref(), Some("completed"));
     assert!(self::children(&second).contains_key("speculation.confirm_wait"), "{second:?}");
 
-    // A collector that takes requests and does not answer.
+    // The collector accepts requests and does not answer.
     collector.hangs.store(true, Ordering::Relaxed);
     let pipeline = submit(&home, &json!([{ "id": "x", "command": ["echo", "1"] }]));
     ended(&home, &pipeline, "completed");

@@ -1,4 +1,4 @@
-//! Runners of their own and who validates: an API that names validators of its own, and a chain
+//! Separate runners and their trust in validators: an API that names false validators, and a chain
 //! whose validators are all replaced.
 
 use crate::{
@@ -28,12 +28,12 @@ use std::{
     },
 };
 
-/// The liar's validators.
+/// Indices of the liar's validators.
 const LIARS: std::ops::Range<usize> = 10..14;
-/// The place of the jobs among the parts of the state root.
+/// The index of the jobs among the parts of the state root.
 const JOBS: usize = 3;
 
-/// What the liar's validators have signed on the chain `chain_id`.
+/// A false chain with the id `chain_id`, signed by the liar's validators.
 struct Forgery {
     chain_id: u64,
     genesis: Genesis,
@@ -58,7 +58,7 @@ impl Forgery {
         certificate(self.chain_id, header, &voters)
     }
 
-    /// That they are the chain's validators.
+    /// A proof that they are the chain's validators.
     fn validators(&self) -> Vec<u8> {
         let state = self.genesis.state().unwrap();
         let header = self.header(state.root());
@@ -67,7 +67,7 @@ impl Forgery {
         proof.unwrap().to_bytes().unwrap()
     }
 
-    /// A job for `runner` that makes the file `marker`, with a proof that it is the chain's.
+    /// A job for `runner` that makes the file `marker`, with a proof that the chain has it.
     fn job(&self, runner: Address, marker: &Path) -> PolledJob {
         let mut spec = sample::spec(10_000);
         (spec.bounds.expected_execution_ms, spec.bounds.max_memory_mb) = (60_000, 512);
@@ -110,12 +110,12 @@ impl Forgery {
     }
 }
 
-/// The chain of a devnet that was started.
+/// The chain id of a started devnet.
 fn id(up: &Value) -> u64 {
     text(&up["chain_id"]).parse::<ChainIdText>().unwrap().0.0
 }
 
-/// The validators of a devnet as the liar names them, all of whom listen at `address`.
+/// A devnet's validators with the liar's keys, all at `address`.
 fn renamed(truth: &Value, address: SocketAddr) -> Value {
     let mut validators = truth.clone();
     for (index, validator) in LIARS.zip(validators.as_array_mut().unwrap()) {
@@ -170,7 +170,7 @@ fn an_api_that_names_validators_of_its_own_is_not_believed() {
     };
     let liar = Liar::new(&home);
 
-    // Genesis is trusted, by the topology in the folder.
+    // The runner trusts genesis, from the topology in the folder.
     liar.say(lie());
     let start = ["runner", "start", "--key-file", &key];
     let honest = Foreground::of(liar.command(&home, &start));
@@ -179,7 +179,7 @@ fn an_api_that_names_validators_of_its_own_is_not_believed() {
     assert!(!dialled(), "it has dialled a validator of the liar's");
     drop(honest);
 
-    // Validators are trusted by name.
+    // The runner trusts named validators.
     let mut named: Vec<&str> = start.to_vec();
     named.extend(["--rpc-url", liar.url(), "--chain-id", text(&up["chain_id"])]);
     for validator in list(&truth) {
@@ -190,12 +190,12 @@ fn an_api_that_names_validators_of_its_own_is_not_believed() {
     assert!(refused.stderr.contains("does not prove who validates"), "{refused:?}");
     assert!(!marker.exists() && !dialled());
 
-    // Nobody is trusted but the API: it has its way, so the lie is one.
+    // The runner trusts only the API and believes it, which shows that the lie is effective.
     let by_url = [&start[..], &["--rpc-url", liar.url(), "--name", "gullible"]].concat();
     let gullible = Foreground::of(liar.command(&home, &by_url));
     wait_until("it does what the liar says", || marker.exists() && dialled());
     drop(gullible);
-    // And it does not change its mind for another chain's validators.
+    // It does not accept another chain's validators afterwards.
     liar.say(Box::new(|path, _, document| {
         if path.starts_with("/v1/chain/blocks/1") {
             document["hash"] = format!("0x{}", "77".repeat(32)).into();
@@ -248,11 +248,11 @@ fn a_runner_of_its_own_follows_while_every_validator_is_replaced() {
     until_present(&home, "own");
     for n in 0..4 {
         let joined = home.json(&["validator", "add", &format!("fresh-{n}")]);
-        // From the first block that it votes on.
+        // Waits for the first block that it votes on.
         home.wait_height(number(&joined["from"]) + 1);
         home.json(&["validator", "remove", &format!("validator-{n}")]);
     }
-    // The last one has left with its epoch, and its subsets count no longer.
+    // The last old validator has left with its epoch, and its subsets no longer count.
     home.json(&["chain", "wait", "+48"]);
     until_present(&home, "own");
     run_job(&home, "all others");
@@ -261,7 +261,7 @@ fn a_runner_of_its_own_follows_while_every_validator_is_replaced() {
     let said = log("own");
     assert!(!said.contains("is not proved") && !said.contains("from genesis"), "{said}");
 
-    // It remembers whom it believed last.
+    // It remembers the validators that it trusted last.
     home.json(&["runner", "stop", "own"]);
     home.json(&start);
     until_present(&home, "own");
@@ -270,7 +270,7 @@ fn a_runner_of_its_own_follows_while_every_validator_is_replaced() {
     assert!(!said.contains("from genesis"), "{said}");
     home.json(&["runner", "stop", "own"]);
 
-    // One that knows genesis alone: nobody of it is left to vouch for the others.
+    // A runner that knows only genesis: none of those validators is left to vouch for the others.
     home.json(&[&start[..], &["--name", "later"]].concat());
     until_present(&home, "later");
     run_job(&home, "from genesis");

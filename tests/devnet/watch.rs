@@ -1,5 +1,5 @@
-//! Commands that watch a running devnet: its timers, an actor's, one until it has ended; who is
-//! present.
+//! Commands that watch a running devnet: all timers, an actor's timers, one timer until it ends,
+//! and presence.
 
 use crate::{
     shape,
@@ -20,7 +20,7 @@ use std::{
 pub struct Watch {
     child: Child,
     lines: Receiver<Value>,
-    /// Those read so far.
+    /// The lines read so far.
     seen: Vec<Value>,
 }
 
@@ -31,7 +31,7 @@ impl Watch {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
-        // Ends with the command.
+        // The thread ends with the command.
         thread::spawn(move || {
             for line in stdout.lines() {
                 let line = line.unwrap();
@@ -46,14 +46,14 @@ impl Watch {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Whether a line has come since the last look.
+    /// Whether a line has arrived since the last call.
     fn has_more(&mut self) -> bool {
         let before = self.seen.len();
         self.seen.extend(self.lines.try_iter());
         self.seen.len() > before
     }
 
-    /// Reads on until a line is what is waited for.
+    /// Reads until a line matches.
     pub fn until_line(&mut self, what: &str, is: impl Fn(&Value) -> bool) {
         while !self.seen.iter().any(&is) {
             match self.lines.recv_timeout(PATIENCE) {
@@ -63,13 +63,13 @@ impl Watch {
         }
     }
 
-    /// Reads on until a line says this of a timer.
+    /// Reads until a line has this event of a timer.
     fn until(&mut self, timer: &str, kind: &str) {
         let is = |line: &Value| line["timer_id"] == timer && line["kind"] == kind;
         self.until_line(&format!("{kind} of {timer}"), is);
     }
 
-    /// Reads to the end of the command, which comes by itself.
+    /// Reads until the command ends by itself, and returns all lines.
     fn end(mut self) -> Vec<Value> {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -82,7 +82,7 @@ impl Watch {
         std::mem::take(&mut self.seen)
     }
 
-    /// Interrupts it, as a user does.
+    /// Interrupts the command, as ctrl-c does, and returns all lines.
     pub fn interrupt(mut self) -> Vec<Value> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(130));
@@ -105,18 +105,18 @@ fn heart(home: &Home) -> String {
     text(&home.json(&["actor", "deploy", HEARTBEAT])["actor"]).to_owned()
 }
 
-/// Schedules a timer and yields its id.
+/// Schedules a timer and returns its id.
 fn schedule(home: &Home, args: &[&str]) -> String {
     text(&home.json(&[&["timer", "schedule"], args].concat())["timer_id"]).to_owned()
 }
 
-/// What lines say of a timer, in order.
+/// The kinds of a timer's events, in order.
 fn kinds<'a>(lines: &'a [Value], timer: &str) -> Vec<&'a str> {
     let of_timer = |line: &&Value| line["timer_id"] == timer;
     lines.iter().filter(of_timer).map(|line| text(&line["kind"])).collect()
 }
 
-/// The places of events on the chain.
+/// The height and index of each event.
 fn places<'a>(events: impl IntoIterator<Item = &'a Value>) -> Vec<(u64, u64)> {
     events.into_iter().map(|event| (number(&event["height"]), number(&event["index"]))).collect()
 }
@@ -127,8 +127,8 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
     let (mine, other) = (heart(&home), heart(&home));
     home.json(&["account", "fund", &other, "10cby"]);
-    // Known to a watch that begins later, though nothing but its beginning and its end says whose
-    // it is.
+    // A watch that begins later knows this timer, although only its first and last event name the
+    // actor.
     let far = ["--at", "+5000", "--expires", "+5100", "--handler", "beats"];
     let early = schedule(&home, &[&[mine.as_str()], &far[..]].concat());
     let mut everybody = Watch::start(&home, &["timer", "watch"]);
@@ -148,7 +148,7 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     let fires = schedule(&home, &[&mine, "--in", "2", "--handler", "beats"]);
     let theirs = schedule(&home, &[&other, "--in", "2", "--handler", "beats"]);
     let fails = schedule(&home, &[&mine, "--in", "2", "--handler", "stop"]);
-    // While nothing beats, there is nothing to stop.
+    // It fails, because no heartbeat is running that it could stop.
     of_mine.until(&fails, "TimerFired");
     let begun = home.json(&["actor", "call", &mine, "start", r#"{"every": 2, "times": 2}"#]);
     let scheduled = |events: &Value, by: Option<&str>| -> String {
@@ -160,7 +160,7 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     of_mine.until(&first, "TimerFired");
     let second = scheduled(&home.json(&["timer", "show", &first])["events"], Some(&first));
     of_mine.until(&second, "TimerFired");
-    // A lane without room, until its time has passed.
+    // The lane has no room until the timer expires.
     home.json(&["chain", "params", "set", "lane_timer_cycles", "1000"]);
     let late = ["--in", "2", "--expires", "+4", "--handler", "beats"];
     let expires = schedule(&home, &[&[mine.as_str()], &late[..]].concat());
@@ -179,7 +179,7 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     check(&fails, &["TimerScheduled", "TimerFired"]);
     let failed = own.iter().rfind(|line| line["timer_id"] == fails.as_str()).unwrap();
     assert_eq!(failed["data"]["success"], false);
-    // A beat is told of by the timer that beats.
+    // The events of a beat belong to its timer.
     let beat = ["TimerScheduled", "ActorCalled", "ActorEmitted", "TimerFired"];
     check(&first, &beat);
     check(&second, &beat);
@@ -187,7 +187,7 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     assert_eq!(kinds(&own, &early).last(), Some(&"TimerCancelled"));
     assert!(own.iter().all(|line| line["kind"] != "Transferred"), "{own:#?}");
 
-    // Nothing is left out: of all events of these blocks, those about timers, each once.
+    // The lines have every event about timers of these blocks, each once.
     let since = |lines: &[Value]| -> Vec<Value> {
         lines.iter().filter(|line| number(&line["height"]) >= from).cloned().collect()
     };
@@ -220,7 +220,7 @@ fn a_watch_of_a_timer_ends_with_it() {
         "{lines:#?}"
     );
 
-    // One that is watched as it beats says the same as one that is asked for afterwards.
+    // Watching a timer live shows the same as watching it afterwards.
     let beats = schedule(&home, &[&mine, "--every", "20"]);
     let live = Watch::start(&home, &["timer", "watch", &beats]).end();
     let replayed = Watch::start(&home, &["timer", "watch", &beats]).end();
@@ -243,8 +243,8 @@ fn a_watch_of_what_is_not_there_says_so() {
     home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
     check(&["0x1234567890"], 3, "error: no timer's id begins with 0x1234567890\n");
     check(&["soon"], 3, "error: there is no timer `soon`\n");
-    let nobody = "error: no actor's address begins with 0x1234567890\n";
-    check(&["--actor", "0x1234567890"], 3, nobody);
+    let absent = "error: no actor's address begins with 0x1234567890\n";
+    check(&["--actor", "0x1234567890"], 3, absent);
     check(&["--actor", "dev-0"], 3, "error: there is no actor at dev-0 at block ");
 }
 

@@ -1,5 +1,5 @@
-//! Evidence of a block against `verify_evidence.py`, which goes by `docs/verification.md` and
-//! shares no code with the chain; sound, and with each kind of byte changed.
+//! Checks a block's evidence, valid and with each part changed, with `verify_evidence.py`, which
+//! implements `docs/verification.md` and shares no code with the chain.
 
 use super::proofs::{Chain, script};
 use cowboy_devnet::api::types::{
@@ -63,7 +63,7 @@ fn fields(certificate: &Certificate, chain: &Chain) -> CertificateEvidence {
     }
 }
 
-/// What a validator answers of the next block, once its certificate is on the chain.
+/// A validator's answer about the next block, once the block's certificate is on the chain.
 fn evidence(chain: &Chain) -> Evidence {
     let mut block = chain.child(vec![chain.transfer()]);
     block.certificates = vec![chain.certificate(chain.state.head())];
@@ -82,8 +82,8 @@ fn evidence(chain: &Chain) -> Evidence {
         presence: Some(PresenceEvidence {
             embedded_in: block.header.height.next().get(),
             bit_length: 3,
-            // Voters saw all but the runner of their own number: two of three saw each, and two
-            // are enough.
+            // Each voter saw all runners but the one of its own number, so at least two of three
+            // votes have each runner, and two are enough.
             bitmap: bytes(&[0b111]),
             registry: chain
                 .state
@@ -97,7 +97,7 @@ fn evidence(chain: &Chain) -> Evidence {
     }
 }
 
-/// What the script says of an answer: its exit code and its line.
+/// The script's verdict on an answer: exit code and output.
 fn checked(file: &Path, chain: &Chain, rule: &str, answer: &Value) -> (i32, String) {
     fs::write(file, answer.to_string()).expect("written");
     script(SCRIPT, file, chain, &[rule])
@@ -118,13 +118,13 @@ fn a_second_implementation_derives_the_same_presence() {
     let said: Value = serde_json::from_str(&line).expect("a line of JSON");
     assert_eq!(said["presence"], "0x07");
     assert_eq!(said["counts"], serde_json::json!([2, 3, 2]));
-    // The first of the committee proposes, and embeds the parent's certificate.
+    // The committee's first validator proposes, and embeds the parent's certificate.
     let seed = chain.certificate(chain.state.head()).seed_digest(Some(0));
     assert_eq!(said["seeds"], serde_json::json!([seed.to_string()]));
     let (code, line) = checked(&file, &chain, "quorum", &sound);
     assert_eq!(code, 0, "one of three votes is enough: {line}");
 
-    // The last digit but some, of each byte string; and what the fields say.
+    // Changes a digit of a byte string, counted from its end, or a number.
     let flip = |pointer: &str, at: usize| {
         let mut forged = sound.clone();
         let value = forged.pointer_mut(pointer).expect("it is there");
@@ -152,7 +152,7 @@ fn a_second_implementation_derives_the_same_presence() {
         ("/certificate/votes/1/signature", 7, "fields: the certificate"),
         ("/certificate/votes/1/bitmap", 0, "fields: the certificate"),
         ("/certificate/view", 0, "fields: the certificate"),
-        ("/presence/bitmap", 0, "presence: from the votes follows 0x07"),
+        ("/presence/bitmap", 0, "presence: the votes give 0x07"),
         ("/presence/bit_length", 0, "presence: it has another length"),
     ] {
         let (code, line) = checked(&file, &chain, "committee", &flip(pointer, at));
@@ -162,5 +162,5 @@ fn a_second_implementation_derives_the_same_presence() {
     let mut without = sound.clone();
     without["certificate_bytes"] = Value::Null;
     let (code, line) = checked(&file, &chain, "committee", &without);
-    assert_eq!((code, line.as_str()), (7, "certificate: there is none\n"));
+    assert_eq!((code, line.as_str()), (7, "certificate: it is missing\n"));
 }

@@ -1,5 +1,5 @@
-//! `docs/runner-protocol.md` ends with every frame, and what else is signed, in hexadecimal. Here
-//! those are made and compared; with `UPDATE_DOCS=1` they are written.
+//! `docs/runner-protocol.md` ends with every frame and every other signed message in hexadecimal.
+//! These tests generate that part and compare it; with `UPDATE_DOCS=1` they write it.
 
 mod evidence;
 mod proofs;
@@ -22,15 +22,15 @@ use cowboy_engine::{
 use std::{env, fmt::Write as _, fs};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/runner-protocol.md");
-/// What comes before the generated part.
+/// The line before the generated part.
 const MARK: &str = "<!-- generated from here on: UPDATE_DOCS=1 cargo test -p cowboy-tests --test \
                     formats -->\n";
 const CHAIN: u64 = 0x0102_0304_0506_0708;
-/// An Ed25519 key as a certificate has it: the first one of RFC 8032 §7.1.
+/// The first Ed25519 key of RFC 8032 §7.1, encoded as in a certificate.
 const SPKI: &str = "302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a\
                     0ee172f3daa62325af021a68f707511a";
 
-/// A key that everybody knows.
+/// A key that is public knowledge.
 fn key(byte: u8) -> SecretKey {
     SecretKey::from_bytes(&[byte; 32]).expect("a number below the curve's order")
 }
@@ -121,7 +121,7 @@ fn frames() -> String {
         [AckStatus::Accepted, AckStatus::Duplicate, AckStatus::Reject(RejectReason::AtCapacity)]
     {
         let frame = JobAck::signed(CHAIN, &runner, (job_id, deadline), status);
-        section(&format!("0x21 JobAck: {status}"), "Of the job above.", &frame.to_frame());
+        section(&format!("0x21 JobAck: {status}"), "For the job above.", &frame.to_frame());
     }
     let fraction = Percent::new(50).expect("at most 100");
     let frame = JobProgress { job_id, fraction, detail: Some(Text::truncated("half")) };
@@ -152,7 +152,7 @@ fn frames() -> String {
     let frame = JobCommit::signed(CHAIN, &runner, job_id, Height::new(82), own.commitment());
     section("0x80 JobCommit", "To the JobResult above.", &frame.to_frame());
     let frame = JobReveal::signed(CHAIN, &validator, job_id);
-    section("0x81 JobReveal", "Of the job above.", &frame.to_frame());
+    section("0x81 JobReveal", "For the job above.", &frame.to_frame());
     let reveals = Reveals::new(vec![own, reveal(&key(4))]).expect("two short ones");
     let digest = reveals.digest();
     let frame = JobAggregate::signed(CHAIN, &validator, job_id, reveals);
@@ -199,7 +199,7 @@ fn frames() -> String {
     text
 }
 
-/// What the document says of the frames' parties.
+/// The generated table of the frames' parties.
 fn parties() -> String {
     let line = |name: &str, byte: u8| {
         let key = key(byte);
@@ -227,7 +227,7 @@ fn the_runner_protocol_shows_every_frame() {
     }
 }
 
-/// What the text says in words and a writer of a runner takes from there.
+/// Names and numbers in the prose, on which authors of runners rely.
 #[test]
 fn the_runner_protocol_says_what_holds() {
     let document = fs::read_to_string(DOCUMENT).expect("the document is there");
@@ -245,7 +245,7 @@ fn the_runner_protocol_says_what_holds() {
     for reason in CancelReason::ALL {
         assert!(document.contains(&format!("`{reason}`")), "{reason}");
     }
-    // Numbers that it names.
+    // Numbers in the prose.
     assert_eq!((MAX_RETURN_BYTES, MAX_MEMORY_MB), (524_288, 65_536));
     assert_eq!((JobKind::Http as u64, JobKind::Custom as u64), (2, 5));
     assert_eq!(MIN_STAKE, Wei::cby(10_000));

@@ -1,5 +1,5 @@
-//! Proofs that Rust makes against `verify_proof.py`, which goes by `docs/proofs.md` and shares no
-//! code with it; and every byte of one changed.
+//! Checks proofs from Rust with `verify_proof.py`, which implements `docs/proofs.md` and shares no
+//! code with Rust; also with every byte of a proof changed.
 
 use commonware_cryptography::Signer as _;
 use cowboy_devnet::{
@@ -43,7 +43,7 @@ fn varint(mut number: u64, to: &mut Vec<u8>) {
 }
 
 impl Chain {
-    /// A chain with an actor of `account-0` and some hundred timers; yields the actor too.
+    /// A chain with an actor of `account-0` and some hundred timers; returns the actor, too.
     pub fn new() -> (Self, Address) {
         let state = sample::genesis(VALIDATORS, 3).state().expect("a chain");
         let mut chain = Self { state };
@@ -97,7 +97,7 @@ impl Chain {
         self.state = executed.state;
     }
 
-    /// The certificate of a header, of three votes signed as the document says.
+    /// A header's certificate with three votes, signed as the document says.
     pub fn certificate(&self, header: &Header) -> Certificate {
         let mut keys: Vec<_> = (0..VALIDATORS).map(sample::validator_keys).collect();
         keys.sort_by_key(|keys| keys.public().consensus_key);
@@ -127,7 +127,7 @@ impl Chain {
         proof.and_then(|proof| proof.to_bytes()).expect("it is small")
     }
 
-    /// A transfer that the next block takes.
+    /// A transfer that is valid in the next block.
     pub fn transfer(&self) -> cowboy_engine::chain::SignedTransaction {
         let nonce = self.state.account(&sample::key("account-1").address()).nonce;
         sample::transfer(&self.state, 1, nonce, 2)
@@ -142,7 +142,7 @@ impl Chain {
     }
 }
 
-/// A proof that holds in every respect.
+/// Decodes a proof; `None` if anything in it is invalid.
 fn verified(bytes: &[u8], committee: &Committee) -> Option<StateProof> {
     let proof = StateProof::from_bytes(bytes).ok()?;
     proof.check().ok()?;
@@ -173,7 +173,7 @@ fn subjects(chain: &Chain, actor: Address) -> Vec<Subject> {
     ]
 }
 
-/// Whether the script says of validators what was proved.
+/// Asserts that the script's answer has the proved validators.
 fn same_roster(said: &Value, roster: &Roster) {
     let hex = |bytes: &[u8]| Value::from(format!("0x{}", hex::encode(bytes)));
     let keys = |all: &[Validator]| -> Value { all.iter().map(|v| hex(&v.consensus_key)).collect() };
@@ -191,12 +191,12 @@ fn same_roster(said: &Value, roster: &Roster) {
     assert_eq!(said["subset_epochs"], roster.subsets.iter().map(subset).collect::<Value>());
 }
 
-/// What the script says of a file: its exit code and its line.
+/// The script's verdict on a file: exit code and output.
 fn checked(file: &Path, chain: &Chain) -> (i32, String) {
     script(SCRIPT, file, chain, &[])
 }
 
-/// What a script says of a file on this chain, after `more` arguments: its exit code and its line.
+/// Runs a script on a file of this chain with `more` arguments; returns exit code and output.
 pub(crate) fn script(script: &str, file: &Path, chain: &Chain, more: &[&str]) -> (i32, String) {
     let keys = chain.keys().into_iter().map(|key| format!("0x{}", hex::encode(key)));
     let output = Command::new("python3")
@@ -247,7 +247,7 @@ fn a_second_implementation_says_the_same() {
             }
             Found::Validators(roster) => same_roster(&said, &roster),
         }
-        // A byte of each quarter of the file.
+        // Changes one byte in each quarter of the file.
         for part in 0..4 {
             let mut forged = bytes.clone();
             let at = bytes.len() * part / 4 + part;
@@ -255,7 +255,7 @@ fn a_second_implementation_says_the_same() {
             fs::write(&file, &forged).expect("written");
             let (code, line) = checked(&file, &chain);
             let ours = verified(&forged, &committee);
-            // A key of something absent may be another's: both say which.
+            // A changed proof of absence may hold for another absent key, which both name.
             let expected = if ours.is_some() { 0 } else { 7 };
             assert_eq!(code, expected, "{subject}: byte {at}: {line}");
             assert!(ours.is_none_or(|ours| ours.subject != subject), "{subject}: byte {at}");
@@ -301,10 +301,10 @@ fn votes_of_others_or_too_few_prove_nothing() {
     let elsewhere = Committee::of_keys(chain.state.chain_id() + 1, &chain.keys()).expect("keys");
     check(&proof, &elsewhere, false);
     let refused = |keys: &[[u8; 32]], why: &str| {
-        let error = Committee::of_keys(1, keys).expect_err("these are no committee");
+        let error = Committee::of_keys(1, keys).expect_err("these are not a committee");
         assert!(error.to_string().contains(why), "{error}");
     };
     refused(&[chain.keys()[0]; 2], "the same consensus key");
-    // No point of the curve has this height.
+    // No point of the curve has this coordinate.
     refused(&[[2; 32]], "0x0202");
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Checks what `GET /v1/chain/blocks/H/evidence` answers by docs/verification.md, with the standard
-library alone, and derives P(H) from the votes.
+"""Checks the answer of `GET /v1/chain/blocks/H/evidence` as docs/verification.md says, with the standard
+library only, and derives P(H) from the votes.
 
     verify_evidence.py FILE CHAIN_ID RULE VALIDATOR_KEY...
 
 FILE holds the JSON answer; - is standard input. CHAIN_ID is 0x and 16 hex digits, RULE the chain's
 threshold rule, `committee` or `quorum`, each VALIDATOR_KEY an Ed25519 key of the block's epoch, 0x and
 64 hex digits. Prints P(H) as one line of JSON, or which check failed, with exit code 7. `seeds` there is
-what each certificate that the block embeds gives to the seeds of later draws, where the chain's
-`selection.seed` is `certificate`; only for certificates of the same epoch it is by the right numbers.
+the contribution of each embedded certificate to the seeds of later draws, if the chain's
+`selection.seed` is `certificate`; validators have the right numbers only for certificates of this epoch.
 
-What is trusted is that these are the validators of the epoch, and that RULE is the chain's. Whether the
-registry's order and the state roots are the chain's follows from executing it from genesis alone.
+Trusted inputs: these are the validators of the epoch, and RULE is the chain's. Whether the
+registry's order and the state roots are the chain's follows only from executing it from genesis.
 """
 
 import json
@@ -32,7 +32,7 @@ def unhex(text, what):
 
 
 def read_block(data):
-    """The block of these bytes, whose header commits to all of it, and its hash."""
+    """The block of these bytes and its hash. Checks that the header commits to all of the block."""
     block = decode(data, "block")
     check(sorted(block) == ["certificates", "header", "transactions"], "form: it is no block")
     header = block["header"]
@@ -62,7 +62,7 @@ def bit(bitmap, index):
 
 
 def derived(certificate, runners, validators, rule):
-    """P(H) over so many runners, and how many votes each runner has."""
+    """P(H) over this number of runners, and the number of votes for each runner."""
     cast = [vote["presence"]["bytes"] for vote in certificate["votes"]]
     base = {"committee": validators, "quorum": len(cast)}.get(rule)
     check(base is not None, f"rule: {rule} is neither committee nor quorum")
@@ -76,7 +76,7 @@ def derived(certificate, runners, validators, rule):
 
 
 def seed_digest(certificate, keys, embedder):
-    """What a certificate gives to seeds where the validator with this key embeds it."""
+    """A certificate's contribution to seeds if the validator with this key embeds it."""
     own = sorted(keys).index(embedder) if embedder in keys else None
     return keccak(b"cowboy-certificate-seed/v1", certificate["block"], *(
         vote["validator"].to_bytes(4, "big") + vote["signature"]
@@ -126,7 +126,7 @@ def verify(evidence, chain_id, rule, keys):
     check(evidence["transactions"] == [hexed(one) for one in hashes],
           "fields: the transactions have others")
 
-    check(evidence["certificate_bytes"] is not None, "certificate: there is none")
+    check(evidence["certificate_bytes"] is not None, "certificate: it is missing")
     certificate = read_certificate(unhex(evidence["certificate_bytes"], "certificate_bytes"))
     check(certificate["block"] == block_hash, "certificate: it is for another block")
     check(certificate["round"]["epoch"] == header["round"]["epoch"],
@@ -140,7 +140,7 @@ def verify(evidence, chain_id, rule, keys):
     runners = len(said["registry"])
     presence, counts = derived(certificate, runners, len(keys), rule)
     check(said["bit_length"] == runners, "presence: it has another length than the registry")
-    check(said["bitmap"] == hexed(presence), f"presence: from the votes follows {hexed(presence)}")
+    check(said["bitmap"] == hexed(presence), f"presence: the votes give {hexed(presence)}")
     return {"height": header["height"], "hash": hexed(block_hash), "presence": hexed(presence),
             "counts": counts, "votes": len(certificate["votes"]),
             "seeds": [hexed(seed_digest(one, keys, header["proposer"]))

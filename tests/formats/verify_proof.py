@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a proof of `cowboyctl chain prove` by docs/proofs.md, with the standard library alone.
+"""Checks a proof of `cowboyctl chain prove` as docs/proofs.md says, with the standard library only.
 
     verify_proof.py FILE CHAIN_ID VALIDATOR_KEY...
 
@@ -22,7 +22,7 @@ ZERO = bytes(32)
 
 
 class Refused(Exception):
-    """A check that failed: its name, a colon, what was wrong."""
+    """A failed check: its name, a colon, the reason."""
 
 
 def check(holds, what):
@@ -326,7 +326,7 @@ def shown(r, kind, key):
 
 
 def validators(r, key, parts, height):
-    """The committees' part of the state, and what both of its maps of validators have."""
+    """The committees' part of the state, and the contents of both its maps of validators."""
     check(key == b"", "form: validators has no key")
     committees_part, epoch_blocks, committees = newest(r, b"committees")
     subsets_part, overlap_blocks, subsets = newest(r, b"subset-epochs")
@@ -398,7 +398,7 @@ def digit(key, at):
 
 
 def prefix(key, at, last):
-    """The least key and the greatest that begin as `key` does before a digit, and go on with it."""
+    """The least and the greatest key with the digits of `key` before `at`, and `last` at it."""
     bits = 8 * len(key)
     free = bits - 2 * (at + 1)
     least = (int.from_bytes(key, "big") >> free + 2 << 2 | last) << free
@@ -407,14 +407,14 @@ def prefix(key, at, last):
 
 
 def tree(r, size, low, high):
-    """The root of a tree in which some keys are shown, and the records from `low` to `high`."""
+    """The root of a tree that shows some keys, and the records from `low` to `high`."""
     if r.data[r.at:] == b"\x03":
         r.take(1)
         return ZERO, []
     records = []
 
     def node(above, is_root):
-        """Its hash, and the keys below it that are shown, in order."""
+        """The node's hash, and the shown keys below it, in order."""
         tag = r.number(1)
         if tag == 0 and not is_root:
             return r.take(32), []

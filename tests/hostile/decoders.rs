@@ -1,4 +1,4 @@
-//! The other decoders of strangers' bytes: connections' certificates, votes, blocks, transactions.
+//! The other decoders of untrusted bytes: connections' certificates, votes, blocks, transactions.
 
 use crate::play;
 use bytes::Bytes;
@@ -19,8 +19,7 @@ use cowboy_engine::{
 use cowboy_simulation::Setup;
 use std::time::Duration;
 
-/// A certificate whose extension does not hold binds no key; one that binds a key binds that of
-/// whoever signed it.
+/// A certificate with an invalid extension binds no key; any other binds the key that signed it.
 #[test]
 fn certificates_of_connections_bind_the_key_that_signed_them_or_none() {
     let secrets = ["one", "two"].map(|name| SecretKey::derive(b"hostile", name));
@@ -83,7 +82,7 @@ fn blocks_and_transactions_are_read_in_their_one_form_or_refused() {
         let bytes = random.mutated(&transactions);
         if let Ok(transaction) = from_slice::<SignedTransaction>(&bytes) {
             assert_eq!(to_vec(&transaction), bytes);
-            // Of another content nobody of the chain is the sender.
+            // The signature of a changed transaction recovers to another sender.
             if let Ok(sender) = transaction.sender()
                 && sender == key("account-0").address()
             {
@@ -97,8 +96,8 @@ fn blocks_and_transactions_are_read_in_their_one_form_or_refused() {
     });
 }
 
-/// A proof that was changed shows nothing, or answers another question, or has other votes, which
-/// are checked elsewhere.
+/// A changed proof is invalid, or proves another subject, or has other votes, which are checked
+/// elsewhere.
 #[test]
 fn proofs_of_states_are_read_in_their_one_form_or_refused() {
     let setup = Setup::new(4, 2, Duration::ZERO);

@@ -18,7 +18,7 @@ pub const CHAIN: u64 = 7;
 /// The challenges of either side.
 pub const RUNNERS_NONCE: [u8; 32] = [1; 32];
 pub const VALIDATORS_NONCE: [u8; 32] = [2; 32];
-/// Jobs that frames are about.
+/// The jobs that frames name.
 pub const JOBS: [Hash; 3] = [Hash([3; 32]), Hash([4; 32]), Hash([5; 32])];
 
 pub fn runner() -> SecretKey {
@@ -29,7 +29,7 @@ pub fn validator() -> SecretKey {
     SecretKey::derive(b"hostile", "validator")
 }
 
-/// What a committee of which the runner is one revealed of a job.
+/// Results that a committee with the runner revealed for a job.
 pub fn reveals(job_id: Hash) -> Reveals {
     let reveal = |key: SecretKey| {
         let body = Body::new(b"result".to_vec()).expect("it is short");
@@ -40,7 +40,7 @@ pub fn reveals(job_id: Hash) -> Reveals {
     Reveals::new([runner(), validator()].map(reveal).to_vec()).expect("two short results")
 }
 
-/// Frames as a runner writes them: with signatures that hold.
+/// A runner's frames, with valid signatures.
 pub fn of_runner() -> Vec<Vec<u8>> {
     let key = runner();
     let hello = Hello {
@@ -96,7 +96,7 @@ pub fn of_runner() -> Vec<Vec<u8>> {
     frames
 }
 
-/// A job, due nine blocks after it was assigned; not signed.
+/// An unsigned assignment of a job that is due nine blocks later.
 pub fn assignment(job_id: Hash, at: u64, spec: &[u8]) -> JobAssignment {
     JobAssignment {
         job_id,
@@ -116,7 +116,7 @@ pub fn errand(label: Hash) -> Errand {
     Errand::signed(CHAIN, &validator(), &runner().public_key(), content)
 }
 
-/// Frames as a validator writes them.
+/// A validator's frames, with valid signatures.
 pub fn of_validator() -> Vec<Vec<u8>> {
     let (key, runner) = (validator(), runner().public_key());
     let hello = Hello {
@@ -149,7 +149,7 @@ pub fn of_validator() -> Vec<Vec<u8>> {
     frames
 }
 
-/// A frame that was read is written in the same bytes.
+/// Decodes a frame and encodes it again; `None` if it is malformed.
 fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
     match channel {
         Channel::Control => Some(match Control::decode(frame).ok()? {
@@ -179,7 +179,7 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes as a stream delivers them: in pieces of any size.
+/// Splits bytes into pieces of any size, as a stream delivers them.
 pub fn pieces(random: &mut Random, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     let mut rest = bytes;
@@ -232,7 +232,7 @@ fn frames_are_read_in_their_one_form_or_refused() {
     }
 }
 
-/// What has been promised, in bytes.
+/// The process's virtual memory, in bytes.
 #[cfg(target_os = "linux")]
 fn mapped() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").expect("Linux says so");
@@ -240,7 +240,7 @@ fn mapped() -> u64 {
     pages.parse::<u64>().expect("a number") * 4_096
 }
 
-/// A length is a claim: memory grows with the bytes that have come.
+/// A length is only a claim: memory grows with the bytes that have arrived.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_claimed_length_takes_no_memory() {
@@ -253,5 +253,5 @@ fn a_claimed_length_takes_no_memory() {
     }
     let grown = mapped().saturating_sub(before);
     // They claim 64 GiB. Other tests of the process reserve some, too.
-    assert!(grown < 4 << 30, "{grown} bytes for 4,096 frames of which 100 bytes have come");
+    assert!(grown < 4 << 30, "{grown} bytes for 4,096 frames with 100 bytes each");
 }

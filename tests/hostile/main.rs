@@ -1,9 +1,9 @@
-//! What reads bytes of strangers is given bytes that nobody would write: frames, session machines,
+//! Malformed input for everything that reads untrusted bytes: frames, session machines,
 //! certificates of connections, votes, blocks.
 //!
-//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says 15.
-//! A case follows from its number, which a failure names: `COWBOYCTL_HOSTILE_CASE=N` plays that one
-//! alone.
+//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, by default two; `.ci/test` sets 15.
+//! A case is derived from its number, which a failure prints: `COWBOYCTL_HOSTILE_CASE=N` plays only
+//! that case.
 
 mod decoders;
 mod frames;
@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Says which case it was when a test fails.
+/// Prints the case's number on drop if the test has failed.
 struct Case(u64);
 
 impl Drop for Case {

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed, and bytes that are nearly what they ought to be.
+//! Pseudo-random numbers from a seed, and nearly valid bytes.
 
 /// Pseudo-random numbers (splitmix64).
 pub struct Random(u64);
@@ -33,7 +33,7 @@ impl Random {
         (0..len).map(|_| self.next() as u8).collect()
     }
 
-    /// Bytes made of those of a corpus, by a few changes.
+    /// An entry of a corpus with a few random changes.
     pub fn mutated(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = self.pick(corpus).clone();
         for _ in 0..=self.below(4) {
@@ -41,7 +41,7 @@ impl Random {
             match self.below(9) {
                 0 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
                 1 if at < bytes.len() => bytes[at] = self.next() as u8,
-                // The lengths, tags and counts that end of ranges are made of.
+                // Boundary values of lengths, tags and counts.
                 2 if at < bytes.len() => {
                     bytes[at] = *self.pick(&[0x00, 0x7f, 0x80, 0xff, 0x1b, 0x5b, 0x9f, 0xbf]);
                 }

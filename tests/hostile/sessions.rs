@@ -25,13 +25,13 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// The most outputs that one input can have: each stream is written to and ended, and a bit.
+/// Maximum outputs of one input: each stream is written to and finished, plus a margin.
 const MOST_OUTPUTS: usize = 4 * (MAX_JOB_STREAMS + MAX_PEER_STREAMS) + 16;
 
-/// A machine, and what must hold of it.
+/// A machine, and the record of its outputs that the assertions need.
 struct Played<S: Session> {
     session: S,
-    /// All streams that there ever were, and what the machine wrote on each.
+    /// All streams so far, each with a reader of the machine's output.
     streams: BTreeMap<StreamId, FrameReader>,
     over: bool,
     now: u64,
@@ -44,7 +44,7 @@ impl<S: Session> Played<S> {
         Self { session, streams, over: false, now: 1_000, head: 1 }
     }
 
-    /// What the machine wrote consists of frames.
+    /// Asserts that the machine's bytes on a stream are frames.
     fn wrote(&mut self, stream: StreamId, bytes: &[u8]) {
         let channel = if stream == StreamId::CONTROL { Channel::Control } else { Channel::Job };
         let reader = self.streams.entry(stream).or_insert_with(|| FrameReader::new(channel));
@@ -54,7 +54,7 @@ impl<S: Session> Played<S> {
         }
     }
 
-    /// Takes what the machine says, and yields its events.
+    /// Drains the machine's outputs, and returns its events.
     fn drain(&mut self) -> Vec<S::Event> {
         let mut events = Vec::new();
         let mut outputs = 0;
@@ -74,7 +74,7 @@ impl<S: Session> Played<S> {
         events
     }
 
-    /// Something that any driver may do.
+    /// An input that any driver may give.
     fn input(&mut self, random: &mut Random, corpus: &[Vec<u8>]) {
         let known: Vec<_> = self.streams.keys().copied().collect();
         match random.below(16) {
@@ -110,7 +110,7 @@ impl<S: Session> Played<S> {
         }
     }
 
-    /// The peer opens a stream and writes a frame, or something like it.
+    /// The peer opens a stream and writes a valid or mutated frame.
     fn offer(&mut self, random: &mut Random, frames: &[Vec<u8>]) {
         let Some(stream) = self.open() else { return };
         let whole = random.one_in(2);
@@ -118,7 +118,7 @@ impl<S: Session> Played<S> {
         self.session.handle_data(stream, &bytes);
     }
 
-    /// The peer writes on the stream that the machine has opened last.
+    /// The peer writes on the stream that the machine opened last.
     fn answer(&mut self, frame: &[u8]) {
         let own = |stream: &&StreamId| stream.get() % 2 == 1;
         if let Some(stream) = self.streams.keys().rfind(own) {
@@ -135,7 +135,7 @@ impl<S: Session> Played<S> {
     }
 }
 
-/// Those frames that have one of these types.
+/// The frames of these types.
 fn of_kinds(frames: &[Vec<u8>], kinds: &[u8]) -> Vec<Vec<u8>> {
     frames.iter().filter(|frame| kinds.contains(&frame[4])).cloned().collect()
 }
@@ -159,7 +159,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         };
         let mut played = Played::new(Validator::new(config, 1_000));
         let (mut is_established, mut dispatches) = (false, BTreeMap::<Hash, (u32, u32)>::new());
-        // What was asked: for a result, or for a signature.
+        // Numbers of questions and answers, by job and whether it is asked for a signature.
         let mut questions = BTreeMap::<(Hash, bool), (u32, u32)>::new();
         let mut last = None;
         let mut answer = |questions: &mut BTreeMap<_, (u32, u32)>, question| {
@@ -168,10 +168,10 @@ fn a_validator_believes_nothing_that_was_not_signed() {
             assert!(told <= asked, "one answer to a question");
             answered += 1;
         };
-        // Most get through the handshake, so that what comes after it is reached.
+        // Most cases complete the handshake, so that the later states are reached.
         let polite = !random.one_in(4);
         if polite {
-            assert_eq!(played.open(), Some(StreamId::CONTROL), "the first is that");
+            assert_eq!(played.open(), Some(StreamId::CONTROL), "the control stream is first");
             played.session.handle_data(StreamId::CONTROL, &corpus[0]);
         }
         for step in 0..60 {
@@ -225,7 +225,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                     }
                     validators::Event::Outcome { job_id, outcome } => {
                         let (asked, answered) = dispatches.get_mut(&job_id).expect("it was asked");
-                        // An acceptance is no outcome yet.
+                        // An acceptance is not an outcome.
                         *answered += 1;
                         assert!(answered <= asked, "{outcome:?} once per assignment");
                         assert!(!matches!(outcome, Outcome::SoftFailure(None)) || is_established);
@@ -249,7 +249,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                 2 => {
                     let reason = *random.pick(CancelReason::ALL);
                     let deadline = Height::new(played.head);
-                    // Without an established connection it is refused.
+                    // It is refused without an established connection.
                     let _ = played.session.cancel(random.pick(&JOBS), deadline, reason);
                 }
                 3 => played.offer(random, &handed_over),
@@ -340,7 +340,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         established += 1;
                     }
                     runners::Event::Assigned { stream, assignment } => {
-                        // It may overtake the pong that completes the handshake.
+                        // An assignment may overtake the pong that completes the handshake.
                         assert!(
                             assignment.verify(CHAIN, &peer, &own.public_key()),
                             "{assignment:?}"
@@ -348,7 +348,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         assigned += 1;
                         let status = match random.below(5) {
                             0 => AckStatus::Duplicate,
-                            // Others have to assign it alike, or a proof has to come.
+                            // Waits for the same assignment from other validators, or for a proof.
                             4 => continue,
                             1 => AckStatus::Reject(*random.pick(RejectReason::ALL)),
                             _ => AckStatus::Accepted,
@@ -363,7 +363,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         assert!(is_known(&job_id));
                         played.session.answer_waiting(&job_id, AckStatus::Duplicate);
                     }
-                    // It is what it shows that counts, and who signed that: the driver's to check.
+                    // The driver checks what the proof shows and who signed it.
                     runners::Event::EndProved { .. } => {}
                     runners::Event::RevealWanted { stream, job_id } => {
                         assert!(JOBS.contains(&job_id));

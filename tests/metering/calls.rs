@@ -1,7 +1,7 @@
-//! Calls of everything that a module can call, each parameter large in turn: made from the engine's
-//! own tables and from what its errors say, so that a new function is among them.
+//! Calls of every function and method of the language, with each parameter large in turn. They are
+//! generated from the engine's tables and error messages, so that they include new functions.
 //!
-//! The test `metering` weighs them, `cowboy-fuzz sweep` times them.
+//! The test `metering` measures their allocations, `cowboy-fuzz sweep` their time.
 
 use cowboy_engine::{
     actor::{Budget, ErrorKind, Module, Params, TestReport, catalog},
@@ -10,20 +10,20 @@ use cowboy_engine::{
 };
 use std::{collections::BTreeSet, fmt::Write as _};
 
-/// What a module is made with, and what it is asked with what fits.
+/// The budget for loading a module and for finding arguments that fit.
 const PLENTY: Budget = Budget { cycles: 1 << 40, cells: 1 << 40 };
 /// Cycles for a call that is made once.
 const ONCE: u64 = 4_000_000;
 /// Cycles for a call that is made again and again.
 const AGAIN: u64 = 100_000;
-/// Cycles that reach a function, but not what it does with a large value.
+/// Cycles that are enough to enter a function, but not for its work on a large value.
 const FEW: [u64; 2] = [400, 1_500];
 
-/// Arguments by place that are tried at most.
+/// The maximum number of positional arguments that are tried.
 const PLACES: usize = 3;
-/// How many values `P` has.
+/// The number of values in `P`.
 const SMALL: usize = 10;
-/// What modules begin with: functions, a record type, and small values of which one fits nearly
+/// The head of every module: functions, a record type, and small values, one of which fits nearly
 /// every parameter.
 const HEAD: &str = "\
 def anything(ctx = None, p = None): return 0
@@ -40,10 +40,10 @@ def wide(fields, name):
 Pair = record(a = int, b = str)
 P = ['1', 3, '0x' + '11' * 20, '0x' + '22' * 32, ['1', 'b'], {'1': 1}, int, anything, True, 'split']
 ";
-/// What the actor has, in wei.
+/// The actor's balance.
 const BALANCE: Wei = Wei::new(1 << 60);
 
-/// What the language does with values beside calling functions. `W` is another value equal to `V`.
+/// Operations on values other than calls. `W` is another value that is equal to `V`.
 const OPERATIONS: [&str; 93] = [
     "V + V",
     "V + P[0]",
@@ -143,18 +143,17 @@ const OPERATIONS: [&str; 93] = [
 /// A value for parameters and receivers.
 #[derive(Clone, Copy, Debug)]
 pub struct Large {
-    /// Which of the catalog's kinds it is; empty: none of those with methods.
+    /// Its kind in the catalog; empty if that has no methods.
     pub kind: &'static str,
-    /// What makes it, at a module's top level.
+    /// The expression that makes it at a module's top level.
     pub made: &'static str,
 }
 
 /// A module with calls on one large value.
 #[derive(Debug)]
 pub struct Group {
-    /// The calls.
     pub calls: Vec<String>,
-    /// What their variables are.
+    /// The variables of the calls, for people.
     about: String,
     source: String,
 }
@@ -162,16 +161,15 @@ pub struct Group {
 /// A call that was played.
 #[derive(Debug)]
 pub struct Run<T> {
-    /// The call, how it was made, and what its variables are.
+    /// The call, how it was made, and its variables.
     pub name: String,
-    /// How it ended.
     pub report: TestReport,
-    /// What was found.
+    /// The result of the caller's measurement.
     pub found: T,
 }
 
 impl Group {
-    /// Lines in front of each call make what it needs.
+    /// The lines `before` each call make the values that it needs.
     fn new(value: &Large, globals: &str, before: &str, calls: Vec<String>) -> Self {
         let about = format!("V = {}, {}", value.made, before.trim());
         let mut source =
@@ -188,9 +186,9 @@ impl Group {
         Self { calls, about, source }
     }
 
-    /// Plays each call once, then again and again, through `mock.fails` where it fails, then with
-    /// few cycles; before all of them, what is in front of each call without a call. `run` runs a
-    /// function of the module with so many cycles.
+    /// Plays each call once, then in a loop (through `mock.fails` if it fails), then with few
+    /// cycles; before that, only the lines in front of the calls. `run` runs a function of the
+    /// module with a limit of cycles.
     pub fn play<T>(
         &self,
         mut run: impl FnMut(&Suite, &str, u64) -> (TestReport, T),
@@ -257,14 +255,14 @@ pub fn groups(values: &[Large]) -> Vec<Group> {
 
 /// A function or a method.
 struct Callable {
-    /// What stands in front of the arguments; a method's receiver is `r`.
+    /// The text before the arguments; a method's receiver is `r`.
     callee: String,
     /// The kind of a method's receiver.
     receiver: Option<&'static str>,
 }
 
 impl Callable {
-    /// The line that makes the receiver: a small one, or V.
+    /// The line that makes the receiver: a small value, or V.
     fn before(&self, large: bool) -> String {
         let made = match (self.receiver, large) {
             (None, _) => return String::new(),
@@ -281,7 +279,7 @@ impl Callable {
         format!("  r = {made}\n")
     }
 
-    /// The error of a call with these arguments; empty where there is none.
+    /// The error of a call with these arguments; empty if it succeeds.
     fn complaint(&self, arguments: &str) -> String {
         let (before, callee) = (self.before(false), &self.callee);
         let source = format!("{HEAD}def ask():\n{before}  {callee}({arguments})\n");
@@ -289,7 +287,7 @@ impl Callable {
         error.map_or_else(String::new, |error| error.kind.to_string())
     }
 
-    /// How many arguments it takes by place, as far as they are tried.
+    /// The number of positional arguments that it takes, at most [`PLACES`].
     fn places(&self) -> usize {
         let complaint = self.complaint("*([None] * 20)");
         let most = complaint.split_once("takes at most ").map(|(_, rest)| rest);
@@ -297,14 +295,14 @@ impl Callable {
         most.unwrap_or(PLACES).min(PLACES)
     }
 
-    /// Which arguments it takes by name.
+    /// The names of its keyword arguments.
     fn names(&self) -> Vec<String> {
         let complaint = self.complaint("zz = None");
         let names = complaint.split_once("by name it takes ").map_or("none", |(_, names)| names);
         names.split(", ").filter(|name| *name != "none").map(str::to_owned).collect()
     }
 
-    /// Small arguments that a call succeeds with: so many by place, and one by name.
+    /// Small arguments that make a call succeed: `places` positional ones, and one by name.
     fn fit(&self, places: usize, name: Option<&str>) -> Option<Vec<String>> {
         let mut prefixes = vec![String::new(); places];
         prefixes.extend(name.map(|name| format!("{name} = ")));
@@ -332,7 +330,7 @@ impl Callable {
         Some((0u32..).zip(&prefixes).map(value).collect())
     }
 
-    /// Arguments that fit, and arguments of which one is large, or all by place are.
+    /// Arguments that fit, and arguments with one large value or only large positional ones.
     fn arguments(&self) -> (Vec<String>, BTreeSet<String>) {
         let mut fitting = Vec::new();
         let mut large = BTreeSet::from(["*V".to_owned(), "**V".to_owned()]);
@@ -350,7 +348,7 @@ impl Callable {
         }
         for name in self.names() {
             let named = format!("{name} = V");
-            // Two by place and one by name are as many combinations as a log has lines.
+            // More positional arguments would have more combinations than a log has lines.
             for places in 0..=most.min(2) {
                 if let Some(mut arguments) = self.fit(places, Some(&name)) {
                     arguments[places].clone_from(&named);

@@ -1,6 +1,5 @@
-//! Work is paid for before it is done: what calls of everything that a module finds allocate,
-//! beside the cycles that they are charged. Bytes are counted, so that no clock and no machine
-//! matters.
+//! Work is paid for before it is done: compares the bytes that calls of every function allocate
+//! with the cycles that they are charged. Counts of bytes depend on no clock and no machine.
 
 mod calls;
 
@@ -21,7 +20,7 @@ use std::{
     thread,
 };
 
-/// Values as large as they may be, or nearly.
+/// Values of the maximum size, or nearly.
 const VALUES: [Large; 7] = [
     Large { kind: "Text", made: "'x' * 1048576" },
     Large { kind: "Text", made: "'\u{e9}' * 524288" },
@@ -32,22 +31,21 @@ const VALUES: [Large; 7] = [
     Large { kind: "Dict", made: "{'k%d' % i: i for i in range(4000)}" },
 ];
 
-/// Bytes that a call allocates whatever it does: its stack, its world, an error and its text.
+/// Bytes that every call allocates: its stack, its world, an error and its text.
 const WHATEVER: u64 = 64 << 10;
 
-/// Cells are not what is looked at.
+/// Enough cells, because they are not measured here.
 const CELLS: u64 = 1 << 40;
 
-/// Lines of a failure.
+/// The maximum number of findings in a failure's message.
 const SHOWN: usize = 20;
 
 /// Bytes that a call may allocate per cycle.
 ///
 /// A cycle moves 32 bytes. Memory alone is cheapest: a KiB of heap for 10 cycles, 102 bytes for
-/// one. What does not know its size doubles as it grows, and has then been allocated two to four
-/// times; but each thing put into it pays a cycle beside its heap. Two and a half times the rate of
-/// the heap is room for that, and a tenth of what copying a value for nothing but the call's charge
-/// comes to.
+/// one. A collection of unknown size doubles as it grows, and has then been allocated two to four
+/// times; but each element pays a cycle on top of its heap. Two and a half times the rate of the
+/// heap is enough for that, and a tenth of the rate of copying a value for the call's charge alone.
 fn bytes_per_cycle() -> u64 {
     1024 / Schedule::default().heap_kib * 5 / 2
 }
@@ -68,7 +66,7 @@ impl Finding {
     }
 }
 
-/// The calls of a group that allocate more than they pay for, what is in front of each apart.
+/// The calls of a group that allocate more than they pay for, without the lines in front of each.
 fn findings(group: &Group) -> Vec<Finding> {
     let run = |suite: &Suite, function: &str, cycles: u64| {
         let budget = Budget { cycles, cells: CELLS };
@@ -128,7 +126,7 @@ fn every_call_pays_for_the_memory_that_it_takes() {
     );
 }
 
-/// A store with one long value, which it measures without a copy.
+/// A store with one long value, whose length it knows without a copy.
 struct Store(usize);
 
 impl World for Store {

@@ -1,9 +1,9 @@
-//! Rules, dashboard, runbooks and docs speak of metrics and alerts that there are.
+//! Rules, dashboard, runbooks and docs name only metrics and alerts that exist.
 //!
-//! What there is comes from the text that a devnet exports ([`Metrics::encode`],
-//! [`LaneMetrics::encode`]) and from the rules themselves (`examples/observability/alerts.yml`).
-//! `promtool` judges the rules too where it is on the PATH; where it is not, that is said and
-//! nothing else of this is left out.
+//! The metrics come from the text that a devnet exports ([`Metrics::encode`],
+//! [`LaneMetrics::encode`]), the alerts from the rules (`examples/observability/alerts.yml`).
+//! If `promtool` is on the PATH, it checks the rules, too; otherwise the test says so and skips
+//! only that.
 
 use cowboy_devnet::{api::LaneMetrics, speculation::metrics::Metrics};
 use serde_json::Value;
@@ -15,10 +15,10 @@ use std::{
     process::Command,
 };
 
-/// Labels that Prometheus and its configuration add to what is scraped.
+/// Labels that Prometheus and its configuration add to scraped metrics.
 const ADDED: [&str; 3] = ["job", "instance", "devnet"];
 
-/// What begins every name of ours.
+/// The prefixes of this project's metrics.
 const PREFIXES: [&str; 2] = ["speculation_", "timer_lane_"];
 
 /// The sections of the docs that list metrics.
@@ -38,7 +38,7 @@ fn yaml(below_top: &str) -> Value {
         .unwrap_or_else(|error| panic!("{below_top}: not YAML: {error}"))
 }
 
-/// A text at a place of a document.
+/// The string at a JSON pointer of a document.
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     let found = value.pointer(pointer).and_then(Value::as_str);
     found.unwrap_or_else(|| panic!("no text at {pointer} of {value:#}"))
@@ -49,19 +49,18 @@ fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     found.unwrap_or_else(|| panic!("no list at {pointer} of {value:#}"))
 }
 
-/// A metric as it is exported.
+/// An exported metric.
 #[derive(Debug, PartialEq, Eq)]
 struct Metric {
     kind: String,
-    /// Labels with their values; of a bucket's end, none is kept.
+    /// Labels with their values, which are empty for the labels of buckets.
     labels: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What is exported.
 struct Exported {
     /// By name; a counter's ends with `_total`.
     metrics: BTreeMap<String, Metric>,
-    /// By the name of a sample, which metric that is of.
+    /// The name of each sample's metric, by the sample's name.
     samples: BTreeMap<String, String>,
 }
 
@@ -80,7 +79,7 @@ impl Exported {
             } else if !line.starts_with('#') {
                 let (series, _) = line.rsplit_once(' ').expect("a name and a value");
                 let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-                assert!(name.starts_with(&current.0), "{series} stands below {}", current.0);
+                assert!(name.starts_with(&current.0), "{series} is below {}", current.0);
                 exported.samples.insert(name.to_owned(), current.1.clone());
                 let metric = exported.metrics.get_mut(&current.1).expect("its type came first");
                 for (label, value) in matchers(labels.trim_end_matches('}')) {
@@ -94,8 +93,8 @@ impl Exported {
         exported
     }
 
-    /// What is wrong with an expression, as far as our names and their labels go; and the metrics
-    /// that it uses.
+    /// The metrics that an expression uses, and its errors in this project's names and their
+    /// labels.
     fn judge(&self, expression: &str) -> (BTreeSet<String>, Vec<String>) {
         let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
         let name_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -295,7 +294,7 @@ fn the_dashboard_shows_every_metric_and_no_other() {
     assert_eq!(shown, all, "metrics that some panel shows");
 }
 
-/// An expression, once every variable in it is known to be one of the dashboard's or Grafana's.
+/// Returns an expression after checking that each of its variables is the dashboard's or Grafana's.
 fn known(expression: &str, variables: &BTreeMap<&str, &str>) -> String {
     for rest in expression.split('$').skip(1) {
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -327,10 +326,10 @@ fn the_docs_list_what_is_exported() {
         .collect();
     assert_eq!(documented, exported);
 
-    // Every value of a label is told somewhere.
+    // The document names every value of a label.
     for (name, metric) in Exported::new().metrics {
         for value in metric.labels.values().flatten() {
-            assert!(document.contains(&format!("`{value}`")), "{name}: {value} is not told");
+            assert!(document.contains(&format!("`{value}`")), "{name}: {value} is not documented");
         }
     }
     let listed: Vec<_> = table(&document, "Alerts")
@@ -366,7 +365,7 @@ fn promtool_accepts_configuration_rules_and_their_tests() {
         std::env::split_paths(&paths).any(|dir| dir.join("promtool").is_file())
     });
     if !found {
-        // Not by macro: the test harness keeps to itself what a passing test prints by those.
+        // Not by macro, because the test harness captures the macros' output of a passing test.
         let said = "promtool is not on the PATH: no tool has judged rules and configuration";
         let _ = writeln!(io::stderr(), "{said}");
         return;

@@ -1,5 +1,6 @@
-//! What commands print against the schemas in `docs/schemas`: a validator of the part of JSON
-//! Schema that is generated there, stricter in one thing: a field that no schema names is refused.
+//! Checks the output of commands against `docs/schemas`, with a validator of the part of JSON
+//! Schema that is generated there. It is stricter in one respect: it refuses a field that no schema
+//! names.
 
 use serde_json::{Map, Value};
 use std::{
@@ -9,21 +10,21 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// The commands of this process whose documents were as their schemas say.
+/// The commands with a document in this process that matched its schema.
 static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Global options that take a value, in the forms that tests use.
 const VALUED: [&str; 7] = ["--output", "-o", "--devnet", "--node", "--jq", "--template", "--home"];
 
-/// The schema of a command by its words, as `["chain", "block"]`.
+/// The schema of a command by its words, such as `["chain", "block"]`.
 pub fn schema(words: &[&str]) -> Option<Value> {
     let text = fs::read_to_string(folder().join(words.join("-") + ".json")).ok()?;
     Some(serde_json::from_str(&text).unwrap())
 }
 
-/// Where the committed schemas are.
+/// The folder of the committed schemas.
 pub fn folder() -> PathBuf {
-    // Each package that has this module is a folder of the repository.
+    // Each package with this module is a folder at the repository's top.
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/schemas")
 }
 
@@ -34,7 +35,7 @@ pub fn check(args: &[&str], stdout: &str) {
     if !matches!(format, Some("json" | "jsonl")) {
         return;
     }
-    // Its output is a job's, not ours.
+    // The output comes from a job.
     if words.starts_with(&["lease", "logs"]) {
         return;
     }
@@ -44,7 +45,7 @@ pub fn check(args: &[&str], stdout: &str) {
         let document =
             document.unwrap_or_else(|error| panic!("{args:?}: {error}: no JSON: {stdout}"));
         let outcome = validate(&schema, &document);
-        // Lines are the items of what is a list as one document.
+        // Each line is an item of the list that the schema describes.
         let item = || validate(&schema, &Value::Array(vec![document.clone()]));
         let outcome = outcome.or_else(|error| match format {
             Some("jsonl") => item().map_err(|_| error),
@@ -58,8 +59,8 @@ pub fn check(args: &[&str], stdout: &str) {
     }
 }
 
-/// Says that a test has seen what these commands print in JSON, and fails where it has not. That
-/// every command with a schema is named in some test is a test of its own.
+/// Asserts that this process has checked a JSON document of each of these commands. Another test
+/// checks that some test names every command with a schema.
 pub fn seen(commands: &[&str]) {
     let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for command in commands {
@@ -67,7 +68,7 @@ pub fn seen(commands: &[&str]) {
     }
 }
 
-/// A command's words, and its format where that is one that can be checked.
+/// A command's words, and its format unless a filter rewrites the output.
 fn read<'a>(args: &[&'a str]) -> (Vec<&'a str>, Option<&'a str>) {
     let (mut words, mut format) = (Vec::new(), None);
     let mut args = args.iter().copied();
@@ -90,18 +91,18 @@ fn read<'a>(args: &[&'a str]) -> (Vec<&'a str>, Option<&'a str>) {
     (words, format.filter(|_| !rewritten))
 }
 
-/// Whether a document is as its schema says; the error has the place and the reason.
+/// Checks a document against its schema; the error has the place and the reason.
 pub fn validate(schema: &Value, document: &Value) -> Result<(), String> {
     let root = Schema { root: schema };
     let named = root.check(schema, document, "$")?;
     named.all_of(document, "$")
 }
 
-/// The fields of an object that a schema has said something of.
+/// The fields of an object that a schema names.
 #[derive(Default)]
 struct Named {
     fields: BTreeSet<String>,
-    /// The schema allows any.
+    /// Whether the schema allows any field.
     any: bool,
 }
 
@@ -120,7 +121,7 @@ impl Named {
     }
 }
 
-/// A schema, with the document that its references are into.
+/// The document in which references of schemas are resolved.
 struct Schema<'a> {
     root: &'a Value,
 }
@@ -130,7 +131,7 @@ impl Schema<'_> {
         let keywords = match schema {
             Value::Bool(true) => return Ok(Named { any: true, ..Named::default() }),
             Value::Object(keywords) => keywords,
-            other => return Err(format!("{at}: {other} is no schema that any value keeps")),
+            other => return Err(format!("{at}: {other} is not a schema that a value can match")),
         };
         let mut named = Named::default();
         if !says_anything(keywords) {
@@ -238,7 +239,7 @@ impl Schema<'_> {
                         return refused(format!("{keyword} is {wanted}"));
                     }
                 }
-                // Said for people, or of text that other tests are about.
+                // Prose for people, or constraints on text that other tests check.
                 "enum" | "const" | "description" | "title" | "format" | "pattern" | "example"
                 | "examples" | "default" | "propertyNames" | "$schema" | "$defs" => {}
                 other => return Err(format!("{at}: the validator does not know {other}")),
@@ -247,7 +248,7 @@ impl Schema<'_> {
         Ok(named)
     }
 
-    /// As [`Self::check`], of a value whose fields are all said here.
+    /// As [`Self::check`], but refuses fields that this schema does not name.
     fn closed(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         self.check(schema, value, at)?.all_of(value, at)
     }
@@ -270,7 +271,7 @@ fn is_a(value: &Value, name: &str) -> bool {
         "string" => value.is_string(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        other => panic!("{other} is no type of JSON Schema"),
+        other => panic!("{other} is not a type of JSON Schema"),
     }
 }
 

@@ -8,6 +8,8 @@
 //! | `rules/purity.rs` | engine's sources name no clock, socket, file, thread, float or hash map |
 //! | `rules/senders.rs` | every frame, event and reason of the protocol is made outside tests |
 //! | `rules/words.rs` | nothing unfinished, nothing hidden, no sleeping tests |
+//! | `rules/english.rs` | plain words, subject first, docs that say more than a name |
+//! | `rules/constants.rs` | one fact is one constant |
 //! | `rules/text.rs` | width and length, links, nothing of one machine or one registry |
 //!
 //! [`source`] reads the tree: files, their tokens, the modules they make up. A [`Rule`] looks at a
@@ -24,11 +26,11 @@ use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// The file, from the repository's top.
+    /// The file's path from the repository's top.
     path: String,
     /// The line, from 1.
     line: usize,
-    /// What is there, and what to do about it.
+    /// The problem and its remedy.
     text: String,
 }
 

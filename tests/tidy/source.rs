@@ -8,14 +8,14 @@ use std::{
 };
 use syn::{Attribute, Expr, Item, Lit, Meta};
 
-/// A package that is not of the workspace: its files belong to targets too.
+/// A package outside the workspace, whose files belong to targets, too.
 const OUTSIDE: &str = "tests/fuzz";
 
 /// Packages of the workspace, by folder.
 pub const PACKAGES: [&str; 6] =
     ["engine", "devnet", "devnet/simulation", "cli", "tests", "examples"];
 
-/// Every text file, by its path from the top with `/` between the parts.
+/// Every text file, by its path from the top, with `/` between the parts.
 #[derive(Default)]
 pub struct Tree(BTreeMap<String, File>);
 
@@ -23,34 +23,29 @@ pub struct Tree(BTreeMap<String, File>);
 pub struct File {
     /// Its path from the top.
     pub path: String,
-    /// What it says.
     pub text: String,
-    /// What it says, where it is Rust.
+    /// The parsed text if it is Rust.
     pub rust: Option<Rust>,
 }
 
-/// A Rust file, read.
+/// A parsed Rust file.
 pub struct Rust {
-    /// Every token in order, groups flattened; comments are gone, doc comments are attributes.
+    /// Every token in order, with groups flattened; without comments, but with doc comments as
+    /// attributes.
     pub tokens: Vec<Token>,
-    /// The items.
     pub ast: syn::File,
 }
 
-/// A token and its place.
+/// A token and its position.
 #[derive(Debug, Clone)]
 pub struct Token {
-    /// What it is.
     pub kind: Kind,
     /// Its text; one character for punctuation and delimiters.
     pub text: String,
-    /// Where it begins.
     pub start: LineColumn,
-    /// Where it ends.
     pub end: LineColumn,
 }
 
-/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A name or keyword.
@@ -81,30 +76,29 @@ impl Token {
     }
 }
 
-/// A path such as `std::time::Duration`, written out where it stood in a `use` group.
+/// A path such as `std::time::Duration`; paths in a `use` group are written out.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Its parts; the last one may be `*`.
     pub parts: Vec<String>,
     /// The line of its last part.
     pub line: usize,
-    /// Inline modules around it.
+    /// Number of inline modules around it.
     pub inline: usize,
 }
 
 /// A file as part of a target.
 #[derive(Debug)]
 pub struct Module {
-    /// The file.
     pub path: String,
-    /// Names from the target's root, which has none.
+    /// Module names from the target's root; empty for the root.
     pub names: Vec<String>,
     /// Whether it is compiled for tests alone.
     pub test: bool,
 }
 
 impl Tree {
-    /// Reads all text files below `top`, but what builds and version control leave there.
+    /// Reads all text files below `top`, except those of builds and version control.
     pub fn read(top: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         let mut folders = vec![String::new()];
@@ -121,7 +115,7 @@ impl Tree {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if kind.is_file() {
-                    // Whatever is not UTF-8 is no text.
+                    // A file is text if it is UTF-8.
                     if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
                         tree.insert(path, text);
                     }
@@ -166,7 +160,7 @@ impl Tree {
         path.is_empty() || self.0.contains_key(path) || self.0.keys().any(|p| p.starts_with(&below))
     }
 
-    /// Every file that a target of some package is made of, found through its `mod` items.
+    /// Every file of every package's targets, found through `mod` items.
     pub fn modules(&self) -> Vec<Module> {
         let mut modules = Vec::new();
         for package in PACKAGES.into_iter().chain([OUTSIDE]) {
@@ -177,8 +171,8 @@ impl Tree {
         modules
     }
 
-    /// Roots of a package's targets: those that Cargo finds by itself, and those that its manifest
-    /// names; and whether each is compiled for tests alone.
+    /// Roots of a package's targets, those that Cargo finds by itself and those that its manifest
+    /// names, and whether each is compiled for tests only.
     fn roots(&self, package: &str) -> BTreeMap<String, bool> {
         let mut roots = BTreeMap::new();
         for (path, _) in self.rust() {
@@ -232,7 +226,7 @@ impl Tree {
         }
     }
 
-    /// The files that `items` declare as modules, those of inline modules included.
+    /// The files that `items` declare as modules, including those in inline modules.
     fn declared(&self, items: &[Item], here: &Declared<'_>, found: &mut Vec<Module>) {
         for item in items {
             let Item::Mod(item) = item else { continue };
@@ -262,13 +256,13 @@ impl Tree {
     }
 }
 
-/// Where a list of items stands.
+/// The context of a list of items.
 struct Declared<'a> {
     /// The file's folder, which `#[path]` starts from.
     folder: &'a str,
     /// The folder of files declared here.
     inside: String,
-    /// Names of the module.
+    /// The module's names from the target's root.
     names: Vec<String>,
     /// Whether it is compiled for tests alone.
     test: bool,
@@ -292,7 +286,7 @@ impl Rust {
         lines
     }
 
-    /// Every path in the file, macro bodies and `use` groups included, single names too.
+    /// Every path in the file, including single names, macro bodies and `use` groups.
     pub fn references(&self) -> Vec<Reference> {
         let tokens = &self.tokens;
         let (mut found, mut inline, mut at) = (Vec::new(), Vec::new(), 0);
@@ -305,7 +299,7 @@ impl Rust {
                     inline.retain(|&opened| opened <= depth);
                 }
                 Kind::Ident if token.text == "mod" => {
-                    // A name in front of a brace opens an inline module.
+                    // A name before a brace opens an inline module.
                     if tokens.get(at + 2).is_some_and(|next| next.is("{")) {
                         inline.push(depth + 1);
                         at += 1;
@@ -322,14 +316,14 @@ impl Rust {
         found
     }
 
-    /// The docs that the file opens with, line by line.
+    /// The docs at the top of the file, line by line.
     pub fn docs(&self) -> Vec<String> {
         let docs = self.ast.attrs.iter().filter_map(doc);
         docs.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 }
 
-/// Reads the path at `at`, which is a name, and returns the index behind it.
+/// Reads the path at `at`, which is a name, and returns the index after it.
 fn path(
     tokens: &[Token],
     mut at: usize,
@@ -361,7 +355,7 @@ fn path(
     at
 }
 
-/// Reads what stands in the braces of a `use`, and returns the index behind them.
+/// Reads the content of a `use` group's braces, and returns the index after them.
 fn group(
     tokens: &[Token],
     mut at: usize,
@@ -374,7 +368,7 @@ fn group(
             return at + 1;
         }
         at = match token.kind {
-            // `as` and the new name are no parts of the path.
+            // `as` and the new name are not part of the path.
             Kind::Ident if token.text == "as" => at + 2,
             Kind::Ident => path(tokens, at, parts, inline, found),
             _ if token.is("*") => path(tokens, at, parts, inline, found),
@@ -417,7 +411,7 @@ fn test_lines(items: &[Item], lines: &mut BTreeSet<usize>) {
     }
 }
 
-/// Attributes of the items that tests are made of.
+/// The attributes of an item; empty for kinds that tests do not consist of.
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(item) => &item.attrs,
@@ -449,7 +443,7 @@ fn attribute_text(attributes: &[Attribute], name: &str) -> Option<String> {
 }
 
 /// The text of a doc attribute.
-fn doc(attribute: &Attribute) -> Option<String> {
+pub fn doc(attribute: &Attribute) -> Option<String> {
     attribute.path().is_ident("doc").then(|| text(attribute)).flatten()
 }
 

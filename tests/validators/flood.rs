@@ -1,5 +1,5 @@
-//! Connections that are made and say nothing, as many as one address or some of them can open,
-//! while runners of another address connect.
+//! Silent connections, as many as one address or a few can open, while runners from another address
+//! connect.
 
 use super::refusals::{PLENTY, Peer, World, admitted, fresh, run};
 use commonware_runtime::{Spawner as _, Supervisor as _};
@@ -10,8 +10,8 @@ use cowboy_devnet::{
 use std::net::Ipv4Addr;
 use tokio::sync::watch;
 
-/// Opens connections from `address` until nobody asks how many of them the validator has refused or
-/// closed to make room.
+/// Opens silent connections from `address` until the receiver is dropped. Its value is the number
+/// of connections that the validator has refused, or closed to make room.
 fn flood(world: &World, address: Ipv4Addr) -> watch::Receiver<usize> {
     let client = Client::bind((address, 0).into()).expect("a socket");
     let dialer = client.dialer(Identity::new(&key("flood")).expect("an identity"));
@@ -19,13 +19,13 @@ fn flood(world: &World, address: Ipv4Addr) -> watch::Receiver<usize> {
     let (told, shown_out) = watch::channel(0);
     world.context.child("flood").spawn(move |_| async move {
         while !told.is_closed() {
-            // An error: refused.
+            // An error means that the connection was refused.
             let Ok(connection) = dialer.dial(at, &validator).await else {
                 told.send_modify(|shown_out| *shown_out += 1);
                 continue;
             };
             let told = told.clone();
-            // Kept until the validator closes it.
+            // Keeps the connection until the validator closes it.
             tokio::spawn(async move {
                 if let Err(TransportError::ClosedByPeer { reason }) = connection.accept().await
                     && reason == "rate_limited"
@@ -38,7 +38,7 @@ fn flood(world: &World, address: Ipv4Addr) -> watch::Receiver<usize> {
     shown_out
 }
 
-/// While connections that say nothing come from `addresses`, runners from another one connect.
+/// Runners from another address connect during a flood from `addresses`.
 fn check(addresses: &[[u8; 4]]) {
     run(PLENTY, async |world| {
         let mut floods: Vec<_> =

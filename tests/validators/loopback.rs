@@ -14,7 +14,7 @@ use cowboy_engine::chain::Genesis;
 use cowboy_simulation::Setup;
 use std::{path::PathBuf, sync::Arc};
 
-/// What a validator serves runners with: its view of them, and what runs beside it.
+/// Makes a validator's view of its runners, and the gateway that serves them.
 pub type Serve = Box<dyn Fn(usize) -> (Arc<dyn RunnerView>, Option<Gateway<tokio::Context>>)>;
 
 /// Validators that are started and stopped at will.
@@ -56,13 +56,13 @@ pub fn run<T>(setup: Setup, devnet: impl AsyncFnOnce(Devnet) -> T) -> T {
 }
 
 impl Devnet {
-    /// Starts every validator, with what `serve` has for it.
+    /// Starts every validator; each serves runners with its result of `serve`.
     pub fn start_all(&mut self, serve: Option<Serve>) {
         self.serve = serve;
         (0..self.running.len()).for_each(|index| self.start(index));
     }
 
-    /// Starts a validator over whatever it has stored.
+    /// Starts a validator from its stored data.
     pub fn start(&mut self, index: usize) {
         let name = validator_name(index);
         let chain_id = self.genesis.chain_id();
@@ -97,12 +97,12 @@ impl Devnet {
         self.running[index] = Some(handle);
     }
 
-    /// Stops a validator, which runs.
+    /// Stops a running validator.
     pub async fn stop(&mut self, index: usize) {
         self.running[index].take().expect("it runs").stop().await;
     }
 
-    /// A validator, which runs.
+    /// A running validator.
     pub fn validator(&mut self, index: usize) -> &mut ValidatorHandle {
         self.running[index].as_mut().expect("it runs")
     }

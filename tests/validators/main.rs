@@ -40,7 +40,7 @@ fn a_chain_outlives_stops_of_its_validators() {
         devnet.start_all(None);
         reach(&mut devnet, 0..4, 5).await;
 
-        // One stops: the others go on; it starts over its files and catches up.
+        // The others go on without a stopped one, which restarts from its files and catches up.
         devnet.stop(3).await;
         let now = height(&mut devnet, 0);
         reach(&mut devnet, 0..3, now + 10).await;
@@ -48,7 +48,7 @@ fn a_chain_outlives_stops_of_its_validators() {
         let now = height(&mut devnet, 0);
         reach(&mut devnet, 0..4, now + 5).await;
 
-        // A transaction that one takes is executed by all.
+        // All execute a transaction that one of them accepts.
         let services = devnet.validator(3).services();
         let transaction = transfer(&services.ledger.head(), 0, 0, 1);
         let hash = services.submit(transaction).expect("a valid transfer");
@@ -59,7 +59,7 @@ fn a_chain_outlives_stops_of_its_validators() {
             store.transaction(&hash).expect("the store answers").expect("executed");
         }
 
-        // All stop, and start again with what is on the disk.
+        // All stop and restart from their files.
         for index in 0..4 {
             devnet.stop(index).await;
         }

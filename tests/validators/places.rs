@@ -1,5 +1,5 @@
-//! A runner that is connected and pings, at a validator which the chain no longer lets it be
-//! connected to: its bit goes with the block, whenever its connection does.
+//! A runner stays connected and pings a validator to which the chain no longer admits it: its bit
+//! is cleared from that block on, no matter when the connection closes.
 
 use super::{
     PATIENCE,
@@ -15,7 +15,7 @@ use cowboy_engine::{
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The bystander, which the validator has heard.
+/// Connects the bystander, and waits until the validator has its ping.
 async fn heard(world: &World) -> Peer {
     let peer = bystander(world).await;
     let pinged = || world.gateway.connected().iter().any(|runner| runner.last_ping.is_some());
@@ -28,8 +28,8 @@ async fn heard(world: &World) -> Peer {
     peer
 }
 
-/// The bystander's bit in a vote on the child of `parent`, numbered by the registry as it was when
-/// the bystander connected.
+/// The bystander's bit in a vote on the child of `parent`, at its index in the registry when the
+/// bystander connected.
 fn bit(world: &World, parent: &State) -> bool {
     let order = world.state.registry().order().as_slice();
     let runner = key(BYSTANDER).address();
@@ -51,7 +51,7 @@ fn a_bit_lasts_as_long_as_the_overlap_of_subsets_and_no_block_longer() {
             parent = child(&parent, None);
             assert_eq!(parent.height().get(), height);
         }
-        // The validator has heard of none of these blocks yet.
+        // The validator does not know these blocks yet.
         assert!(is_alone(&world));
         world.gateway.advance(parent);
         assert_eq!(peer.end().await.0, Some(GoodbyeReason::NotInSubset));

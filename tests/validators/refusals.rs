@@ -1,7 +1,7 @@
-//! Every reason to refuse a runner (spec connectivity.md §2), told by a validator's listener to a
-//! client that writes its own frames, while another runner stays connected.
+//! Every reason to refuse a runner (spec connectivity.md §2), sent by a validator's listener to a
+//! client with hand-made frames, while another runner stays connected.
 //!
-//! `COWBOYCTL_BAD_HANDSHAKES=100000` makes it as many in the test of memory.
+//! `COWBOYCTL_BAD_HANDSHAKES=100000` sets the number of handshakes in the memory test.
 
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio as runtime};
 use cowboy_devnet::{
@@ -41,14 +41,14 @@ use tokio::time::timeout;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Runners take four of these.
+/// A runner's subset has four of them.
 const VALIDATORS: usize = 5;
 const RUNNERS: usize = 20;
-/// Who stays connected, who deregisters, who never registers.
+/// The runner that stays connected.
 pub(super) const BYSTANDER: &str = "runner-0";
 const DEREGISTERED: &str = "runner-1";
 const STRANGER: &str = "stranger";
-/// Who may change the committee.
+/// The account that may change the committee.
 pub(super) const GOVERNOR: &str = "account-0";
 const BYSTANDERS_NONCE: [u8; 32] = [7; 32];
 
@@ -65,7 +65,7 @@ fn state() -> State {
     child(&state, Some((DEREGISTERED, Payload::DeregisterRunner)))
 }
 
-/// The state after another block, with what somebody sends where they send something.
+/// The state after another block, with a payload of this sender if there is one.
 pub(super) fn child(state: &State, sent: Option<(&str, Payload)>) -> State {
     let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
     let signed = sent.map(|(sender, payload)| {
@@ -91,7 +91,7 @@ pub(super) fn child(state: &State, sent: Option<(&str, Payload)>) -> State {
     execution.state
 }
 
-/// A validator's listener, and what it keeps of its runners.
+/// A validator's listener and its gateway, and a client.
 pub(super) struct World {
     pub(super) context: runtime::Context,
     pub(super) state: State,
@@ -100,7 +100,7 @@ pub(super) struct World {
     pub(super) client: Client,
 }
 
-/// Runs `test` on a validator that takes so many handshakes.
+/// Runs `test` on a validator with these limits on handshakes.
 pub(super) fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
     let folder = tempfile::tempdir().expect("a folder");
     let config =
@@ -131,7 +131,7 @@ pub(super) struct Peer {
     send: QuicSend,
     recv: QuicRecv,
     reader: FrameReader,
-    /// Bytes that came and were not read yet.
+    /// Received bytes that are not decoded yet.
     rest: Vec<u8>,
 }
 
@@ -142,7 +142,7 @@ impl Peer {
         let dialled = async {
             loop {
                 match dialer.dial(world.address, &validator).await {
-                    // The machine is busy: a refusal would have come.
+                    // The machine is busy: a refusal would have arrived.
                     Err(TransportError::ConnectTimeout { .. }) => {}
                     dialled => break dialled.expect("a connection"),
                 }
@@ -154,12 +154,12 @@ impl Peer {
         Self { connection, chain_id, key, send, recv, reader, rest: Vec::new() }
     }
 
-    /// Writes bytes; those to a validator that has closed already go nowhere.
+    /// Writes bytes, and ignores an error because the validator may have closed the connection.
     async fn write(&mut self, bytes: &[u8]) {
         let _closed = self.send.write(bytes).await;
     }
 
-    /// The next frame; `None` once there is no more.
+    /// The next frame; `None` at the end.
     async fn read(&mut self) -> Option<Control> {
         loop {
             let mut rest = self.rest.as_slice();
@@ -183,7 +183,7 @@ impl Peer {
         }
     }
 
-    /// The validator's challenge, once it has taken a hello and proved who it is.
+    /// The validator's challenge, after it has accepted a hello and proved its identity.
     async fn challenge(&mut self, nonce: &[u8; 32]) -> [u8; 32] {
         let Some(Control::Hello(theirs)) = self.read().await else { panic!("no hello") };
         let Some(Control::HelloAck(ack)) = self.read().await else { panic!("no ack") };
@@ -191,7 +191,7 @@ impl Peer {
         theirs.challenge_nonce
     }
 
-    /// Both sides prove who they are; the first pong has come.
+    /// Completes the handshake, up to the first pong.
     pub(super) async fn shake_hands(&mut self, nonce: [u8; 32]) {
         self.write(&self.hello(nonce).to_frame()).await;
         let challenge = self.challenge(&nonce).await;
@@ -207,7 +207,7 @@ impl Peer {
         HeartbeatPing::signed(self.chain_id, &self.key, Height::GENESIS, nonce).to_frame()
     }
 
-    /// How it ends: the validator's goodbye and the words that the connection was closed with.
+    /// Reads to the end: the validator's goodbye and the reason of the connection's close.
     pub(super) async fn end(mut self) -> (Option<GoodbyeReason>, String) {
         let mut goodbye = None;
         while let Some(frame) = self.read().await {
@@ -224,27 +224,27 @@ impl Peer {
     }
 }
 
-/// Something that a validator refuses.
+/// Bytes that a validator refuses.
 struct Case {
     reason: GoodbyeReason,
-    /// By whose key the connection is.
+    /// The name of the key that makes the connection.
     party: String,
     stage: Stage,
     words: Words,
 }
 
-/// When it is said.
+/// The time at which a case's bytes are sent.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Where the hello belongs.
+    /// In place of the hello.
     Hello,
-    /// Where the answer to the validator's challenge belongs.
+    /// In place of the answer to the validator's challenge.
     Ack,
     /// After the handshake.
     Later,
 }
 
-/// What a runner writes: made from its fresh nonce, or from the validator's challenge.
+/// Makes a runner's bytes from its fresh nonce, or from the validator's challenge.
 type Words = fn(&Peer, [u8; 32]) -> Vec<u8>;
 
 impl Case {
@@ -273,19 +273,19 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes()[..], &[kind], payload].concat()
 }
 
-/// Whether the runner of a name may connect to the validator.
+/// Whether the runner of this name may connect to the validator.
 pub(super) fn admitted(state: &State, name: &str) -> Result<(), GoodbyeReason> {
     let validator = validator_keys(0).identity.public_key();
     state.admit(&key(name).public_key(), &validator).map(drop)
 }
 
-/// The first runner of which that is what the chain says.
+/// The first runner with this verdict from the chain.
 fn runner(state: &State, verdict: Result<(), GoodbyeReason>) -> String {
     let mut names = (2..RUNNERS).map(|index| format!("runner-{index}"));
     names.find(|name| admitted(state, name) == verdict).expect("one in five is outside")
 }
 
-/// What spec §2 has one connection refused for.
+/// The violations of spec §2 that a single connection can commit.
 fn cases(state: &State) -> Vec<Case> {
     use GoodbyeReason as R;
     let good = runner(state, Ok(()));
@@ -311,12 +311,12 @@ fn cases(state: &State) -> Vec<Case> {
         Hello { party_pubkey: key(BYSTANDER).public_key(), ..peer.hello(nonce) }.to_frame()
     });
     case(R::ReplayedNonce, &good, Stage::Hello, |peer, _| peer.hello(BYSTANDERS_NONCE).to_frame());
-    // No type, a type of job streams, one of nobody, one to be ignored on a job stream alone.
+    // No type, a type of job streams, an unknown type, one that only job streams ignore.
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| vec![0; 4]);
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x20, &[0xa0]));
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x7f, &[]));
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x80, &[]));
-    // No map, a map without end, a hello with something behind it, without its last byte.
+    // Not a map, a map without an end, a hello with a trailing byte, one without its last byte.
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x01, b"hello"));
     case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x01, &[0xbf, 0xff]));
     case(R::MalformedFrame, &good, Stage::Hello, |peer, nonce| {
@@ -326,13 +326,13 @@ fn cases(state: &State) -> Vec<Case> {
         let hello = peer.hello(nonce).to_frame();
         frame(0x01, &hello[5..hello.len() - 1])
     });
-    // What belongs later, and what came before.
+    // Frames that are too early or too late.
     case(R::MalformedFrame, &good, Stage::Hello, |peer, _| peer.ping(1));
     case(R::MalformedFrame, &good, Stage::Ack, |peer, _| peer.ping(1));
     case(R::MalformedFrame, &good, Stage::Ack, |peer, challenge| peer.hello(challenge).to_frame());
     case(R::MalformedFrame, &good, Stage::Later, |peer, nonce| peer.hello(nonce).to_frame());
     case(R::MalformedFrame, &good, Stage::Later, |peer, nonce| peer.ack(&nonce).to_frame());
-    // 64 KiB and a byte, and as much as a length can say: refused before any of it has come.
+    // 64 KiB and a byte, and the largest length: refused before the payload arrives.
     case(R::FrameTooLarge, &good, Stage::Hello, |_, _| vec![0, 1, 0, 1]);
     case(R::FrameTooLarge, &good, Stage::Ack, |_, _| vec![0xff; 4]);
     case(R::FrameTooLarge, &good, Stage::Later, |_, _| vec![0xff; 4]);
@@ -348,7 +348,7 @@ fn cases(state: &State) -> Vec<Case> {
         HelloAck::signed(peer.chain_id, &other, Role::Runner, Height::GENESIS, &challenge)
             .to_frame()
     });
-    // Of another challenge, for another chain, by another key, of a ping, and no signature at all.
+    // Signatures of another challenge, for another chain, by another key, of another message.
     case(R::BadSignature, &good, Stage::Ack, |peer, _| peer.ack(&[0; 32]).to_frame());
     case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
         let chain = peer.chain_id ^ 1;
@@ -413,11 +413,11 @@ fn whatever_is_wrong_is_refused_for_its_reason_and_others_stay_connected() {
             told.insert(reason);
             assert!(is_alone(&world), "case {number}, {stage:?}: {:?}", world.gateway.connected());
         }
-        // It was not cut off on the way: this is the first that it is refused for.
+        // The bystander was not cut off before: this is its first violation.
         let mut bystander = bystander;
         bystander.write(&bystander.ping(1)).await;
         assert_eq!(bystander.end().await.0, Some(GoodbyeReason::ReplayedNonce));
-        // The others have tests of their own, but that no chain lets a stake become too small yet.
+        // Other tests cover the other reasons, but no chain lets a stake become too small yet.
         for reason in [
             GoodbyeReason::InsufficientStake,
             GoodbyeReason::RateLimited,
@@ -434,7 +434,7 @@ fn whatever_is_wrong_is_refused_for_its_reason_and_others_stay_connected() {
 fn attempts_are_counted_but_not_those_of_a_connected_runner() {
     run(Limits { burst: 3, per_second: 0 }, async |world| {
         let first = bystander(&world).await;
-        // It comes again, as often as it likes: the newer connection counts.
+        // A connected runner may reconnect without limit: the newer connection replaces the older.
         let mut last = first;
         for number in 0..5 {
             let mut again = Peer::connect(&world, key(BYSTANDER)).await;
@@ -443,7 +443,7 @@ fn attempts_are_counted_but_not_those_of_a_connected_runner() {
             assert_eq!(goodbye, Some(GoodbyeReason::DuplicateConnection));
             last = again;
         }
-        // Two attempts are left for everybody else at this address.
+        // Two attempts are left for all others at this address.
         let stranger = Case {
             reason: GoodbyeReason::UnknownRunner,
             party: STRANGER.to_owned(),
@@ -494,24 +494,24 @@ fn a_validator_that_stops_says_so_to_everybody() {
     });
 }
 
-/// Bytes that the process has in memory.
+/// The process's resident memory, in bytes.
 fn resident() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").expect("Linux says so");
     let pages = pages.split(' ').nth(1).expect("the second word");
     pages.parse::<u64>().expect("a number") * 4_096
 }
 
-/// Both ends are in this process: what neither keeps is not there afterwards.
+/// Both ends are in this process, so its memory shows whether either keeps anything.
 #[test]
 #[cfg(target_os = "linux")]
 fn bad_handshakes_leave_nothing() {
-    /// At the same time.
+    /// Number of simultaneous handshakes.
     const AT_ONCE: usize = 16;
     let wanted = env::var("COWBOYCTL_BAD_HANDSHAKES").ok();
     let count = wanted.map_or(600, |n| n.parse().expect("COWBOYCTL_BAD_HANDSHAKES is a number"));
     run(PLENTY, async |world| {
         let _bystander = bystander(&world).await;
-        // But for the nonce, which is forgotten after many.
+        // No replayed nonces, because a nonce is forgotten after many others.
         let mut cases = cases(&world.state);
         cases.retain(|case| {
             !matches!(case.stage, Stage::Later) && case.reason != GoodbyeReason::ReplayedNonce
@@ -524,7 +524,7 @@ fn bad_handshakes_leave_nothing() {
             });
             plays.buffer_unordered(AT_ONCE).collect::<()>().await;
         };
-        // Until pools and caches have their size; of nonces alone there may be 8,192.
+        // Warms up pools and caches, which hold 8,192 nonces.
         let warm = (count / 3).min(12_000);
         play(0..warm).await;
         let before = resident();

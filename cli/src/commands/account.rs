@@ -25,31 +25,31 @@ use std::time::Duration;
 pub enum Account {
     /// Every account
     Ls,
-    /// What an account holds
+    /// Show an account's balance
     Balance {
         /// The account: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         account: String,
     },
-    /// Make an account: a key in the devnet's folder, under a name
+    /// Create an account: a named key in the devnet's folder
     ///
-    /// It is an account like those of the topology: --from takes its name. The chain knows of it
-    /// once it has money.
+    /// It works like the topology's accounts: --from takes its name. The chain has no record of it
+    /// until it receives money.
     New {
-        /// Its name: 1 to 32 of a-z, 0-9 and -
+        /// Its name: 1 to 32 characters of a-z, 0-9 and -
         name: Name,
-        /// Give it money from the faucet: 1.5cby, or wei
+        /// Fund it from the faucet: 1.5cby, or wei
         #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_FUND", hide_env_values = true)]
         fund: Option<Wei>,
         #[command(flatten)]
         inclusion: Inclusion,
     },
-    /// Give an account money from the faucet
+    /// Fund an account from the faucet
     Fund {
         /// The receiver: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         to: String,
-        /// How much: 1.5cby, or wei
+        /// The amount: 1.5cby, or wei
         amount: Wei,
         #[command(flatten)]
         inclusion: Inclusion,
@@ -62,14 +62,14 @@ pub enum Account {
         /// The receiver: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         to: String,
-        /// How much: 1.5cby, or wei
+        /// The amount: 1.5cby, or wei
         amount: Wei,
         #[command(flatten)]
         inclusion: Inclusion,
     },
 }
 
-/// How long a transaction may take.
+/// The time limit for a transaction's inclusion.
 #[derive(Debug, Args)]
 pub struct Inclusion {
     /// How long to wait until the transaction is in a finalized block

@@ -1,5 +1,5 @@
-//! `completions SHELL`: the script that makes a shell ask this program for candidates, so that
-//! names of devnets, nodes, accounts and jobs complete too.
+//! `completions SHELL`: prints the script that makes a shell ask this program for candidates, so
+//! that names of devnets, nodes, accounts and jobs complete too.
 
 use crate::{error::CliError, output::raw};
 use clap::Args;
@@ -30,7 +30,7 @@ impl Completions {
 }
 
 impl Shell {
-    /// The script for a `cowboyctl` that is found through the PATH.
+    /// The script for a `cowboyctl` in the PATH.
     pub fn script(self) -> Result<Vec<u8>, CliError> {
         let completer: &dyn EnvCompleter = match self {
             Self::Bash => &Bash,

@@ -1,4 +1,4 @@
-//! `config`: the configuration file, and what it says.
+//! `config`: shows the configuration file and its settings.
 
 use crate::{
     config::{self, Config as File},
@@ -12,20 +12,20 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// What the file sets, and its aliases
+    /// Show the file's settings and aliases
     Show,
-    /// Where the file is, or would be
+    /// Show the file's path, whether it exists or not
     Path,
 }
 
-/// Where the configuration file is.
+/// The path of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Located {
     /// The file.
     #[cfg_attr(test, schema(value_type = String))]
     path: PathBuf,
-    /// Whether it is there.
+    /// Whether it exists.
     exists: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Located {
 pub struct Line {
     /// `default` or `alias`.
     kind: &'static str,
-    /// The command whose option is set; absent: every command's, or an alias.
+    /// The command whose option is set; absent for an option of every command and for an alias.
     command: Option<String>,
     /// The option without its dashes, or the alias.
     name: String,

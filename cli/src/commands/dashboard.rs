@@ -16,10 +16,10 @@ pub struct Dashboard {
     #[arg(long, value_enum, hide_possible_values = true)]
     #[arg(env = "COWBOYCTL_THEME", hide_env_values = true)]
     theme: Option<Theme>,
-    /// Write all that is heard of the devnet to this new file, a JSON document per line
+    /// Record everything received from the devnet in this new file, one JSON document per line
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_RECORD", hide_env_values = true)]
     record: Option<PathBuf>,
-    /// Show what was recorded in this file instead of a devnet
+    /// Show a recording from this file instead of a devnet
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     #[arg(env = "COWBOYCTL_REPLAY", hide_env_values = true)]
     replay: Option<PathBuf>,
@@ -32,7 +32,7 @@ impl Dashboard {
             Some(file) => Origin::Recording(file),
             None => {
                 let home = cx.running(None)?;
-                // The same refusals as any other question to a devnet.
+                // Fails in the same way as any other request to a devnet.
                 Client::of_devnet(&home)?;
                 Origin::Devnet { home, node: cx.node.clone() }
             }

@@ -1,4 +1,4 @@
-//! `fault`: breaking nodes and links of a running devnet on purpose, and healing them.
+//! `fault`: breaks nodes and links of a running devnet on purpose, and heals them.
 
 use crate::{
     args, complete,
@@ -18,15 +18,15 @@ use std::{str::FromStr, time::Duration};
 
 #[derive(Debug, Subcommand)]
 pub enum Fault {
-    /// The faults in force: since when, until when, and what they did so far
+    /// List the faults in force: since when, until when, and their effects so far
     ///
     /// Dropped and delayed count messages between validators and UDP datagrams between runners and
-    /// validators, lies count votes. Faults end with the devnet's process.
+    /// validators; lies count votes. Faults end with the devnet's process.
     Ls,
-    /// End a node at once, as a crash would: nobody is told, nothing is saved
+    /// Kill a node at once, like a crash: it sends no goodbye and saves nothing
     ///
-    /// A validator keeps what is on its disk, a runner loses the jobs it works on. Healing starts
-    /// it again, as does `validator start`.
+    /// A validator keeps its disk, a runner loses its current jobs. Healing starts the node again,
+    /// and so does `validator start`.
     Kill {
         /// The validator or runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::nodes))]
@@ -34,9 +34,10 @@ pub enum Fault {
         #[command(flatten)]
         lasting: Lasting,
     },
-    /// Have a node hear nothing and say nothing on any link, while it goes on by itself
+    /// Cut a node off from every link while it continues to run
     ///
-    /// Its connections stay open until somebody's timeout. What is said to it meanwhile is lost.
+    /// Its connections stay open until the other side times out. Messages sent to it meanwhile are
+    /// lost.
     Pause {
         /// The validator or runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::nodes))]
@@ -44,11 +45,10 @@ pub enum Fault {
         #[command(flatten)]
         lasting: Lasting,
     },
-    /// Let nothing pass between groups of nodes; a new partition replaces the old one
+    /// Block all traffic between groups of nodes; a new partition replaces the old one
     ///
     /// Nodes that are in no group form one more. For example, two validators on either side, the
-    /// runners with the second two:
-    /// cowboyctl fault partition validator-0,validator-1
+    /// runners with the second two: cowboyctl fault partition validator-0,validator-1
     Partition {
         /// The groups: names or addresses with commas between them
         #[arg(required = true, value_name = "A,B", value_parser = group)]
@@ -59,15 +59,16 @@ pub enum Fault {
     },
     /// Delay every message on the links of a node, or on one link, in both directions
     ///
-    /// A round trip takes twice as much longer. Delays of several faults add up.
+    /// A round trip gets the delay twice. Delays of several faults add up.
     Latency {
         /// The node, or the two ends of a link: NODE or A..B
         #[arg(value_name = "NODE|A..B", add = ArgValueCompleter::new(complete::groups))]
         at: String,
-        /// What each message takes longer, as 50ms
+        /// The delay of each message, such as 50ms
         #[arg(value_name = "DURATION", value_parser = args::duration)]
         delay: Duration,
-        /// What it takes longer on top of that at most: drawn evenly, and out of order then
+        /// Maximum additional delay of a message, drawn uniformly; messages may then arrive out of
+        /// order
         #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0ms")]
         #[arg(env = "COWBOYCTL_JITTER", hide_env_values = true)]
         jitter: Duration,
@@ -81,7 +82,7 @@ pub enum Fault {
         /// The node, or the two ends of a link: NODE or A..B
         #[arg(value_name = "NODE|A..B", add = ArgValueCompleter::new(complete::groups))]
         at: String,
-        /// How many in a hundred, as 5 or 0.5
+        /// The loss in percent, such as 5 or 0.5
         #[arg(value_name = "PERCENT", value_parser = per_mille)]
         percent: u16,
         #[command(flatten)]
@@ -89,18 +90,18 @@ pub enum Fault {
         #[command(flatten)]
         lasting: Lasting,
     },
-    /// Have a validator vote for runners that it does not see, or not for those that it sees
+    /// Make a validator vote for runners that it does not see, or against those that it sees
     ///
     /// ones: all are present; zeros: all are absent; flip: the opposite of what it sees. `of
-    /// RUNNER` lies about that runner alone; without another word it says the opposite. The
-    /// validator itself goes on as before. What comes of it depends on presence.threshold_rule:
-    /// `presence feasibility` has how many validators it takes. For example:
-    /// cowboyctl fault lie validator-3 ones of runner-1
+    /// RUNNER` lies about that runner only; on its own it votes the opposite. The validator
+    /// otherwise works as before. The effect depends on presence.threshold_rule: `presence
+    /// feasibility` tells how many lying validators it takes. For example: cowboyctl fault lie
+    /// validator-3 ones of runner-1
     Lie {
         /// The validator: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         validator: String,
-        /// What its votes say: ones, zeros or flip, of all runners or of one
+        /// What its votes say: ones, zeros or flip, about all runners or one
         #[arg(required = true, num_args = 1..=3, value_name = "ones|zeros|flip|of RUNNER")]
         #[arg(add = ArgValueCandidates::new(complete::lies))]
         votes: Vec<String>,
@@ -109,8 +110,8 @@ pub enum Fault {
     },
     /// Heal faults: all, those laid on a node, or one by its number
     ///
-    /// A node that was killed is started again, over its storage. The answer is what was healed;
-    /// where no fault is in force, a note says so, and the exit code is 0.
+    /// A killed node is started again with its storage. The output lists the healed faults; if none
+    /// is in force, a note says so and the exit code is 0.
     Heal {
         /// all, a node by name or address, or a fault's number
         #[arg(value_name = "NODE|FAULT|all", default_value = "all")]
@@ -122,16 +123,16 @@ pub enum Fault {
 /// How long a fault lasts.
 #[derive(Debug, Args)]
 pub struct Lasting {
-    /// Heal by itself after a time or after blocks, as 30s or +20 [default: stays]
+    /// Heal by itself after a time or a number of blocks, such as 30s or +20 [default: stays]
     #[arg(long = "for", value_name = "DURATION|+BLOCKS")]
     #[arg(env = "COWBOYCTL_FOR", hide_env_values = true)]
     lasting: Option<For>,
 }
 
-/// What draws are made from.
+/// The source of random draws.
 #[derive(Debug, Args)]
 pub struct Drawn {
-    /// What losses and jitter are drawn from [default: the devnet's seed]
+    /// The seed of losses and jitter [default: the devnet's seed]
     #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
     seed: Option<u64>,
 }
@@ -148,7 +149,7 @@ impl FromStr for For {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refused =
-            |_| format!("`{text}` is no time and no number of blocks: expected 30s or +20");
+            |_| format!("`{text}` is neither a time nor a number of blocks: expected 30s or +20");
         match text.strip_prefix('+') {
             Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 digits.parse().map(Self::Blocks).map_err(|error| refused(error.to_string()))
@@ -166,12 +167,12 @@ pub struct Group(Vec<String>);
 fn group(text: &str) -> Result<Group, String> {
     let nodes: Vec<_> = text.split(',').map(str::to_owned).collect();
     if nodes.iter().any(String::is_empty) {
-        return Err(format!("`{text}` is no group: expected names with commas between them"));
+        return Err(format!("`{text}` is not a group: expected names with commas between them"));
     }
     Ok(Group(nodes))
 }
 
-/// What votes say, and of whom.
+/// The kind of a lie, and the runner that it is about.
 fn lie(words: &[String]) -> Result<(LieKind, Option<String>), String> {
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let (kind, rest) = match words[..] {
@@ -183,17 +184,17 @@ fn lie(words: &[String]) -> Result<(LieKind, Option<String>), String> {
         [] if !words.is_empty() => Ok((kind, None)),
         ["of", runner] => Ok((kind, Some((*runner).to_owned()))),
         _ => Err(format!(
-            "`{}` is no lie: expected ones, zeros or flip, with `of RUNNER` where it is about one \
+            "`{}` is not a lie: expected ones, zeros or flip, with `of RUNNER` if it is about one \
              runner",
             words.join(" ")
         )),
     }
 }
 
-/// Per cent with at most one digit after the point, as per mille.
+/// A percentage with at most one decimal, as per mille.
 fn per_mille(text: &str) -> Result<u16, String> {
     let refused =
-        || format!("`{text}` is no loss: expected a percentage from 0.1 to 100, as 5 or 0.5");
+        || format!("`{text}` is not a loss: expected a percentage from 0.1 to 100, as 5 or 0.5");
     let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
     let digits =
         |t: &str, most| (1..=most).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
@@ -244,7 +245,7 @@ impl Fault {
     }
 }
 
-/// Heals faults and lists them. When there is nothing to heal, a note says so.
+/// Heals faults and lists them. If there is nothing to heal, prints a note.
 async fn heal(cx: &Context, client: &Client, which: Option<&str>) -> Result<(), CliError> {
     let healed = client.heal_faults(which).await?;
     if !healed.is_empty() {
@@ -264,7 +265,7 @@ async fn heal(cx: &Context, client: &Client, which: Option<&str>) -> Result<(), 
         let id = partition.id;
         cx.ui.note(&format!("a partition concerns all nodes: cowboyctl fault heal {id}"));
     } else if !others.is_empty() {
-        cx.ui.note("see what is in force: cowboyctl fault ls");
+        cx.ui.note("list the faults in force: cowboyctl fault ls");
     }
     cx.ui.none::<Entry>()
 }
@@ -273,10 +274,10 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The most columns of a group in a table on a terminal.
+/// The maximum columns of a group in a table on a terminal.
 const GROUP: usize = 48;
 
-/// What a fault does, and where.
+/// The kind of a fault, and its place.
 fn parts(Entry { fault, others, .. }: &Entry) -> (String, String) {
     let time = |micros: u64| Plain(Duration::from_micros(micros)).to_string();
     match fault {
@@ -312,8 +313,8 @@ fn parts(Entry { fault, others, .. }: &Entry) -> (String, String) {
     }
 }
 
-/// The groups of a partition in one line; on a terminal each begins a line of its own, and goes on
-/// in the next one where it is long.
+/// The groups of a partition on one line. On a terminal each group begins a new line, and wraps if
+/// it is long.
 fn sides<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> String {
     if room().is_none() {
         return groups.map(|group| group.join(",")).collect::<Vec<_>>().join(" | ");

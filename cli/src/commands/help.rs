@@ -1,4 +1,4 @@
-//! `help`: what a command does and takes, as its own --help says it.
+//! `help`: prints a command's own --help.
 
 use super::command;
 use crate::error::{CliError, is_answer};
@@ -7,7 +7,7 @@ use clap::Args;
 /// `help`.
 #[derive(Debug, Args)]
 pub struct Help {
-    /// The command, word by word, as: job submit
+    /// The command, word by word, for example: job submit
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
 }

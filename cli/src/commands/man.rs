@@ -22,7 +22,7 @@ pub struct Man {
 pub type Page = (String, Vec<u8>);
 
 impl Man {
-    /// Prints or writes.
+    /// Prints the page, or writes all pages.
     pub fn run(self, ui: Ui) -> Result<(), CliError> {
         let pages = pages()?;
         let Some(dir) = self.dir else {
@@ -31,7 +31,7 @@ impl Man {
             let page = pages.iter().find(|(file, _)| *file == name).ok_or_else(|| {
                 let command = name.trim_end_matches(".1").replace('-', " ");
                 CliError::new(Exit::NotFound, format!("there is no command `{command}`"))
-                    .hint("see which there are: cowboyctl --help")
+                    .hint("list them: cowboyctl --help")
             })?;
             return raw(&page.1);
         };

@@ -59,7 +59,7 @@ const AFTER_HELP: &str = "\
     one of `devnet use`, else that of the configuration file, else the only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
     \n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
-    6 rejected by the chain, 7 a verification failed, 8 conflict, 9 cannot be verified any more, \
+    6 rejected by the chain, 7 a verification failed, 8 conflict, 9 can no longer be verified, \
     130 interrupted.";
 
 /// A local devnet of the Cowboy chain, and the tools to look into it.
@@ -82,7 +82,7 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
-    /// The devnet [default: that of `devnet use`, else the only one running]
+    /// The devnet [default: the one chosen with `devnet use`, else the only one running]
     #[arg(
         long,
         global = true,
@@ -92,7 +92,7 @@ struct Global {
     )]
     #[arg(add = ArgValueCandidates::new(complete::devnets))]
     devnet: Option<Name>,
-    /// Use this validator alone, to read and to send
+    /// Send all requests to this validator
     #[arg(
         long,
         global = true,
@@ -110,15 +110,15 @@ struct Global {
     #[arg(long, short, global = true, env = "COWBOYCTL_QUIET", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     quiet: bool,
-    /// Print what a jq filter makes of the JSON: strings as they are, one value a line
+    /// Filter the JSON with jq: strings are printed raw, one value per line
     #[arg(long, global = true, value_name = "FILTER", conflicts_with = "template")]
     #[arg(env = "COWBOYCTL_JQ", hide_env_values = true, allow_hyphen_values = true)]
     jq: Option<String>,
-    /// Print what a Jinja template makes of the JSON, as '{{ height }}'; a list is called this
+    /// Render the JSON with a Jinja template, such as '{{ height }}'; a list is named this
     #[arg(long, global = true, value_name = "TEMPLATE")]
     #[arg(env = "COWBOYCTL_TEMPLATE", hide_env_values = true)]
     template: Option<String>,
-    /// Shorten nothing, however narrow the terminal
+    /// Shorten nothing, even on a narrow terminal
     #[arg(long, global = true, env = "COWBOYCTL_WIDE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     wide: bool,
@@ -128,7 +128,7 @@ struct Global {
 enum Command {
     /// Boot a devnet, run a job on it, and show each step with its command
     ///
-    /// The devnet is called quickstart, and stays. A second run uses it again.
+    /// The devnet is named quickstart and keeps running. A second run reuses it.
     Quickstart(quickstart::Quickstart),
     /// Start, stop and inspect devnets
     #[command(subcommand)]
@@ -142,7 +142,7 @@ enum Command {
     /// Actors: modules on the chain, their handlers, stores and logs
     #[command(subcommand)]
     Actor(actor::Actor),
-    /// Timers: calls that the chain makes by itself, and what its lane for them charges
+    /// Timers: calls that the chain makes by itself, and the prices of their lane
     #[command(subcommand)]
     Timer(timer::Timer),
     /// Runners, their registry entries and connections
@@ -157,47 +157,47 @@ enum Command {
     /// Off-chain work and how its runners are drawn
     #[command(subcommand)]
     Job(job::Job),
-    /// Tasks between parties: put up for a reward, claimed, committed to, proved
+    /// Tasks between parties: offered for a reward, claimed, committed to, proved
     #[command(subcommand)]
     Task(task::Task),
-    /// Who was reachable when, as the validators voted
+    /// Presence: which runners were reachable when, by the validators' votes
     #[command(subcommand)]
     Presence(presence::Presence),
     /// Most recently used runners
     #[command(subcommand)]
     Mru(mru::Mru),
-    /// Pools: runners that jobs can be kept to
+    /// Pools: groups of runners that jobs can be restricted to
     #[command(subcommand)]
     Pool(pool::Pool),
-    /// Pipelines of tasks that run before what they depend on is confirmed
+    /// Speculation: pipelines of tasks that run before their dependencies are confirmed
     #[command(subcommand)]
     Speculation(speculation::Speculation),
     /// Runs of jobs that runners take by lease: CI without a chain
     #[command(subcommand)]
     Lease(Box<lease::Lease>),
-    /// Whole devnets on a virtual clock: a scenario, a seed, and what must hold
+    /// Simulate whole devnets on a virtual clock: a scenario, a seed, and invariants
     #[command(subcommand)]
     Sim(sim::Sim),
-    /// What is wrong with this machine or its devnets, and what to do about it
+    /// Find problems of this machine or its devnets, and how to fix them
     ///
-    /// Exits with 1 where a problem remains. Without --devnet it looks at every devnet.
+    /// Exits with 1 if a problem remains. Without --devnet it checks every devnet.
     Doctor(doctor::Doctor),
-    /// What a field of a topology, an event, an error or an exit code is
+    /// Explain a field of a topology, an event, an error or an exit code
     ///
-    /// Without a name it lists what there is. The texts are those of the book.
+    /// Without a name it lists the names. The texts are those of the book.
     Explain(explain::Explain),
-    /// Watch a devnet in the terminal, and look into it
+    /// Watch a devnet in the terminal, and inspect it
     ///
-    /// ? lists the keys. A recording shows what there was, with --replay, without a devnet.
+    /// ? lists the keys. --replay shows a recording without a devnet.
     Dashboard(dashboard::Dashboard),
-    /// The configuration file, and what it says
+    /// The configuration file and its settings
     ///
-    /// It has defaults of options, and aliases: docs/configuration.md.
+    /// It sets defaults of options, and aliases: docs/configuration.md.
     #[command(subcommand)]
     Config(config::Config),
     /// Print the completion script of a shell
     ///
-    /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
+    /// For bash, for example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
     Completions(completions::Completions),
     /// Print the help of a command
     Help(help::Help),
@@ -220,7 +220,7 @@ impl Cli {
     }
 }
 
-/// Commands that print text for people alone: there is no JSON that a filter could rewrite.
+/// Commands that only print text for people, so there is no JSON to filter.
 pub const TEXT: [&str; 8] = [
     "completions",
     "dashboard",
@@ -237,20 +237,20 @@ pub fn command() -> clap::Command {
     watch::on_lists(Cli::command())
 }
 
-/// A command line as it was read, and what the configuration file adds to it.
+/// A parsed command line, with the configuration file's settings applied.
 #[derive(Debug)]
 pub struct Parsed {
     cli: Cli,
-    /// What it was made from.
+    /// The clap matches that it was made from.
     matches: ArgMatches,
-    /// The devnet of the configuration file.
+    /// The devnet that the configuration file sets.
     devnet: Option<Name>,
 }
 
-/// The format of the configuration file.
+/// The output format that the configuration file sets.
 static CONFIGURED_FORMAT: OnceLock<String> = OnceLock::new();
 
-/// Reads the command line. Prints help and the version by itself, and ends the process then.
+/// Reads the command line. For help and the version it prints them and ends the process.
 pub fn parse() -> Result<Parsed, CliError> {
     let is_empty = |(name, value): (OsString, OsString)| {
         value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
@@ -266,14 +266,14 @@ pub fn parse() -> Result<Parsed, CliError> {
     match config {
         Ok(config) => {
             if let Some(format) = config.global("output") {
-                // Read once in a process.
+                // Set once per process.
                 let _set = CONFIGURED_FORMAT.set(format.to_owned());
             }
             let args = config.expand(&command, env::args_os().collect());
             let (cli, matches) = or_answer(read(found(&config, command, args)))?;
             Ok(Parsed { cli, matches, devnet: config.devnet() })
         }
-        // Help and the version need no file.
+        // Help and the version work without the file.
         Err(wrong) => match command.try_get_matches() {
             Err(error) if is_answer(&error) => error.exit(),
             _ => Err(wrong),
@@ -281,7 +281,7 @@ pub fn parse() -> Result<Parsed, CliError> {
     }
 }
 
-/// What is on the command line, with the file's settings where it says nothing.
+/// The command line, completed with the file's settings.
 fn found(
     config: &Config,
     command: clap::Command,
@@ -292,11 +292,11 @@ fn found(
     }
     let with = |given| config.applied(command.clone(), given).try_get_matches_from(&args);
     let found = with(None)?;
-    // An option that is given may exclude others that are set.
+    // An option on the command line may exclude others that the file sets.
     if config.has_settings_of(&found) { with(Some(&found)) } else { Ok(found) }
 }
 
-/// The outcome, but that help and the version end the process.
+/// The outcome; ends the process for help and the version.
 fn or_answer<T>(outcome: Result<Result<T, CliError>, clap::Error>) -> Result<T, CliError> {
     outcome.map_err(|error| {
         if is_answer(&error) {
@@ -306,7 +306,7 @@ fn or_answer<T>(outcome: Result<Result<T, CliError>, clap::Error>) -> Result<T, 
     })?
 }
 
-/// The format that the command line asks for, as far as it can be told of one that clap refuses.
+/// The output format on the command line, even if clap refuses the line.
 pub fn format() -> Format {
     let asked = asked_format(env::args_os().skip(1));
     let asked = asked.or_else(|| env::var("COWBOYCTL_OUTPUT").ok().filter(|set| !set.is_empty()));
@@ -334,7 +334,7 @@ fn asked_format(args: impl Iterator<Item = OsString>) -> Option<String> {
     asked
 }
 
-/// What clap found on a command line; the outer error is clap's own.
+/// Clap's matches for a command line; the outer error is clap's own.
 fn read(
     found: Result<ArgMatches, clap::Error>,
 ) -> Result<Result<(Cli, ArgMatches), CliError>, clap::Error> {
@@ -349,7 +349,7 @@ fn read(
     Ok(check_filter(&cli.global, &matches).map(|()| (cli, matches)))
 }
 
-/// An environment variable that is empty counts as one that is not set.
+/// Treats an empty environment variable as unset.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let empty = |arg: &Arg| {
         arg.get_env().is_some_and(|name| env::var_os(name).is_some_and(|value| value.is_empty()))
@@ -358,10 +358,10 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_args(unset).mut_subcommands(without_empty_variables)
 }
 
-/// What these values are called may be empty: texts that are data, and words of another command.
+/// Value names whose values may be empty: data, and words of another command.
 const MAY_BE_EMPTY: [&str; 6] = ["PAYLOAD", "TEXT", "ARGUMENTS", "COMMAND", "FILTER", "TEMPLATE"];
 
-/// Refuses '' as a name, an id or a file, before anything is sent.
+/// Refuses an empty name, id or file before anything is sent.
 fn refuse_empty(command: &clap::Command, matches: &ArgMatches) -> Result<(), CliError> {
     let (mut command, mut at) = (command, matches);
     loop {
@@ -380,7 +380,7 @@ fn refuse_empty(command: &clap::Command, matches: &ArgMatches) -> Result<(), Cli
                     None => format!("<{value}>"),
                 };
                 return Err(CliError::new(Exit::Usage, format!("{shown} is empty"))
-                    .hint("a variable that is not set? In a script: set -u"));
+                    .hint("is a variable not set? In a script: set -u"));
             }
         }
         match at.subcommand() {
@@ -393,8 +393,8 @@ fn refuse_empty(command: &clap::Command, matches: &ArgMatches) -> Result<(), Cli
     }
 }
 
-/// A filter rewrites JSON: what else is asked for on the same command line contradicts it. From the
-/// environment come but defaults.
+/// Refuses options that contradict a filter, which rewrites JSON. Variables of the environment are
+/// only defaults and do not contradict.
 fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     let filter = match global {
         Global { jq: Some(_), .. } => "jq",
@@ -405,8 +405,7 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     let usage = |what: String| Err(CliError::new(Exit::Usage, what));
     if typed("output") && matches!(global.output, Format::Table | Format::Yaml) {
         let what = format!("--{filter} rewrites JSON, and --output asks for something else");
-        return usage(what)
-            .map_err(|error| error.hint("leave --output away, or say json or jsonl"));
+        return usage(what).map_err(|error| error.hint("omit --output, or use json or jsonl"));
     }
     if typed("quiet") && global.quiet {
         return usage(format!("--{filter} and --quiet: only one of them can say what is printed"));
@@ -426,7 +425,7 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs a command to its end, or again and again where its list is watched.
+/// Runs a command to its end, or repeatedly with `--watch`.
 pub fn run(Parsed { cli, matches, devnet }: Parsed) -> Result<(), CliError> {
     let cx = Context {
         ui: cli.ui()?,
@@ -472,7 +471,7 @@ impl Command {
     }
 }
 
-/// Runs a command that asks a devnet. It notes first where the asked validator is behind.
+/// Runs a command that asks a devnet. First notes if the asked validator is behind.
 fn ask(cx: &Context, command: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
     block_on(async {
         cx.note_if_behind().await;
@@ -490,12 +489,12 @@ fn block_on(command: impl Future<Output = Result<(), CliError>>) -> Result<(), C
     })
 }
 
-/// Runs what minds interruptions itself.
+/// Runs a command that handles interruptions itself.
 fn to_end<T>(command: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     runtime()?.block_on(command)
 }
 
-/// One thread is enough for a few requests.
+/// A single-threaded runtime, which is enough for a few requests.
 fn runtime() -> Result<Runtime, CliError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

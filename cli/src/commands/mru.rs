@@ -13,7 +13,7 @@ use cowboy_devnet::api::types::MruRecord;
 
 #[derive(Debug, Subcommand)]
 pub enum Mru {
-    /// Every record
+    /// List all records
     Ls,
     /// The record of a submitter for a kind of job
     Show {

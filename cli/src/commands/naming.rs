@@ -1,4 +1,4 @@
-//! Names that users give to what they make.
+//! The `--name` option: names that users give to what they create.
 
 use crate::error::CliError;
 use clap::Args;
@@ -8,11 +8,11 @@ use cowboy_devnet::{
     topology::Name,
 };
 
-/// `--name`.
+/// The `--name` option.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Naming {
-    /// A name for it, which other commands take in place of its id; that of a timer or a job that
-    /// has ended can be given again
+    /// A name for it, which other commands accept in place of its id; the name of a timer or a job
+    /// that has ended can be reused
     #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<Name>,
 }
@@ -23,7 +23,7 @@ impl Naming {
         Some(NameRequest { kind, name, id })
     }
 
-    /// Refuses a name that cannot be given, before anything is made.
+    /// Refuses a name that cannot be given, before anything is created.
     pub async fn check(&self, client: &Client, kind: NamedKind) -> Result<(), CliError> {
         if let Some(request) = self.request(kind, None) {
             client.give_name(&request).await?;
@@ -31,7 +31,7 @@ impl Naming {
         Ok(())
     }
 
-    /// Gives the name to what was made; returns it.
+    /// Gives the name to what was created; returns it.
     pub async fn give(
         &self,
         client: &Client,
@@ -40,7 +40,7 @@ impl Naming {
     ) -> Result<Option<String>, CliError> {
         let Some(request) = self.request(kind, Some(id.to_string())) else { return Ok(None) };
         let given = client.give_name(&request).await.map_err(|error| {
-            let made = format!("{kind} {} is made, and has no name", id.to_string());
+            let made = format!("{kind} {} was created, but has no name", id.to_string());
             CliError::from(error).detail(made)
         })?;
         Ok(Some(given.name))

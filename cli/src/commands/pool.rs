@@ -1,4 +1,4 @@
-//! `pool`: runners that jobs with `--pool` are kept to.
+//! `pool`: shows and changes pools, the groups of runners for jobs with `--pool`.
 
 use super::{
     account::Inclusion,
@@ -29,7 +29,7 @@ pub enum Pool {
         #[arg(add = ArgValueCandidates::new(complete::pools))]
         pool: String,
     },
-    /// Make a runner a member; whoever makes a pool's first member owns it
+    /// Make a runner a member; the account that adds a pool's first member owns it
     Grant {
         /// The pool: a name of 1 to 64 bytes
         pool: String,
@@ -46,7 +46,7 @@ pub enum Pool {
         #[command(flatten)]
         inclusion: Inclusion,
     },
-    /// Take a runner out; jobs that it has go on
+    /// Remove a runner; its current jobs continue
     Revoke {
         /// The pool
         #[arg(add = ArgValueCandidates::new(complete::pools))]
@@ -85,7 +85,7 @@ impl Pool {
     }
 }
 
-/// Changes a pool and shows what it is then.
+/// Changes a pool and shows the result.
 async fn change(
     cx: &Context,
     (pool, runner): (&str, &str),

@@ -1,4 +1,4 @@
-//! `presence`: P(H), the votes behind it, and whether it follows from them.
+//! `presence`: shows P(H) and the votes behind it, and checks that it follows from them.
 
 mod compare;
 pub(super) mod feasibility;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 #[derive(Debug, Subcommand)]
 pub enum Presence {
-    /// Which runners a block's certificate shows present
+    /// The runners that a block's certificate shows present
     Show {
         /// The block: 120, +10 (from now) or latest
         #[arg(value_name = "HEIGHT", default_value = "latest")]
@@ -33,7 +33,7 @@ pub enum Presence {
         #[arg(value_name = "HEIGHT", default_value = "latest")]
         at: HeightArg,
     },
-    /// Who came and who went between two blocks
+    /// Show which runners appeared or vanished between two blocks
     Diff {
         /// The earlier block: 120, +10 (from now) or latest
         #[arg(value_name = "A")]
@@ -42,34 +42,34 @@ pub enum Presence {
         #[arg(value_name = "B")]
         b: HeightArg,
     },
-    /// Derive presence again from the votes, and check all that the devnet says of it
+    /// Derive presence again from the votes, and check everything that the devnet reports of it
     ///
-    /// Blocks and certificates are fetched and verified here, from genesis on. The devnet is
-    /// believed nothing.
+    /// Blocks and certificates are fetched and verified here, from genesis on. Nothing that the
+    /// devnet says is trusted.
     Verify {
         /// The block: 120, +10 (from now) or latest
         #[arg(value_name = "HEIGHT", default_value = "latest")]
         at: HeightArg,
     },
-    /// Who comes and who goes, block by block, until interrupted
+    /// Print runners that appear or vanish, block by block, until interrupted
     ///
-    /// A line for each block whose certificate shows others than the one before; the first shows
-    /// everybody.
+    /// There is a line for each block whose certificate shows a change; the first line shows all
+    /// present runners.
     Watch,
-    /// What draws chose, and what they would have chosen with the presence filter the other way
+    /// Compare draws with and without the presence filter
     ///
-    /// In phase shadow the filter drops nobody: WITH FILTER is what it would have left. In the
-    /// other phases it counts: WITHOUT is what would have come about had it dropped nobody. Each
-    /// job has one draw here, its last; what another choice would have meant for later draws is
+    /// In phase shadow the filter drops no runner: WITH FILTER is the draw that it would have
+    /// allowed. In the other phases the filter counts: WITHOUT is the draw if it had dropped no
+    /// runner. Each job has one draw here, its last; effects of another choice on later draws are
     /// left out.
     Compare(Compare),
-    /// What validators and rules allow: how often a runner is present, what it takes to deceive
+    /// Show the limits of presence: how often a runner is present, and how many liars can deceive
     ///
-    /// PRESENT is how often a runner is that is connected to all validators of its subset, where
-    /// all are up and every set of votes that a certificate can have is as likely as the others. TO
-    /// FABRICATE is how many dishonest validators can show a runner present that no honest one
-    /// sees, TO HIDE how many can show that connected one absent, in the block that suits them
-    /// best; 0: chance can. No devnet is needed.
+    /// PRESENT is how often a runner is present that is connected to all validators of its subset,
+    /// if all are up and every set of votes that a certificate can have is equally likely. TO
+    /// FABRICATE is the number of dishonest validators that can show a runner present that no
+    /// honest one sees, TO HIDE the number that can show that connected runner absent, in the block
+    /// that suits them best; 0 means that chance can. No devnet is needed.
     Feasibility(Feasibility),
 }
 
@@ -111,7 +111,7 @@ impl Presence {
     }
 }
 
-/// What changed between two blocks.
+/// The changes of presence between two blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Diff {
@@ -139,7 +139,7 @@ impl Diff {
     }
 }
 
-/// Those of some names that are not among others.
+/// The names in `these` that are not in `those`.
 fn only(these: &[String], those: &[String]) -> Vec<String> {
     these.iter().filter(|name| !those.contains(name)).cloned().collect()
 }
@@ -163,7 +163,7 @@ impl Document for Diff {
     }
 }
 
-/// Who came, each with a plus, and who went, with a minus.
+/// Runners that appeared, with a plus, and that vanished, with a minus.
 fn signed(appeared: &[String], vanished: &[String]) -> Vec<String> {
     let came = appeared.iter().map(|name| format!("+{name}"));
     let went = vanished.iter().map(|name| format!("-{name}"));

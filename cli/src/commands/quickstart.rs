@@ -1,4 +1,5 @@
-//! `quickstart`: a devnet, a job on it, and what the protocol did, each step with its command.
+//! `quickstart`: boots a devnet, runs a job on it, and shows what the protocol did, each step with
+//! its command.
 
 use super::{
     devnet::{self, Up, UpReport},
@@ -26,36 +27,35 @@ use cowboy_engine::{
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// The devnet's name.
 const NAME: &str = "quickstart";
 
-/// How long the devnet may take to stop.
+/// Time for the devnet to stop.
 const STOPPING: Duration = Duration::from_secs(20);
 
 /// `quickstart`.
 #[derive(Debug, Args)]
 pub struct Quickstart {
-    /// Stop the devnet in the end
+    /// Stop the devnet at the end
     #[arg(long, env = "COWBOYCTL_DOWN", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     down: bool,
-    /// How long all of it may take at most
+    /// Maximum time for everything
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
-/// Everything that was shown.
+/// The documents of all steps.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Report {
     /// The devnet.
     devnet: UpReport,
-    /// Which runners are present.
+    /// The runners that are present.
     presence: Presence,
     /// The job.
     job: Submitted,
-    /// How its runner was drawn.
+    /// The draw of its runner.
     explanation: Explanation,
     /// Its result.
     result: JobResult,
@@ -74,7 +74,7 @@ impl Document for Report {
 }
 
 impl Quickstart {
-    /// Runs the steps. Booting minds interruptions itself, so as to leave no process behind.
+    /// Runs the steps. Booting handles interruptions itself, so that no process is left behind.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let started = Instant::now();
         let deadline = Deadline::after(self.timeout);
@@ -85,7 +85,7 @@ impl Quickstart {
             name: Some(name.clone()),
             validators: Some(4),
             runners: Some(4),
-            block_time: Some("250ms".parse().expect("the pace is one")),
+            block_time: Some("250ms".parse().expect("it is a duration")),
             detach: true,
             timeout: self.timeout,
             ..Up::default()
@@ -107,7 +107,7 @@ impl Quickstart {
         let booted = "cowboyctl devnet up --detach --name quickstart --block-time 250ms";
         step(cx, "a devnet of four validators and four runners", booted, &report)?;
         let client = cx.client_of(devnet)?;
-        // Beside others, commands have to say which devnet is meant.
+        // When other devnets are running, commands have to name the devnet.
         let alone = cx.running(None).is_ok_and(|only| only == *devnet);
         let to_it = if alone { "" } else { " --devnet quickstart" };
 
@@ -148,7 +148,7 @@ impl Quickstart {
             cx.ui.note("the devnet is stopped; its chain is kept");
         } else {
             cx.ui.note(
-                "the devnet runs on. look around: cowboyctl --help; \
+                "the devnet keeps running. explore: cowboyctl --help; \
                  stop it: cowboyctl devnet down quickstart",
             );
         }
@@ -156,12 +156,12 @@ impl Quickstart {
     }
 }
 
-/// Shows a step: what it is about, the command, and what the command prints.
+/// Prints a step: its subject, the command, and the command's output.
 fn step(cx: &Context, about: &str, command: &str, shown: &impl Document) -> Result<(), CliError> {
     cx.ui.transcript(&format!("# {about}\n$ {command}"), shown)
 }
 
-/// Starts the devnet where it does not run; one that runs is used as it is.
+/// Starts the devnet, or uses it as it is if it is running.
 async fn boot(
     cx: &Context,
     up: &Up,
@@ -171,7 +171,7 @@ async fn boot(
     let State::Running(record) = devnet.state()? else {
         return devnet::detached(cx, up).await;
     };
-    cx.ui.note("devnet quickstart is running already, and is used as it is");
+    cx.ui.note("devnet quickstart is already running, and is used unchanged");
     let client = Client::of_devnet(devnet)?;
     let status = client.status().await?;
     let head = status.head.ok_or_else(|| {
@@ -181,7 +181,7 @@ async fn boot(
     Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed()))
 }
 
-/// What the job's command line says, with `job submit`'s defaults.
+/// The job that the command line of the step describes, with `job submit`'s defaults.
 fn greeting() -> JobSpec {
     let words = ["sh", "-c", "echo hello from the devnet"];
     JobSpec {

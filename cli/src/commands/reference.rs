@@ -41,9 +41,9 @@ fn reference() -> String {
     let mut root = super::command().term_width(96);
     root.build();
     let mut text = String::from(
-        "# cowboyctl\n\nEvery command and its options, as `--help` has them. Generated: \
+        "# cowboyctl\n\nEvery command and its options, as `--help` shows them. Generated: \
          `UPDATE_DOCS=1 cargo test -p cowboyctl reference` writes this file, the manual pages in \
-         `docs/man`, the schemas in `docs/schemas` and the scripts in `completions` anew.\n",
+         `docs/man`, the schemas in `docs/schemas` and the scripts in `completions`.\n",
     );
     append(&mut root, &mut text);
     text
@@ -51,7 +51,7 @@ fn reference() -> String {
 
 fn append(command: &mut Command, text: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-    // What every command takes is said once, in the first section.
+    // Global options are listed once, in the first section.
     let is_root = !name.contains(' ');
     let help = command.render_long_help().to_string();
     let help = match help.split_once("\nGlobal options:\n") {
@@ -65,7 +65,7 @@ fn append(command: &mut Command, text: &mut String) {
     }
 }
 
-/// Every field of a topology, a section for each at the top.
+/// Every field of a topology, with a section per top-level field.
 fn topology() -> String {
     let mut text = String::from(
         "# The topology\n\nEvery field of a topology file. All may be left out; an item of a list is `[]`. \
@@ -106,7 +106,7 @@ fn events() -> String {
     text
 }
 
-/// A text in one cell of a table.
+/// Escapes a text for one cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -129,7 +129,7 @@ fn committed_copies_are_fresh() {
             stale.push(path.display().to_string());
         }
     }
-    // A page of a command that is gone is stale, too.
+    // A page of a removed command is stale, too.
     for folder in ["docs/man", "docs/schemas", "completions"] {
         for entry in fs::read_dir(root.join(folder)).into_iter().flatten() {
             let path = PathBuf::from(folder).join(entry.unwrap().file_name());

@@ -1,5 +1,5 @@
-//! What is said of a command line that clap refuses: the usage without the options that every
-//! command takes, and for a number what it may be.
+//! The error for a command line that clap refuses: the usage without global options, and the valid
+//! range of a number.
 
 use crate::error::CliError;
 use clap::{
@@ -7,16 +7,16 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
-/// What Rust says of a number that its type has no room for, whatever the argument's range.
+/// Rust's error for a number that does not fit its type, whatever the argument's range.
 const NO_ROOM: [&str; 2] =
     ["number too large to fit in target type", "number too small to fit in target type"];
 
-/// What clap says of a number beyond the argument's range: `900 is not in 1..=64`.
+/// clap's error for a number outside the argument's range: `900 is not in 1..=64`.
 const BEYOND: &str = " is not in ";
 
-/// The error that a user sees.
+/// The error to show to the user.
 pub fn refused(error: &Error, command: &Command) -> CliError {
-    // Arguments of a command that is not built cannot be shown.
+    // Arguments of a command can only be shown after `build`.
     let command = &mut command.clone();
     command.build();
     let mut refused = CliError::from(error);
@@ -32,7 +32,7 @@ pub fn refused(error: &Error, command: &Command) -> CliError {
     refused
 }
 
-/// A usage without the options that every command takes: clap adds those that were given.
+/// A usage without global options; clap adds the given ones to it.
 fn without_globals(usage: &str, command: &Command) -> String {
     let globals = command.get_arguments().filter(|arg| arg.is_global_set());
     globals.fold(usage.to_owned(), |usage, arg| {
@@ -41,14 +41,14 @@ fn without_globals(usage: &str, command: &Command) -> String {
         let value = arg.get_value_names().and_then(|names| names.first());
         let with_value = value.map(|value| format!("{flag} <{value}>"));
         with_value.iter().chain([&flag]).fold(usage, |usage, option| {
-            // Not the beginning of another option's name.
+            // The space avoids a match with the beginning of another option's name.
             let (padded, option) = (format!("{usage} "), format!("{option} "));
             padded.replace(&option, " ").trim_end().to_owned()
         })
     })
 }
 
-/// The lowest and the highest number that the argument takes which an error is about.
+/// The range of valid numbers for the argument that caused the error.
 fn range(error: &Error, why: &str, command: &Command) -> Option<String> {
     if let Some((_, range)) = why.split_once(BEYOND) {
         return words(range);
@@ -59,7 +59,7 @@ fn range(error: &Error, why: &str, command: &Command) -> Option<String> {
     let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    // The argument's own parser knows: it is asked about numbers that fit its type.
+    // The argument's own parser knows its range, so try it with numbers that fit its type.
     let arg = find(command, shown)?;
     let ask = |number: i128| {
         let alone = Arg::new("number").value_parser(arg.get_value_parser().clone());
@@ -84,7 +84,7 @@ fn words(range: &str) -> Option<String> {
     Some(format!("{least} to {most}"))
 }
 
-/// The argument that clap shows so, as `--limit <LIMIT>`, of any command.
+/// The argument that clap shows like this, such as `--limit <LIMIT>`, in any command.
 fn find<'a>(command: &'a Command, shown: &str) -> Option<&'a Arg> {
     let own = command.get_arguments().find(|arg| arg.to_string() == shown);
     own.or_else(|| command.get_subcommands().find_map(|command| find(command, shown)))
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::commands::command;
 
-    /// What is said of a command line, of its arguments' numbers or its usage.
+    /// The error for a command line.
     fn said(line: &str) -> CliError {
         let words = ["cowboyctl"].into_iter().chain(line.split_whitespace());
         refused(&command().try_get_matches_from(words).unwrap_err(), &command())

@@ -1,6 +1,6 @@
-//! The shape of what every command prints in JSON, from the types that it prints: what
-//! `docs/schemas` is generated from. [`ALL`] is the whole command line; a command without an entry
-//! fails the test below.
+//! The shape of every command's JSON output, from the types that it prints: the source of
+//! `docs/schemas`. [`ALL`] is the whole command line; a command without an entry fails the test
+//! below.
 
 use super::{
     TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, presence, proof,
@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::{ToSchema, openapi::RefOr, openapi::schema::Schema};
 
-/// What a command prints.
+/// The output of a command.
 enum Prints {
-    /// Text for people alone.
+    /// Text for people only.
     Text,
     /// One of these shapes.
     Json(&'static [Shape]),
@@ -27,21 +27,21 @@ enum Prints {
 
 use Prints::{Json, Text};
 
-/// A document that a command prints; one of many where it goes on.
+/// A document, or a list of documents, that a command prints.
 enum Shape {
     One(Definition),
     Many(Definition),
 }
 
-/// The schema of a type, and those that it refers to, by their names.
+/// The name of a type, and the schemas that it refers to, by name.
 type Definition = fn() -> (String, BTreeMap<String, RefOr<Schema>>);
 
-/// A document of this type.
+/// One document of this type.
 const fn one<T: ToSchema>() -> Shape {
     Shape::One(definition::<T>)
 }
 
-/// A list of such documents.
+/// A list of documents of this type.
 const fn many<T: ToSchema>() -> Shape {
     Shape::Many(definition::<T>)
 }
@@ -59,10 +59,10 @@ fn definition<T: ToSchema>() -> (String, BTreeMap<String, RefOr<Schema>>) {
     (T::name().into_owned(), named)
 }
 
-/// Every command that can be run, and what it prints.
+/// Every command that can be run, with its output.
 const ALL: &[(&str, Prints)] = &[
     ("quickstart", Json(&[one::<quickstart::Report>()])),
-    // With --output jsonl blocks follow.
+    // With --output jsonl, blocks follow.
     ("devnet up", Json(&[one::<devnet::up::UpReport>(), one::<api::BlockNotice>()])),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
     ("devnet ls", Json(&[many::<devnet::status::Entry>()])),
@@ -83,7 +83,7 @@ const ALL: &[(&str, Prints)] = &[
     ("chain burned", Json(&[one::<api::Burned>()])),
     ("chain block", Json(&[one::<api::Block>()])),
     ("chain tx", Json(&[one::<api::Transaction>()])),
-    // With --follow one after the other.
+    // With --follow, one event after the other.
     ("chain events", Json(&[many::<api::Event>(), one::<api::Event>()])),
     (
         "chain params get",
@@ -133,7 +133,7 @@ const ALL: &[(&str, Prints)] = &[
     ("runner update", Json(&[one::<api::Transaction>()])),
     ("runner capability add", Json(&[one::<api::RunnerLoad>()])),
     ("runner capability remove", Json(&[one::<api::RunnerLoad>()])),
-    // Of the devnet's own runners, and of processes.
+    // The first for the devnet's own runners, the second for processes.
     ("runner start", Json(&[one::<api::RunnerLoad>(), one::<runner::process::Started>()])),
     ("runner stop", Json(&[one::<api::RunnerLoad>()])),
     ("runner pause", Json(&[one::<api::RunnerLoad>()])),
@@ -182,7 +182,7 @@ const ALL: &[(&str, Prints)] = &[
     ("pool show", Json(&[one::<api::Pool>()])),
     ("pool grant", Json(&[one::<api::Pool>()])),
     ("pool revoke", Json(&[one::<api::Pool>()])),
-    // With --wait all that is known of it.
+    // With --wait, the whole pipeline.
     ("speculation submit", Json(&[one::<api::PipelineAccepted>(), one::<api::Pipeline>()])),
     ("speculation plan", Json(&[one::<speculation::plan::Planned>()])),
     ("speculation ls", Json(&[many::<api::PipelineSummary>()])),
@@ -208,12 +208,12 @@ const ALL: &[(&str, Prints)] = &[
     ),
     ("speculation config set", Json(&[many::<api::SpeculationOption>()])),
     ("lease submit", Json(&[one::<leases::Run>()])),
-    // With --runs the second.
+    // With --runs, the second.
     ("lease ls", Json(&[many::<leases::JobSummary>(), many::<leases::RunSummary>()])),
     ("lease show", Json(&[one::<leases::Run>(), one::<leases::Job>(), many::<leases::JobEvent>()])),
     ("lease runners", Json(&[many::<leases::RunnerSummary>()])),
     ("lease logs", Text),
-    // With --download the second.
+    // With --download, the second.
     (
         "lease artifacts",
         Json(&[many::<leases::StoredArtifact>(), many::<lease::artifacts::Downloaded>()]),
@@ -231,11 +231,11 @@ const ALL: &[(&str, Prints)] = &[
     ("lease runner", Text),
     ("sim ls", Json(&[many::<sim::Entry>()])),
     ("sim show", Json(&[one::<sim::Entry>()])),
-    // With --seeds the second.
+    // With --seeds, the second.
     ("sim run", Json(&[one::<sim::run::Outcome>(), many::<sim::run::Outcome>()])),
     ("sim replay", Json(&[many::<sim::trace::Step>()])),
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
-    // Without a name, and with that of events, errors or exit codes, the first.
+    // The first without a name, or with only a topic: events, errors or exit codes.
     ("explain", Json(&[many::<explain::Entry>(), one::<explain::Explanation>()])),
     ("dashboard", Text),
     ("config show", Json(&[many::<config::Line>()])),
@@ -245,7 +245,7 @@ const ALL: &[(&str, Prints)] = &[
     ("man", Text),
 ];
 
-/// The schema files: their names, and their texts.
+/// The schema files: texts by name.
 pub fn files() -> BTreeMap<String, Vec<u8>> {
     let file = |(command, prints): &(&str, Prints)| match prints {
         Text => None,
@@ -287,7 +287,7 @@ fn schema(command: &str, shapes: &[Shape]) -> Value {
     let fields = schema.as_object_mut().expect("it is an object");
     match <[Value; 1]>::try_from(documents) {
         Ok([Value::Object(document)]) => fields.extend(document),
-        Ok([document]) => unreachable!("{document} is no schema"),
+        Ok([document]) => unreachable!("{document} is not a schema"),
         Err(documents) => {
             fields.insert("anyOf".to_owned(), documents.into());
         }
@@ -296,7 +296,7 @@ fn schema(command: &str, shapes: &[Shape]) -> Value {
     schema
 }
 
-/// The same schema with references into its own document instead of an API's.
+/// The same schema, with references into its own document instead of an API's.
 fn localised(schema: Value) -> Value {
     match schema {
         Value::String(text) => match text.strip_prefix("#/components/schemas/") {
@@ -305,7 +305,7 @@ fn localised(schema: Value) -> Value {
         },
         Value::Array(items) => items.into_iter().map(localised).collect(),
         Value::Object(mut fields) => {
-            // What is flattened and may be missing: its fields, or no more than there are.
+            // A flattened field that may be missing: either its fields, or none.
             for part in fields.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten()
             {
                 let either = part.get_mut("oneOf").map(Value::take);

@@ -1,4 +1,4 @@
-//! The command line as a whole: what holds of every command.
+//! Properties of the whole command line, for every command.
 
 use super::*;
 use clap::{Arg, Command as ClapCommand};
@@ -32,8 +32,8 @@ fn help_is_as_people_see_it() {
     insta::assert_snapshot!(command.render_help().to_string());
 }
 
-/// Flags that mean one thing in one command and another in the next: a variable would set both.
-/// `devnet env` sets COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name.
+/// Flags whose meaning differs between commands: one variable would set them all. `devnet env` sets
+/// COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name.
 const AMBIGUOUS: [&str; 5] = ["from", "payer", "wait", "rpc-url", "tee"];
 
 #[test]
@@ -70,7 +70,7 @@ fn command_lines_parse() {
     check("cowboyctl chain advance 70");
     refuse("cowboyctl chain advance");
     check("cowboyctl timer fees --limit 3");
-    // What it was called before.
+    // Its former name.
     check("cowboyctl timer fees --blocks 3");
     check("cowboyctl account new alice --fund 1.5cby");
     check("cowboyctl devnet snapshot save");

@@ -1,4 +1,4 @@
-//! Signing transactions with the devnet's own account keys, and seeing them into a block.
+//! Signs transactions with the devnet's own account keys, and follows them into a block.
 
 use super::chain::{reason, status as name_of};
 use crate::{
@@ -24,14 +24,14 @@ use cowboy_engine::{
     primitives::{Address, Hash, SecretKey, Shortfall, Wei, keccak256},
 };
 
-/// How often a transaction is signed anew because another one took its nonce meanwhile.
+/// Maximum number of attempts to sign a transaction if other ones take its nonce.
 const NONCE_ATTEMPTS: u32 = 32;
 
-/// Blocks without a transaction after which it is handed in again: to whichever validators run
-/// then. Two suffice in a chain in order, one to propose it and one that was under way.
+/// A pending transaction is submitted again after this many blocks, to the validators that then
+/// run. In a healthy chain two blocks suffice: one to propose it, and one already under way.
 const RESEND_BLOCKS: u64 = 3;
 
-/// An account whose key is at hand.
+/// An account whose key is available.
 #[derive(Debug)]
 pub struct Signer {
     key: SecretKey,
@@ -39,13 +39,13 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The account of this name or address, where its key is in the devnet's folder.
+    /// The account with this name or address, if its key is in the devnet's folder.
     pub fn find(devnet: &DevnetHome, account: &str) -> Result<Self, CliError> {
         let unknown = || {
             let names = devnet.accounts().unwrap_or_default();
             let hint = match nearest(account, names.iter().map(Name::as_str)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "see which accounts there are: cowboyctl account ls".to_owned(),
+                None => "list the accounts: cowboyctl account ls".to_owned(),
             };
             CliError::new(Exit::NotFound, format!("there is no key for account `{account}`"))
                 .detail(format!("keys are in {}", devnet.accounts_path().display()))
@@ -70,8 +70,8 @@ impl Signer {
         Self { key, address }
     }
 
-    /// What follows from the account's secret alone: keccak256 of a domain, the secret and parts
-    /// of a fixed length.
+    /// A hash that only the account's secret determines: keccak256 of a domain, the secret and
+    /// parts of a fixed length.
     pub fn derive(&self, domain: &[u8], parts: &[&[u8]]) -> Hash {
         let secret = self.key.to_bytes();
         keccak256(&[&[domain, &secret], parts].concat())
@@ -83,7 +83,7 @@ impl Signer {
     }
 }
 
-/// The address that a name or an address means.
+/// Resolves a name or an address to an address.
 pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliError> {
     match account.parse() {
         Ok(address) => Ok(address),
@@ -91,12 +91,12 @@ pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliEr
     }
 }
 
-/// What a transaction may use and take beside what its payload says.
+/// Limits of a transaction that its payload does not contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// What it may use beside the intrinsic part, where its use is metered.
+    /// Cycles and cells on top of the intrinsic part, if the payload's use is metered.
     pub budget: Option<Budget>,
-    /// The most that timers scheduled under it may ever take from the sender; `None`: nothing.
+    /// The maximum that timers scheduled by it may ever take from the sender; `None` is nothing.
     pub timer_allowance: Option<Wei>,
 }
 
@@ -110,7 +110,7 @@ pub struct Executed {
 }
 
 impl Executed {
-    /// The transaction, where it did what it says; else a rejection.
+    /// The transaction, if it succeeded; else a rejection.
     pub fn succeeded(&self) -> Result<&Transaction, CliError> {
         match self.transaction.status {
             TransactionStatus::Success => Ok(&self.transaction),
@@ -119,7 +119,7 @@ impl Executed {
     }
 }
 
-/// Signs, submits, and waits until the transaction is in a finalized block. One that is there
+/// Signs, submits, and waits until the transaction is in a finalized block. One that is included
 /// without effect is a rejection.
 pub async fn execute(
     ui: Ui,
@@ -133,7 +133,7 @@ pub async fn execute(
     Ok(executed)
 }
 
-/// Signs, submits, and waits until it is known what came of the transaction.
+/// Signs, submits, and waits until the transaction's outcome is known.
 pub async fn settle(
     ui: Ui,
     client: &Client,
@@ -167,7 +167,7 @@ pub async fn settle(
                 match status {
                     TransactionStatus::Pending => {
                         if height >= *sent_at.get_or_insert(height) + RESEND_BLOCKS {
-                            // A refusal: the next block tells why, or has it.
+                            // If this is refused, the next block has the transaction or tells why.
                             let _ = client.submit(&request).await;
                             sent_at = Some(height);
                         }
@@ -202,15 +202,15 @@ fn rejection(transaction: &Transaction) -> CliError {
         .hint(hint)
 }
 
-/// A transaction that a mempool has taken.
+/// A transaction that a mempool has accepted.
 struct Sent {
     hash: Hash,
     nonce: u64,
-    /// As it was handed in, for another time.
+    /// The request, for submitting it again.
     request: TransactionRequest,
 }
 
-/// Signs the transaction and hands it to the mempool.
+/// Signs the transaction and submits it to the mempool.
 async fn submit(
     client: &Client,
     signer: &Signer,
@@ -241,10 +241,11 @@ async fn submit(
             Ok(accepted) if !accepted.known => {
                 return Ok(Sent { hash: *accepted.hash, nonce, request });
             }
-            // Another command wants the very same, and was first with this nonce: it happens twice.
+            // Another command sent the identical transaction first with this nonce: retry, so that
+            // both happen.
             Ok(_) if attempt < NONCE_ATTEMPTS => attempt += 1,
             Ok(accepted) => {
-                let message = format!("nonce {nonce} is another command's, which does the same");
+                let message = format!("another command used nonce {nonce} for the same thing");
                 return Err(CliError::new(Exit::Rejected, message)
                     .detail(format!("transaction {}", accepted.hash))
                     .hint("run fewer commands for the account at once"));

@@ -1,4 +1,4 @@
-//! `validator`: the set and its members' state.
+//! `validator`: shows and changes the validator set and its members.
 
 use super::{
     chain::{self, named},
@@ -27,18 +27,18 @@ use cowboy_engine::{
 use serde::Serialize;
 use std::time::Duration;
 
-/// What a validator that joins is given: it pays for the transactions that bring results.
+/// The initial balance of a validator that joins, to pay for the transactions that carry results.
 const FUNDS: Wei = Wei::cby(1_000);
 
 #[derive(Debug, Subcommand)]
 pub enum Validator {
-    /// Every validator, in the committee's order
+    /// List validators, in the committee's order
     ///
-    /// The index is a validator's place in the committee of the next block: certificates and votes
-    /// name validators by it. One that is not in the committee has `-` for an index, comes last,
-    /// and only follows the chain.
+    /// The index is a validator's position in the committee of the next block: certificates and
+    /// votes name validators by it. A validator outside the committee has `-` for an index, comes
+    /// last, and only follows the chain.
     Ls,
-    /// A validator's identities, addresses and runners
+    /// Show a validator's identities, addresses and runners
     Show {
         /// The validator: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::validators))]
@@ -56,29 +56,29 @@ pub enum Validator {
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         validator: String,
     },
-    /// Start a validator without what it has stored of the chain, which the others have
+    /// Restart a validator without its stored chain, which it takes from the others
     ///
-    /// For one whose files are damaged, as `doctor --deep` finds them. It runs or not, and at least
-    /// one other runs. What it has voted for is kept.
+    /// Use it for a validator whose files are damaged, as `doctor --deep` reports. It may be
+    /// running or not, and at least one other must be running. The record of its votes is kept.
     Resync {
         /// The validator: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         validator: String,
     },
-    /// Start one more validator, and have it vote from the next consensus epoch on
+    /// Add a validator, which votes from the next consensus epoch on
     ///
-    /// It follows the chain at once. The committee takes it in with the first block of the next
-    /// epoch (`chain.epoch_blocks` of the topology, 256 unless said otherwise); subsets of runners
-    /// are drawn anew where more than a tenth of the validators has changed.
+    /// It follows the chain at once. It joins the committee with the first block of the next epoch
+    /// (`chain.epoch_blocks` of the topology, by default 256); if more than a tenth of the
+    /// validators has changed, subsets of runners are drawn again.
     Add {
-        /// Its name [default: the first `validator-N` that is free]
+        /// Its name [default: the first free `validator-N`]
         name: Option<Name>,
         #[command(flatten)]
         change: Change,
     },
-    /// Take a validator out of the committee, and stop it for good at the end of the epoch
+    /// Remove a validator from the committee, and stop it for good at the end of the epoch
     ///
-    /// Its chain stays on disk. The devnet has to have another validator.
+    /// Its chain stays on disk. The devnet must have another validator.
     Remove {
         /// The validator's name
         #[arg(add = ArgValueCandidates::new(complete::validators))]
@@ -88,14 +88,14 @@ pub enum Validator {
     },
 }
 
-/// Who decides, and how long to wait for it.
+/// The governing account, and the time to wait.
 #[derive(Debug, Args)]
 pub struct Change {
     /// The account that governs: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: String,
-    /// How long to wait for the next epoch
+    /// Maximum time to wait for the next epoch
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -107,11 +107,11 @@ pub struct Change {
 pub struct Changed {
     name: String,
     address: AddressText,
-    /// Whether it votes from now on.
+    /// Whether it votes from then on.
     votes: bool,
-    /// The first consensus epoch that is so.
+    /// The first consensus epoch with the change.
     epoch: u64,
-    /// Its first block.
+    /// The first block of that epoch.
     from: u64,
     transaction: HashText,
 }
@@ -146,7 +146,7 @@ async fn add(
     let mut changed = match fund_and_vote(cx, client, &governor, &entry, deadline).await {
         Ok(changed) => changed,
         Err(error) => {
-            // It follows for nothing; where it cannot be stopped, `validator ls` shows it.
+            // It only follows the chain; if it cannot be stopped, `validator ls` shows it.
             let _ = client.remove_validator(&entry.name).await;
             return Err(error);
         }
@@ -185,7 +185,7 @@ async fn remove(
     cx.ui.document(&changed)
 }
 
-/// Sees a decision of the governing account into a block.
+/// Sends the governing account's transaction and waits for its block.
 async fn decide(
     cx: &Context,
     client: &Client,

@@ -1,8 +1,8 @@
-//! `--watch`, which every `ls` and `show` takes: the command is run again whenever something may
-//! have changed, and its output is shown when it differs from the last.
+//! `--watch`, an option of every `ls` and `show`: runs the command again when something may have
+//! changed, and shows its output when it differs from the last one.
 //!
-//! What a devnet's chain has may change with every block, so that commands about one follow its
-//! blocks. Leases, folders and scenarios are looked at from time to time.
+//! A devnet's chain may change with every block, so commands about one follow its blocks. Leases,
+//! folders and scenarios are polled.
 
 use super::runtime;
 use crate::{
@@ -23,19 +23,19 @@ use tokio::{
 /// The option's name.
 const WATCH: &str = "watch";
 
-/// Commands with it.
+/// The commands that have it.
 const WATCHED: [&str; 2] = ["ls", "show"];
 
-/// Nouns whose things are not on a chain.
+/// Nouns about things that are not on a chain.
 const ELSEWHERE: [&str; 4] = ["config", "devnet", "lease", "sim"];
 
-/// How often is looked where no blocks tell.
+/// The polling interval, if there are no blocks to follow.
 const PACE: Duration = Duration::from_secs(2);
 
-/// How long no block comes before it is looked whether the devnet runs.
+/// Time without a block after which to check whether the devnet is running.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// The command line with the option on every list.
+/// Adds the option to every list command.
 pub fn on_lists(command: Command) -> Command {
     let is_list =
         |command: &Command| WATCHED.contains(&command.get_name()) && !command.has_subcommands();
@@ -44,7 +44,7 @@ pub fn on_lists(command: Command) -> Command {
 }
 
 fn option() -> Arg {
-    // Behind `=` alone: what follows a blank is what the command is about.
+    // Its value needs `=`, because a separate word is the command's own argument.
     Arg::new(WATCH)
         .long(WATCH)
         .short('w')
@@ -58,17 +58,17 @@ fn option() -> Arg {
         .help("Show it again whenever it changes, until Ctrl-C; with an interval, no more often")
 }
 
-/// What a list is watched by.
+/// How a list is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
-    /// The time between two looks at least; zero: whenever something may have changed.
+    /// Minimum time between two runs; zero: whenever something may have changed.
     interval: Duration,
     /// Whether it may change with every block.
     follows_blocks: bool,
 }
 
 impl Watch {
-    /// What the command line says; nothing where the command is run once.
+    /// The option on the command line; `None` if the command runs only once.
     pub fn of(matches: &ArgMatches) -> Option<Self> {
         let (noun, mut at) = matches.subcommand()?;
         while let Some((_, below)) = at.subcommand() {
@@ -78,15 +78,15 @@ impl Watch {
         Some(Self { interval, follows_blocks: !ELSEWHERE.contains(&noun) })
     }
 
-    /// Runs a command again and again, until it fails or is interrupted.
+    /// Runs a command repeatedly, until it fails or is interrupted.
     pub fn run(
         self,
         cx: &Context,
         command: impl Fn() -> Result<Result<(), CliError>, clap::Error>,
     ) -> Result<(), CliError> {
         if cx.ui.format() == Format::Json && !cx.ui.is_filtered() {
-            let error = CliError::new(Exit::Usage, "--watch has no end, and json is one document");
-            return Err(error.hint("say --output jsonl: a document per line, whenever it changes"));
+            let error = CliError::new(Exit::Usage, "--watch never ends, but json is one document");
+            return Err(error.hint("use --output jsonl: a document per line, whenever it changes"));
         }
         let runtime = runtime()?;
         let mut news = News::begin(self, cx, &runtime)?;
@@ -103,12 +103,12 @@ impl Watch {
     }
 }
 
-/// What says that something may have changed.
+/// Waits for changes.
 struct News {
     source: Source,
-    /// The time between two looks at least.
+    /// Minimum time between two runs.
     interval: Duration,
-    /// Seen also while the command runs.
+    /// Also catches interruptions while the command runs.
     interrupts: Signal,
 }
 
@@ -118,7 +118,7 @@ enum Source {
 }
 
 impl News {
-    /// Begins no later than now.
+    /// Starts to observe now or earlier, so that no change is missed.
     fn begin(watch: Watch, cx: &Context, runtime: &Runtime) -> Result<Self, CliError> {
         runtime.block_on(async {
             let source = if watch.follows_blocks {
@@ -130,7 +130,7 @@ impl News {
                 let pace = if watch.interval.is_zero() { PACE } else { watch.interval };
                 let mut ticks = interval(pace);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                // The first is now.
+                // The first tick is immediate.
                 ticks.tick().await;
                 Source::Time(ticks)
             };
@@ -161,7 +161,7 @@ impl News {
     }
 }
 
-/// Waits for a block, and takes those that have come with it.
+/// Waits for a block, and drains those that arrived with it.
 async fn next_block(devnet: &DevnetHome, stream: &mut EventStream) -> Result<(), CliError> {
     loop {
         tokio::select! {

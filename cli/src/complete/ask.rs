@@ -1,5 +1,5 @@
-//! Questions for the sake of a completion: all of them together end in time, whatever hangs, and
-//! what fails has no answer.
+//! Requests for a completion: all of them together end in time, even if something hangs, and a
+//! failed request has no answer.
 
 use super::line::Line;
 use crate::{
@@ -19,17 +19,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long all questions of a completion take together at most. A tenth of a second goes by
-/// unnoticed; the rest of it is the program's start and the shell's.
+/// Time limit of all requests of a completion together. A tenth of a second goes unnoticed; the
+/// rest of it is needed for the start of the program and of the shell.
 const PATIENCE: Duration = Duration::from_millis(80);
 
-/// Says otherwise, as 500ms: for devnets on slow machines.
+/// Overrides the limit, for example 500ms: for devnets on slow machines.
 const VARIABLE: &str = "COWBOYCTL_COMPLETE_TIMEOUT";
 
-/// When this process stops asking.
+/// The time when this process stops asking.
 static END: OnceLock<Instant> = OnceLock::new();
 
-/// What every question starts from: the line that is typed, and the variables.
+/// The context of every request: the typed line, and the variables.
 pub fn context() -> Context {
     let line = Line::typed();
     Context {
@@ -40,31 +40,31 @@ pub fn context() -> Context {
     }
 }
 
-/// The answer to a question that may block; nothing where it takes too long.
+/// The answer to a request that may block; empty if it takes too long.
 ///
-/// It is asked in a thread of its own, which is left behind where it hangs: a completion's process
-/// ends right after.
+/// The request runs on a separate thread, which is abandoned if it hangs, because a completion's
+/// process ends right afterwards.
 pub fn within<T: Default + Send + 'static>(
     question: impl FnOnce() -> Option<T> + Send + 'static,
 ) -> T {
     let end = *END.get_or_init(|| Instant::now() + patience());
     let (answer, answered) = mpsc::sync_channel(1);
     let asked = thread::Builder::new().spawn(move || {
-        // Nobody waits for an answer that comes too late.
+        // An answer that comes too late has no receiver.
         let _late = answer.send(question());
     });
     let wait = || answered.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
     asked.ok().and_then(|_| wait()).flatten().unwrap_or_default()
 }
 
-/// What the folder of the devnet that is meant tells, whether it runs or not.
+/// Information from the folder of the selected devnet, running or not.
 pub fn folder<T: Default + Send + 'static>(
     question: impl FnOnce(&DevnetHome) -> Option<T> + Send + 'static,
 ) -> T {
     within(move || question(&context().existing(None).ok()?))
 }
 
-/// What the devnet that is meant answers.
+/// Information from the selected devnet.
 pub fn devnet<T: Default + Send + 'static>(
     question: impl AsyncFnOnce(Client) -> Result<T, ClientError> + Send + 'static,
 ) -> T {
@@ -74,7 +74,7 @@ pub fn devnet<T: Default + Send + 'static>(
     })
 }
 
-/// What a question over the network runs on.
+/// The runtime for a request over the network.
 pub fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }

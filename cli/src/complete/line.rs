@@ -1,4 +1,4 @@
-//! The command line as typed so far, for candidates that depend on what else stands in it.
+//! The command line as typed so far, for candidates that depend on its other words.
 
 use std::env;
 
@@ -7,18 +7,18 @@ use std::env;
 pub struct Line(Vec<String>);
 
 impl Line {
-    /// The line that the shell asks about: what stands behind `--` in this process' arguments.
+    /// The line that the shell asks about: the arguments of this process after `--`.
     pub fn typed() -> Self {
         Self::of(env::args_os().map(|word| word.to_string_lossy().into_owned()))
     }
 
     fn of(args: impl IntoIterator<Item = String>) -> Self {
         let words = args.into_iter().skip_while(|word| word != "--").skip(1);
-        // What follows another `--` is some other program's.
+        // The words after another `--` belong to another program.
         Self(words.take_while(|word| word != "--").collect())
     }
 
-    /// What a flag is given, else what its variable says; behind the cursor counts, too.
+    /// The value of a flag, else of its variable; a flag after the cursor counts, too.
     pub fn value(&self, flag: &str) -> Option<String> {
         let variable = format!("COWBOYCTL_{}", flag.replace('-', "_").to_uppercase());
         let set = || env::var(variable).ok();
@@ -39,7 +39,7 @@ impl Line {
         })?;
         let value = match value {
             Some(value) => value,
-            // bash takes --flag=value apart.
+            // bash splits --flag=value.
             None => {
                 words.next().and_then(|word| if word == "=" { words.next() } else { Some(word) })?
             }

@@ -1,4 +1,4 @@
-//! Aliases: their words, and where they count.
+//! Aliases: their expansion, and their checks.
 
 use super::{Alias, Config};
 use crate::error::{CliError, nearest};
@@ -6,10 +6,10 @@ use clap::Command;
 use std::ffi::OsString;
 
 impl Config {
-    /// The command line with the words of an alias in its place: in that of the command, behind
-    /// global options. The file has been checked: what an alias begins with ends in a command.
+    /// The command line with an alias replaced by its words, in the position of the command, after
+    /// global options. Checked aliases always end in a command.
     pub fn expand(&self, command: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
-        // Each alias once at most: more would be a loop.
+        // Expand each alias once at most, because more would be a loop.
         for _ in &self.aliases {
             let Some(at) = first_word(command, &args) else { break };
             let Some(alias) = self.aliases.iter().find(|alias| args[at] == *alias.name) else {
@@ -20,13 +20,13 @@ impl Config {
         args
     }
 
-    /// Refuses aliases that have the name of a command, that lead to no command, or to themselves.
+    /// Refuses aliases that have the name of a command, or lead to no command or to themselves.
     pub(super) fn check_aliases(&self, command: &Command) -> Result<(), CliError> {
         for alias in &self.aliases {
             let Alias { name, at, .. } = alias;
             if command.find_subcommand(name).is_some() {
                 let error = self.wrong(*at, &format!("alias `{name}` has the name of a command"));
-                return Err(error.hint("give it another name: a command is always itself"));
+                return Err(error.hint("give it another name: commands cannot be replaced"));
             }
             if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
                 let error = self.wrong(*at, &format!("`{name}` is not a name for an alias"));
@@ -62,7 +62,7 @@ impl Config {
                     Some(meant) => error.detail(format!("did you mean `{meant}`?")),
                     None => error,
                 };
-                return Err(error.hint("see which there are: cowboyctl --help"));
+                return Err(error.hint("list them: cowboyctl --help"));
             };
             if seen.contains(&next.name.as_str()) {
                 let round = seen.iter().copied().chain([next.name.as_str()]);
@@ -77,7 +77,7 @@ impl Config {
     }
 }
 
-/// The place of the first word that is neither a global option nor its value.
+/// The position of the first word that is neither a global option nor its value.
 fn first_word(command: &Command, args: &[OsString]) -> Option<usize> {
     let takes_value = |is: &dyn Fn(&clap::Arg) -> bool| {
         command.get_arguments().any(|arg| is(arg) && arg.get_action().takes_values())
@@ -92,7 +92,7 @@ fn first_word(command: &Command, args: &[OsString]) -> Option<usize> {
             Some("") => return None,
             Some(long) => !long.contains('=') && takes_value(&|arg| arg.get_long() == Some(long)),
             None => {
-                // Of short flags in one word, the first that takes a value takes the rest.
+                // In a word of several short flags, the first that takes a value takes the rest.
                 let valued = |(_, short): &(usize, char)| {
                     takes_value(&|arg| arg.get_short() == Some(*short))
                 };

@@ -1,4 +1,4 @@
-//! The file against the command line that there is.
+//! Checks the file against the command line's definition.
 
 use super::{Config, Setting, path_of};
 use crate::error::{CliError, nearest};
@@ -6,8 +6,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 use std::iter;
 
 impl Config {
-    /// Refuses settings of commands and options that there are not, values that an option does not
-    /// take, and aliases that lead nowhere.
+    /// Refuses settings of unknown commands and options, values that an option does not accept, and
+    /// aliases that lead to no command.
     pub fn check(&self, command: &Command) -> Result<(), CliError> {
         for setting in &self.settings {
             let arg = self.option(command, setting)?;
@@ -16,7 +16,7 @@ impl Config {
         self.check_aliases(command)
     }
 
-    /// The option that a setting is about.
+    /// The option that a setting applies to.
     fn option<'c>(&self, root: &'c Command, setting: &Setting) -> Result<&'c Arg, CliError> {
         let Setting { command: path, option, at, .. } = setting;
         let mut command = root;
@@ -27,7 +27,7 @@ impl Config {
                     Some(meant) => error.detail(format!("did you mean `{meant}` for `{word}`?")),
                     None => error,
                 }
-                .hint("see which there are: cowboyctl --help")
+                .hint("list them: cowboyctl --help")
             })?;
         }
         let options = || command.get_arguments().filter(|arg| !arg.is_hide_set());
@@ -38,10 +38,10 @@ impl Config {
         let is_global = root.get_arguments().any(|arg| arg.get_long() == Some(option));
         Err(match nearest(option, options().filter_map(Arg::get_long)) {
             Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-            None if is_global => error.detail("what every command takes is set above all tables"),
+            None if is_global => error.detail("global options are set above all tables"),
             None => error,
         }
-        .hint(format!("see which it has: cowboyctl {path} --help")))
+        .hint(format!("list its options: cowboyctl {path} --help")))
     }
 
     fn check_value(&self, arg: &Arg, setting: &Setting) -> Result<(), CliError> {
@@ -58,7 +58,7 @@ impl Config {
             let error = self.wrong(*value_at, &format!("`{option}` takes one value"));
             return Err(error.hint("write it without brackets"));
         }
-        // The value alone, read as the option would.
+        // Parse the value alone, as the option would.
         let scratch = Arg::new("value")
             .long("value")
             .value_parser(arg.get_value_parser().clone())
@@ -82,7 +82,7 @@ impl Config {
         Err(error.hint(format!("see what it takes: {command}")))
     }
 
-    /// The settings, by number, that an option which is given excludes.
+    /// The indexes of settings that are excluded by a given option.
     pub(super) fn excluded(&self, command: &Command, given: &ArgMatches) -> Vec<usize> {
         let path = path_of(given);
         let mut built = command.clone();

@@ -1,4 +1,4 @@
-//! TOML as written.
+//! Parses the TOML file.
 
 use super::{Alias, Config, GLOBAL, Setting};
 use crate::error::{CliError, nearest};
@@ -10,7 +10,7 @@ use toml::{
 type Entry<'t> = (&'t str, usize, &'t Spanned<DeValue<'t>>);
 
 impl Config {
-    /// Reads a text; `file` is what errors call it.
+    /// Parses a text; `file` is its name in errors.
     pub(super) fn parse(file: &str, text: String) -> Result<Self, CliError> {
         let mut config = Self { file: file.to_owned(), text, ..Self::default() };
         let text = config.text.clone();
@@ -84,7 +84,7 @@ impl Config {
         let Some(values) = values.filter(|values| !values.is_empty()) else {
             let what =
                 format!("`{option}` is not a text, a number, true or false, or a list of them");
-            return Err(self.wrong(value_at, &what).hint("write it as a command line has it"));
+            return Err(self.wrong(value_at, &what).hint("write it as on a command line"));
         };
         if values.iter().any(String::is_empty) {
             let error = self.wrong(value_at, &format!("`{option}` is empty"));
@@ -134,7 +134,7 @@ fn entries<'t>(table: &'t DeTable<'t>) -> Vec<Entry<'t>> {
     entries
 }
 
-/// A value as a command line has it.
+/// A value as text, as on a command line.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),

@@ -1,5 +1,5 @@
-//! The configuration file: what options are where neither the command line nor the environment
-//! says so, and names for command lines.
+//! The configuration file: defaults of options for which neither the command line nor the
+//! environment sets a value, and aliases for command lines.
 //!
 //! ```toml
 //! devnet = "local"
@@ -11,9 +11,9 @@
 //! st = "devnet status"
 //! ```
 //!
-//! It is `$COWBOYCTL_CONFIG`, else `cowboyctl/config.toml` in `$XDG_CONFIG_HOME`, else in
-//! `~/.config`. [`Config::load`] reads it, [`Config::check`] compares it with the command line that
-//! there is, and [`Config::expand`] and [`Config::applied`] make it count.
+//! The file is `$COWBOYCTL_CONFIG`, else `cowboyctl/config.toml` in `$XDG_CONFIG_HOME`, else in
+//! `~/.config`. [`Config::load`] reads it, [`Config::check`] compares it with the command line's
+//! definition, and [`Config::expand`] and [`Config::applied`] apply it.
 
 mod alias;
 mod check;
@@ -29,7 +29,7 @@ use clap::ArgMatches;
 use cowboy_devnet::topology::Name;
 use std::{env, path::PathBuf};
 
-/// The longest file that is read, in bytes.
+/// The maximum size of the file, in bytes.
 const LIMIT: u64 = 64 << 10;
 
 /// The variable that names the file.
@@ -38,7 +38,7 @@ pub const VARIABLE: &str = "COWBOYCTL_CONFIG";
 /// Options of every command that the file may set.
 const GLOBAL: [&str; 5] = ["devnet", "node", "output", "quiet", "wide"];
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     file: String,
@@ -47,44 +47,42 @@ pub struct Config {
     aliases: Vec<Alias>,
 }
 
-/// What an option is where nothing else says so.
+/// The default value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The command, as `devnet up`; empty: every command.
+    /// The command, such as `devnet up`; empty for every command.
     pub command: String,
     /// The option without its dashes.
     pub option: String,
-    /// The values as a command line would have them.
+    /// The values as on a command line.
     pub values: Vec<String>,
-    /// Whether the value is `true` or `false`, as flags have it.
+    /// Whether the value is `true` or `false`, as for a flag.
     is_flag: bool,
-    /// The bytes of the file before the option.
+    /// The offset of the option in the file, in bytes.
     at: usize,
-    /// The bytes of the file before the value.
+    /// The offset of the value in the file, in bytes.
     value_at: usize,
 }
 
-/// A name for the beginning of a command line.
+/// A name for words at the beginning of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
-    /// The name.
     pub name: String,
     /// The words that replace it.
     pub words: Vec<String>,
-    /// The bytes of the file before the name.
+    /// The offset of the name in the file, in bytes.
     at: usize,
 }
 
-/// Where the file is, or would be.
+/// The path of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The path.
     pub path: PathBuf,
-    /// Whether the variable names it: it has to be there then.
+    /// Whether the variable names it, so that it must exist.
     pub is_named: bool,
 }
 
-/// Where the file is, or would be; nothing where no variable says so.
+/// The path of the file, whether it exists or not; `None` if no variable determines it.
 pub fn place() -> Option<Place> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Some(Place { path: path.into(), is_named: true });
@@ -95,7 +93,7 @@ pub fn place() -> Option<Place> {
 }
 
 impl Config {
-    /// Reads the file; without one nothing is set.
+    /// Reads the file; without one there are no settings.
     pub fn load() -> Result<Self, CliError> {
         let Some(Place { path, is_named }) = place() else { return Ok(Self::default()) };
         let bytes = match args::input(&path, LIMIT) {
@@ -110,7 +108,7 @@ impl Config {
         Self::parse(&path.display().to_string(), text)
     }
 
-    /// The devnet that it names for commands that name none.
+    /// The devnet for commands that name none.
     pub fn devnet(&self) -> Option<Name> {
         self.global("devnet")?.parse().ok()
     }
@@ -131,18 +129,18 @@ impl Config {
         &self.aliases
     }
 
-    /// The line, from 1, that a setting or an alias is in.
+    /// The line number, from 1, of an offset in the file.
     pub fn line(&self, at: usize) -> usize {
         self.text[..at].matches('\n').count() + 1
     }
 
-    /// The command line with these settings as its defaults, but for those that an option which is
-    /// given excludes; `given` is what was found on the command line without them.
+    /// Adds these settings to the command line as defaults, except for those excluded by a given
+    /// option; `given` is the result of parsing without them.
     pub fn applied(&self, command: clap::Command, given: Option<&ArgMatches>) -> clap::Command {
         let excluded = given.map(|given| self.excluded(&command, given)).unwrap_or_default();
         let mut command = command;
         for (index, setting) in self.settings.iter().enumerate() {
-            // What chooses a devnet has more than defaults: see `Context::chosen`.
+            // A devnet is chosen from more than defaults: see `Context::chosen`.
             let is_devnet = setting.command.is_empty() && setting.option == "devnet";
             if !is_devnet && !excluded.contains(&index) {
                 let path: Vec<_> = setting.command.split_whitespace().collect();
@@ -152,13 +150,13 @@ impl Config {
         command
     }
 
-    /// Whether it has settings of the command that was found.
+    /// Whether it has settings for the given command.
     pub fn has_settings_of(&self, given: &ArgMatches) -> bool {
         let path = path_of(given);
         self.settings.iter().any(|setting| setting.command == path)
     }
 
-    /// What is wrong at a byte of the file.
+    /// The error at an offset of the file.
     fn wrong(&self, at: usize, what: &str) -> CliError {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line_at = before.rfind('\n').map_or(0, |feed| feed + 1);
@@ -170,20 +168,20 @@ impl Config {
 }
 
 impl Setting {
-    /// The bytes of the file before it.
+    /// The offset in the file, in bytes.
     pub const fn at(&self) -> usize {
         self.at
     }
 }
 
 impl Alias {
-    /// The bytes of the file before it.
+    /// The offset in the file, in bytes.
     pub const fn at(&self) -> usize {
         self.at
     }
 }
 
-/// The command that was found, as `devnet up`.
+/// The given command, such as `devnet up`.
 fn path_of(given: &ArgMatches) -> String {
     let mut path = Vec::new();
     let mut at = given;
@@ -194,10 +192,10 @@ fn path_of(given: &ArgMatches) -> String {
     path.join(" ")
 }
 
-/// The command line with a setting as the default of its option, which has been found there.
+/// Makes a setting the default of its option, which must exist.
 fn with_default(command: clap::Command, path: &[&str], setting: &Setting) -> clap::Command {
     let Some((first, rest)) = path.split_first() else {
-        // Defaults live as long as the command line, which is as long as the process.
+        // Defaults have to live as long as the command line, which lives as long as the process.
         let values = setting.values.iter().map(|value| &*value.clone().leak());
         let values: Vec<_> = values.map(clap::builder::OsStr::from).collect();
         let is = |arg: &clap::Arg| arg.get_long() == Some(&setting.option);

@@ -1,4 +1,4 @@
-//! Files as written, and what is said of those that cannot be.
+//! Configuration files, and the errors about invalid ones.
 
 use super::Config;
 use clap::{Arg, ArgAction, Command, builder::FalseyValueParser, value_parser};
@@ -34,7 +34,7 @@ fn read(text: &str) -> Result<Config, String> {
     Ok(config)
 }
 
-/// What the first argument of a command comes to, by the file.
+/// The values of an option after parsing, with the file.
 fn value(text: &str, line: &str, option: &str) -> Vec<String> {
     let config = read(text).unwrap();
     let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -63,7 +63,7 @@ fn defaults_count_where_nothing_else_is_said() {
     check("cowboyctl devnet up", "output", &["json"]);
     check("cowboyctl devnet up -o yaml", "output", &["yaml"]);
     check("cowboyctl devnet status", "quiet", &["true"]);
-    // What is said excludes it.
+    // A given option excludes a setting.
     check("cowboyctl devnet up", "seeds", &["1..3"]);
     check("cowboyctl devnet up --seed 4", "seeds", &[]);
 }
@@ -88,7 +88,7 @@ fn aliases_stand_for_commands_behind_global_options() {
     );
     check("cowboyctl again", "cowboyctl devnet status -q");
     check("cowboyctl up7 --detach", "cowboyctl devnet up --validators 7 --detach");
-    // What is not the command stays.
+    // Only the command is expanded.
     check("cowboyctl --devnet st job ls st", "cowboyctl --devnet st job ls st");
     check("cowboyctl -- st", "cowboyctl -- st");
     check("cowboyctl", "cowboyctl");
@@ -128,21 +128,21 @@ fn what_cannot_be_is_told_with_its_line_and_what_to_do() {
       2 | validators = 7
         | ^^^^^^^^^^
       did you mean `up` for `upp`?
-      see which there are: cowboyctl --help
+      list them: cowboyctl --help
     ");
     insta::assert_snapshot!(told("[defaults.\"devnet up\"]\nvalidatrs = 7\n"), @"
     config.toml:2:1: `devnet up` has no option --validatrs
       2 | validatrs = 7
         | ^^^^^^^^^
       did you mean `validators`?
-      see which it has: cowboyctl devnet up --help
+      list its options: cowboyctl devnet up --help
     ");
     insta::assert_snapshot!(told("[defaults.\"devnet up\"]\noutput = 'json'\n"), @"
     config.toml:2:1: `devnet up` has no option --output
       2 | output = 'json'
         | ^^^^^^
-      what every command takes is set above all tables
-      see which it has: cowboyctl devnet up --help
+      global options are set above all tables
+      list its options: cowboyctl devnet up --help
     ");
     insta::assert_snapshot!(told("[defaults.\"devnet up\"]\nvalidators = 70\n"), @"
     config.toml:2:14: invalid value '70' for '--validators': 70 is not in 1..=64
@@ -166,7 +166,7 @@ fn what_cannot_be_is_told_with_its_line_and_what_to_do() {
     config.toml:2:9: `kinds` is not a text, a number, true or false, or a list of them
       2 | kinds = 2026-11-20
         |         ^^^^^^^^^^
-      write it as a command line has it
+      write it as on a command line
     ");
     insta::assert_snapshot!(told("[defaults.\"devnet up\"]\nseed = ''\n"), @"
     config.toml:2:8: `seed` is empty
@@ -178,7 +178,7 @@ fn what_cannot_be_is_told_with_its_line_and_what_to_do() {
     config.toml:2:1: alias `job` has the name of a command
       2 | job = 'devnet status'
         | ^^^
-      give it another name: a command is always itself
+      give it another name: commands cannot be replaced
     ");
     insta::assert_snapshot!(told("[alias]\na = 'b'\nb = 'c -q'\nc = 'a'\n"), @"
     config.toml:2:1: alias `a` comes back to itself
@@ -192,7 +192,7 @@ fn what_cannot_be_is_told_with_its_line_and_what_to_do() {
       2 | a = 'devnt status'
         | ^
       did you mean `devnet`?
-      see which there are: cowboyctl --help
+      list them: cowboyctl --help
     ");
     insta::assert_snapshot!(told("[alias]\na = '-q'\n"), @r#"
     config.toml:2:1: alias `a` names no command

@@ -1,4 +1,5 @@
-//! Commands of the palette: processes of this program, with bounded output, that can be ended.
+//! Runs the palette's commands: processes of this program, with bounded output, that can be
+//! stopped.
 
 use super::{
     output::{Ended, Heard},
@@ -18,41 +19,41 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a command may run.
+/// Time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long one that is told to end may take before it is killed.
+/// Time for a command to end before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a completion may take.
+/// Time limit of a completion.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Candidates that are offered at most.
+/// Maximum number of offered candidates.
 const CANDIDATES: usize = 500;
 
 /// The longest line that is kept, in bytes.
 const LINE: usize = 4_096;
 
-/// Lines on their way to the picture at most; the command waits.
+/// Maximum number of lines queued for the picture; beyond it the command waits.
 pub const QUEUE: usize = 256;
 
-/// What a command inherits.
+/// The context that a command inherits.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The devnet that it is about.
+    /// The devnet for the command.
     pub devnet: Option<String>,
-    /// The validator that is to answer.
+    /// The validator that answers requests.
     pub node: Option<String>,
 }
 
-/// A command that runs. Dropping it kills the process.
+/// A running command. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Running {
     end: Option<oneshot::Sender<()>>,
 }
 
 impl Running {
-    /// Tells it to end; it is killed if it does not.
+    /// Asks it to end; kills it if it does not.
     pub fn end(&mut self) {
         if let Some(end) = self.end.take() {
             // It may have ended by itself.
@@ -72,7 +73,7 @@ pub fn start(
     let surroundings = surroundings.clone();
     tokio::spawn(async move {
         let outcome = to_end(run, args, surroundings, ended, &heard).await;
-        // Nobody listens once the dashboard ends.
+        // The receiver is gone once the dashboard ends.
         let _gone = heard.send((run, Heard::Ended(outcome))).await;
     });
     Running { end: Some(end) }
@@ -95,7 +96,7 @@ async fn to_end(
     };
     tokio::pin!(read);
     let by_itself = async {
-        // Whoever inherited the pipes may hold them for longer than the process lives.
+        // Other processes that inherited the pipes may hold them after this one has ended.
         tokio::select! {
             () = &mut read => child.wait().await,
             status = child.wait() => {
@@ -104,14 +105,14 @@ async fn to_end(
             }
         }
     };
-    // The sender stays as long as the command is shown: its end is an order, too.
+    // The sender lives as long as the command is shown; dropping it stops the command, too.
     let outcome = tokio::select! {
         status = timeout(TIMEOUT, by_itself) => status.map_err(|_| "it took too long"),
         _ = ended => Err("ended"),
     };
     match outcome {
         Ok(Ok(status)) => Ended::Code(code(status)),
-        Ok(Err(error)) => Ended::Not(format!("it was lost: {error}")),
+        Ok(Err(error)) => Ended::Not(format!("lost: {error}")),
         Err(why) => {
             stop(&mut child).await;
             Ended::Not(why.to_owned())
@@ -128,7 +129,7 @@ fn spawn(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Chil
     command(args, surroundings)?.spawn()
 }
 
-/// This program with these arguments.
+/// A command that runs this program with these arguments.
 fn command(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command
@@ -148,13 +149,13 @@ fn command(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Co
     Ok(command)
 }
 
-/// What a shell would offer as the word after these: subcommands, flags, and names that the devnet
-/// tells. Nothing where that fails or takes too long.
+/// The shell's completion candidates for the word after these: subcommands, flags, and names known
+/// to the devnet. Empty if that fails or takes too long.
 pub async fn offered(words: Vec<String>, surroundings: &Surroundings) -> Vec<Completion> {
     let program = ["--", "cowboyctl"].map(str::to_owned).into_iter();
     let args = program.chain(words).chain([String::new()]).collect();
     let Ok(mut command) = command(args, surroundings) else { return Vec::new() };
-    // The way in which fish asks: a candidate per line, what it does behind a tab.
+    // In fish's format: a candidate per line, with its description after a tab.
     let asked = command.env("COMPLETE", "fish").output();
     match timeout(SOON, asked).await {
         Ok(Ok(output)) => candidates(&output.stdout),
@@ -171,7 +172,7 @@ fn candidates(printed: &[u8]) -> Vec<Completion> {
     printed.split(|byte| *byte == b'\n').filter_map(candidate).take(CANDIDATES).collect()
 }
 
-/// Asks a process to end, and kills it where it does not.
+/// Asks a process to end, and kills it if it does not.
 async fn stop(child: &mut Child) {
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     if let Some(pid) = pid {
@@ -183,7 +184,7 @@ async fn stop(child: &mut Child) {
     }
 }
 
-/// Passes on what is printed, line by line; what is too long for a line begins a new one.
+/// Forwards output line by line; splits a line that is too long.
 async fn lines(run: u64, pipe: Option<impl AsyncRead + Unpin>, heard: &mpsc::Sender<(u64, Heard)>) {
     let Some(mut pipe) = pipe else { return };
     let mut line = Vec::new();
@@ -207,7 +208,7 @@ async fn lines(run: u64, pipe: Option<impl AsyncRead + Unpin>, heard: &mpsc::Sen
     }
 }
 
-/// Text without what a terminal would obey.
+/// Text without control characters.
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace('\t', "    ");
     text.chars().filter(|c| !c.is_control()).collect()

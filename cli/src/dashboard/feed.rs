@@ -1,5 +1,5 @@
-//! Asks a devnet what is wanted, at most as often as blocks come, and comes back to it when it was
-//! away; or plays a recording instead.
+//! Requests what the panes want from a devnet, at most once per block, and reconnects if the devnet
+//! was away; or plays a recording instead.
 
 use super::{
     lease::Server,
@@ -27,49 +27,49 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// News on its way to the picture at most.
+/// Maximum number of news items queued for the picture.
 pub const QUEUE: usize = 1_024;
 
-/// Requests at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 4;
 
-/// How long a request may take.
+/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two requests of the same, however fast blocks come.
+/// The minimum pause between two identical requests, however fast blocks are made.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause between two attempts to reach the devnet.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Silence after which the devnet is asked whether it is still there.
+/// Time without news after which to check that the devnet is still there.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Blocks before the head that are asked for at the beginning.
+/// Number of blocks before the head to request at the start.
 const HISTORY: u64 = 120;
 
-/// Where news goes: to the picture, and to a file where one is written.
+/// The destinations of news: the picture, and a recording if there is one.
 #[derive(Debug)]
 pub struct Outbox {
-    /// To the picture.
+    /// The channel to the picture.
     pub sender: mpsc::Sender<(Timestamp, News)>,
-    /// What is counted on the way.
+    /// Counters of this outbox.
     pub counters: Arc<Counters>,
-    /// To the file.
+    /// The recording.
     pub recorder: Option<Recorder>,
 }
 
-/// What is counted on the way to the picture.
+/// Counters of an outbox.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// News for which there was no room.
+    /// News that was dropped because the queue was full.
     pub dropped: AtomicU64,
-    /// Whether the file takes no more.
+    /// Whether the recording has reached its limit.
     pub full: AtomicBool,
 }
 
 impl Outbox {
-    /// Sends news, or counts it as dropped where there is no room.
+    /// Sends news; if the queue is full, counts it as dropped.
     fn send(&mut self, at: Timestamp, news: News) {
         if let Some(recorder) = &mut self.recorder
             && !recorder.write(at, &news)
@@ -86,7 +86,7 @@ impl Outbox {
     }
 }
 
-/// Follows a devnet until nobody wants to know any more.
+/// Follows a devnet until the receiver is gone.
 pub async fn follow(
     home: DevnetHome,
     node: Option<String>,
@@ -124,7 +124,7 @@ pub async fn follow(
     }
 }
 
-/// What stands in the log of a devnet that does not answer, which may say why.
+/// The last lines in the log of a devnet that does not answer, which may tell why.
 async fn last_words(
     home: &DevnetHome,
     wants: &watch::Receiver<Vec<Ask>>,
@@ -141,7 +141,7 @@ async fn last_words(
     }
 }
 
-/// Reaches the devnet: who answers, the news of it, and its head.
+/// Connects to the devnet: the source of answers, the first news, and the head's height.
 async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u64), ClientError> {
     let client = Client::of_devnet(home)?.with_timeout(TIMEOUT).with_node(node.map(str::to_owned));
     let genesis = client.parameters().await?.genesis;
@@ -151,16 +151,17 @@ async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u6
     Ok((source, News::Linked { devnet, genesis, height }, height))
 }
 
-/// An ask that was made.
+/// A request that was made.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     at: Instant,
-    /// The newest block at that time.
+    /// The newest block when it was made.
     block: u64,
     running: bool,
 }
 
-/// Follows a devnet that answers, until it no longer does: why. `None`: nobody wants to know.
+/// Follows a connected devnet until it stops answering, and returns why; `None` if the receiver is
+/// gone.
 async fn linked(
     source: &Source,
     from: u64,
@@ -205,13 +206,14 @@ async fn linked(
                     return None;
                 }
                 let wanted = wants.borrow();
-                // What is wanted again later is asked at once.
+                // Forget questions that are no longer wanted, so that they are asked at once when
+                // wanted again.
                 asked.retain(|ask, asked| asked.running || wanted.contains(ask));
             }
             () = sleep_until(due.unwrap_or(heard + QUIET)), if due.is_some() => {}
             () = sleep_until(heard + QUIET) => {
                 heard = Instant::now();
-                // Whatever else it says, it is there.
+                // Any answer, even an error, means that it is there.
                 if let Err(error) = source.client.head().await
                     && is_away(&error)
                 {
@@ -222,13 +224,13 @@ async fn linked(
     }
 }
 
-/// Whether nobody answers.
+/// Whether the devnet does not answer.
 const fn is_away(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
 }
 
-/// Makes the requests that are due, as far as there are places: of what is wanted and was not asked
-/// since the newest block. When the next one is due that only waits for its time.
+/// Starts the requests that are due, up to `AT_ONCE`: wanted questions that were not asked since
+/// the newest block. Returns when the next request is due that waits only for its pause.
 fn start(
     source: &Source,
     wants: &[Ask],
@@ -261,8 +263,8 @@ fn start(
     next
 }
 
-/// Plays a recording at the pace at which it was written, then waits until nobody wants to know any
-/// more. What is wanted and stands somewhere in it is answered from there.
+/// Plays a recording at its original pace, then waits until the receiver is gone. A wanted question
+/// is answered with any answer in the recording.
 pub async fn play(
     news: Vec<(Timestamp, News)>,
     mut wants: watch::Receiver<Vec<Ask>>,

@@ -1,17 +1,17 @@
-//! What narrows a list: words that a line has to have, or must not have, whatever their case.
+//! A list's filter: words that a line must or must not contain, ignoring case.
 
-/// Words, all of which a line has to have; those after a `!` it must not have.
+/// Words that a line must all contain; those after a `!` it must not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     text: String,
     words: Vec<String>,
 }
 
-/// The longest filter that is taken, in characters.
+/// The longest filter, in characters.
 const LIMIT: usize = 200;
 
 impl Filter {
-    /// As it is typed.
+    /// The text as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -33,22 +33,22 @@ impl Filter {
         self.set(&text);
     }
 
-    /// Takes the last character.
+    /// Removes the last character.
     pub fn pop(&mut self) {
         let mut text = self.text.clone();
         text.pop();
         self.set(&text);
     }
 
-    /// Whether a line has all words, and none of those that it must not have.
+    /// Whether a line contains all words, and none of the excluded ones.
     pub fn accepts(&self, line: &str) -> bool {
         self.is_empty() || self.accepts_lowercase(&line.to_lowercase())
     }
 
-    /// The same for a line that is known to have no capitals.
+    /// The same for a line that is already in lower case.
     pub fn accepts_lowercase(&self, line: &str) -> bool {
         self.words.iter().all(|word| match word.strip_prefix('!') {
-            // It is still being typed.
+            // A lone `!` is still being typed.
             Some("") => true,
             Some(unwanted) => !line.contains(unwanted),
             None => line.contains(word.as_str()),

@@ -1,5 +1,5 @@
-//! What a devnet's lease server answers: what it does, its runs and jobs, and a job with the end of
-//! its log. Never a lease's id.
+//! Answers of a devnet's lease server: its status, its runs and jobs, and a job with the end of its
+//! log. They never contain a lease's id.
 
 use super::news::Source;
 use cowboy_devnet::{
@@ -17,36 +17,34 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Runs that are asked for at most, and jobs.
+/// Maximum number of runs, and of jobs, to request.
 const LIMIT: usize = 200;
 
-/// Bytes of a log's end at most: more than the tallest terminal shows.
+/// Maximum bytes of a log's end: more than the tallest terminal shows.
 const TAIL: u64 = 16 << 10;
 
-/// What the server does, the newest runs, and the newest jobs.
+/// The server's status, the newest runs, and the newest jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leases {
-    /// What it does.
     pub status: Status,
-    /// The newest first.
+    /// Newest first.
     pub runs: Vec<RunSummary>,
-    /// The newest first.
+    /// Newest first.
     pub jobs: Vec<JobSummary>,
 }
 
 /// A job, and the end of its last attempt's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseJob {
-    /// The job.
     pub job: Job,
-    /// The end of the log, without what moves a terminal's cursor.
+    /// The end of the log, without control characters.
     pub log: String,
-    /// Bytes of the log before that.
+    /// Bytes of the log before `log`.
     pub skipped: u64,
 }
 
 impl Source {
-    /// What the lease server does, and what it has.
+    /// The lease server's status, runs and jobs.
     pub async fn leases(&self) -> Result<Leases, ClientError> {
         let client = self.lease_client()?;
         let of_jobs = JobQuery { limit: Some(LIMIT), ..JobQuery::default() };
@@ -97,7 +95,7 @@ struct Known {
 }
 
 impl Server {
-    /// The client for this address and token: the same as before as long as they are.
+    /// A client for this address and token; reuses the last one if they are unchanged.
     fn client(&self, url: String, token: String) -> Result<Client, ClientError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.url == url && known.token == token)
@@ -116,7 +114,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The lease server's refusal, or its silence: the devnet itself may be well.
+/// Maps the lease server's error to a refusal, because the devnet itself may be well.
 fn told(error: server::ClientError) -> ClientError {
     refusal(ErrorCode::Unavailable, format!("lease server: {error}"))
 }
@@ -125,7 +123,7 @@ fn refusal(code: ErrorCode, message: String) -> ClientError {
     ClientError::Refused(ErrorDetail { code, name: None, message, hint: None })
 }
 
-/// Lines without control characters; of one that was written over by carriage returns, the last.
+/// Lines without control characters. A line overwritten with carriage returns shows its last part.
 fn printable(text: &str) -> String {
     let line = |line: &str| -> String {
         let line = line.trim_end_matches('\r');

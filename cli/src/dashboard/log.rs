@@ -12,46 +12,46 @@ use std::{
     path::Path,
 };
 
-/// Bytes that are read at a time at most, from the end of the file.
-const PIECE: u64 = 64 << 10;
+/// Maximum bytes to read at a time, from the end of the file.
+const READ_PIECE: u64 = 64 << 10;
 
-/// Characters of a line that are kept.
+/// Maximum characters to keep of a line.
 const LINE: usize = 2_048;
 
-/// A place in a log. A devnet that is started again begins another file.
+/// A position in a log. A restarted devnet starts another file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
-    /// The file's own number; 0 is none.
+    /// The file's inode; 0 for none.
     pub file: u64,
-    /// Bytes from its beginning.
+    /// Bytes from the file's beginning.
     pub at: u64,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// Where it ends.
+    /// The position of its end in the file, in bytes.
     pub end: u64,
-    /// What it says, without what a terminal would obey.
+    /// The text, without control characters.
     pub text: String,
 }
 
-/// Lines of a log that follow one another.
+/// Consecutive lines of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// Where the first of them begins.
+    /// The position of the first line.
     pub from: Place,
     /// The lines, in order.
     pub lines: Vec<Line>,
 }
 
-/// The whole lines after a place; where they are too many, or the file is another one, the last
-/// of them.
+/// The whole lines after a position. If there are too many, or the file is another one, only the
+/// last of them.
 pub async fn read(home: &DevnetHome, after: Place) -> Result<Piece, ClientError> {
     let path = home.log_path();
     let piece = tokio::task::spawn_blocking({
         let path = path.clone();
-        move || last(&path, after, PIECE)
+        move || last(&path, after, READ_PIECE)
     });
     let piece = piece.await.map_err(io::Error::other).flatten();
     piece.map_err(|source| HomeError::Io { path, source }.into())
@@ -61,7 +61,7 @@ fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
     let mut file = File::open(path)?;
     let about = file.metadata()?;
     let (number, length) = (about.ino(), about.len());
-    // A file that became shorter was begun anew.
+    // A file that became shorter has been restarted.
     let wanted = match after {
         Place { file, at } if file == number && at <= length => at,
         _ => 0,
@@ -71,7 +71,7 @@ fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;
     let is_feed = |byte: &u8| *byte == b'\n';
-    // It begins within a line, the rest of which is not known.
+    // The piece begins in the middle of a line, whose beginning is missing.
     let skipped = match start > wanted {
         true => bytes.iter().position(is_feed).map_or(bytes.len(), |feed| feed + 1),
         false => 0,
@@ -88,7 +88,7 @@ fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
     Ok(Piece { from: Place { file: number, at: from }, lines })
 }
 
-/// Text without what a terminal would obey, and of bounded length.
+/// Text of bounded length, without control characters.
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace('\t', "    ");
     text.chars().filter(|c| !c.is_control()).take(LINE).collect()
@@ -131,7 +131,7 @@ mod tests {
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
         let piece = last(&path, Place::default(), 9).unwrap();
         assert_eq!((texts(&piece), piece.from.at), (vec!["three"], 8));
-        // A line that is longer than all that is read.
+        // A line that is longer than the whole piece.
         let piece = last(&path, Place::default(), 4).unwrap();
         assert_eq!((piece.lines.len(), piece.from.at), (0, 14));
     }

@@ -1,21 +1,21 @@
-//! Styles: the sixteen names that every terminal gives its own colours, and modifiers.
+//! Styles: the sixteen colour names that every terminal maps to its own colours, and modifiers.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What the terminal's background is like.
+/// The terminal's background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Theme {
     /// Dark.
     Dark,
     /// Light.
     Light,
-    /// No colours: bold, dim, underlined and reversed do.
+    /// No colours, only bold, dim, underlined and reversed.
     None,
 }
 
 impl Theme {
-    /// The theme that the environment asks for: none with `NO_COLOR` or on a dumb terminal, light
-    /// where `COLORFGBG` says so.
+    /// The theme for the environment: none with `NO_COLOR` or on a dumb terminal, light if
+    /// `COLORFGBG` asks for it.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
         if is_set("NO_COLOR") || variable("TERM").is_some_and(|term| term == "dumb") {
@@ -29,7 +29,7 @@ impl Theme {
     }
 }
 
-/// The styles of a theme, by what they mean.
+/// The styles of a theme, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look(pub Theme);
 
@@ -52,7 +52,7 @@ impl Look {
         self.coloured(Color::Red, Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// Not yet as it should be, or taken back.
+    /// Not yet as it should be, or rolled back.
     pub fn warn(self) -> Style {
         self.coloured(Color::Yellow, Color::Magenta)
     }
@@ -62,7 +62,7 @@ impl Look {
         self.coloured(Color::Cyan, Color::Blue)
     }
 
-    /// What a chart is drawn with.
+    /// The style of charts.
     pub fn chart(self) -> Style {
         self.coloured(Color::Cyan, Color::Blue)
     }
@@ -72,20 +72,20 @@ impl Look {
         self.coloured(Color::Cyan, Color::Blue).add_modifier(Modifier::BOLD)
     }
 
-    /// Only there to guide the eye.
+    /// Text that only guides the eye.
     pub fn faint(self) -> Style {
         match self.0 {
-            // What is dim on white is often not seen.
+            // Dim text on white is often invisible.
             Theme::Light => Style::new().fg(Color::DarkGray),
             Theme::Dark | Theme::None => Style::new().add_modifier(Modifier::DIM),
         }
     }
 
-    /// What counts most.
+    /// The most important text.
     pub fn strong(self) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         match self.0 {
-            // Bold grey, which is what some light terminals have for it, is not seen well.
+            // Bold grey, which some light terminals use for bold text, is hard to see.
             Theme::Light => bold.fg(Color::Black),
             Theme::Dark | Theme::None => bold,
         }
@@ -96,7 +96,7 @@ impl Look {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
         match self.0 {
             Theme::Dark | Theme::Light => reversed.add_modifier(Modifier::BOLD),
-            // Bold is what stands for colours there.
+            // Bold replaces colours there.
             Theme::None => reversed,
         }
     }

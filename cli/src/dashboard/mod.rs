@@ -4,26 +4,26 @@
 //! |---|---|
 //! | [`log`] | the devnet's log file, piece by piece |
 //! | [`lease`] | what a lease server answers |
-//! | [`news`] | what panes ask a devnet, what it answers, and what else there is to hear of it |
-//! | [`recording`] | news in a file, and from a file instead of a devnet |
-//! | [`feed`] | asks a devnet what is wanted, as often as blocks come, and comes back to it |
-//! | [`filter`], [`rows`] | what narrows a list, and the cursor in one |
+//! | [`news`] | the panes' questions to a devnet, its answers, and its other news |
+//! | [`recording`] | records news in a file, and plays a file instead of a devnet |
+//! | [`feed`] | requests what the panes want, at most once per block, and reconnects |
+//! | [`filter`], [`rows`] | a list's filter, and its cursor |
 //! | [`look`] | styles of dark, light and colourless terminals |
-//! | [`palette`], [`output`] | the command that is typed, and what commands print |
-//! | [`panes`] | a file per pane: what it knows, what it wants, its keys |
+//! | [`palette`], [`output`] | the typed command, and the commands' output |
+//! | [`panes`] | a file per pane: its data, its questions, its keys |
 //! | [`state`] | all that is shown |
-//! | [`update`] | what an event changes, and what has to be done about it |
+//! | [`update`] | the state's change by an event, and the resulting effects |
 //! | [`view`] | the picture of a state; a file per pane |
 //! | [`command`] | commands of the palette as processes |
-//! | [`screen`] | the terminal: taken, given back, and its keys |
-//! | [`session`] | the loop that binds them |
+//! | [`screen`] | the terminal: raw mode, its restoration, and its keys |
+//! | [`session`] | the loop that connects them |
 //!
-//! [`update::update`] and [`view::draw`] are pure: the time comes with the event, what has to be
-//! done outside goes back as an effect. `news`, `recording`, `feed`, `command`, `screen` and
-//! `session` are what knows sockets, files, processes and the clock.
+//! [`update::update`] and [`view::draw`] are pure: the time comes with the event, and outside work
+//! is returned as an effect. Only `news`, `recording`, `feed`, `command`, `screen` and `session`
+//! know sockets, files, processes and the clock.
 //!
-//! A new pane is a file in `panes`, a file in `view` and a line in [`panes::ALL`]; a new question a
-//! line in the table of [`news`].
+//! A new pane is a file in `panes`, a file in `view` and a line in [`panes::ALL`]; a new question
+//! is a line in the table of [`news`].
 
 mod command;
 mod feed;

@@ -1,4 +1,4 @@
-//! What panes ask a devnet, what it answers, and what else there is to hear of it.
+//! The panes' questions to a devnet, its answers, and its other news.
 
 use super::{
     lease::{LeaseJob, Leases, Server},
@@ -17,18 +17,15 @@ use cowboy_devnet::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Where answers come from.
+/// The source of answers.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The devnet's folder.
     pub home: DevnetHome,
-    /// Its control API.
     pub client: Client,
-    /// Its lease server.
     pub lease_server: Server,
 }
 
-/// A table of questions: the ask with what it is about, the type of the answer, and the request.
+/// A table of questions: the question with its parameters, the type of the answer, and the request.
 macro_rules! asks {
     ($source:ident: $(
         $(#[$doc:meta])*
@@ -45,7 +42,6 @@ macro_rules! asks {
         pub enum Answer { $($(#[$doc])* $name($answer),)+ }
 
         impl Source {
-            /// Asks.
             pub async fn ask(&self, ask: &Ask) -> Result<Answer, ClientError> {
                 let $source = self;
                 Ok(match ask.clone() {
@@ -69,18 +65,17 @@ asks! { source:
     Presence(height: u64) -> Presence = source.client.presence(BlockAt::Height(height));
     /// The votes in a block's certificate, by height.
     Votes(height: u64) -> Votes = source.client.votes(BlockAt::Height(height));
-    /// The registry.
     Runners -> Vec<Runner> = source.client.runners();
     /// A runner, by name.
     Runner(name: String) -> Runner = source.client.runner(&name);
     /// The calendar queue, tier by tier.
     TimerQueue -> TimerQueue = source.client.timer_queue();
-    /// What the timer lane did in the last 120 blocks.
+    /// The timer lane in the last 120 blocks.
     Lane -> Vec<LaneBlock> =
         source.client.timer_fees(&LaneQuery { from: None, limit: Some(120) });
-    /// Who is favoured in the next block's lane.
+    /// The owners that the next block's lane favours.
     Fairness -> Fairness = source.client.timer_fairness();
-    /// Timers: 200 that wait, and the newest ends.
+    /// Timers: 200 that wait, and the latest ends.
     Timers -> Vec<TimerSummary> = source.client.timers(&TimerQuery {
         all: Some(true),
         limit: Some(200),
@@ -93,7 +88,7 @@ asks! { source:
         source.client.jobs(&JobQuery { limit: Some(200), ..JobQuery::default() });
     /// A job, by id.
     Job(id: String) -> Job = source.client.job(&id);
-    /// How a job's runners were drawn last, by the job's id.
+    /// The last draw of a job's runners, by the job's id.
     Explanation(id: String) -> Explanation =
         source.client.explain(&id, &ExplanationQuery::default());
     /// Every record of most recently used runners.
@@ -108,47 +103,44 @@ asks! { source:
     Task(pipeline: u64, task: String) -> TaskDetail = source.client.task(pipeline, &task);
     /// The newest rollbacks.
     Rollbacks -> Vec<Rollback> = source.client.rollbacks(&OfPipelineQuery::default());
-    /// What the devnet's process said after this place in its log.
+    /// The lines after this position in the devnet's log.
     Log(after: Place) -> Piece = log::read(&source.home, after);
     /// The newest 1,000 actors.
     Actors -> Vec<ActorSummary> =
         source.client.actors(&ActorQuery { limit: Some(1_000), ..ActorQuery::default() });
-    /// What the lease server does, its newest runs and jobs.
+    /// The lease server's status, newest runs and jobs.
     Leases -> Leases = source.leases();
     /// A job of the lease server with the end of its log, by id.
     LeaseJob(id: String) -> LeaseJob = source.lease_job(&id);
 }
 
 impl Ask {
-    /// Whether the answer may be another one though there was no block, and whether or not the
-    /// devnet answers.
+    /// Whether the answer may change without a block, so that it is asked even if the devnet does
+    /// not answer.
     pub const fn is_apart(&self) -> bool {
         matches!(self, Self::Log(_))
     }
 }
 
-/// Something heard of a devnet.
+/// A piece of news about a devnet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum News {
-    /// It answers: for the first time, or again.
+    /// It answers, for the first time or again.
     Linked {
-        /// Its name.
         devnet: String,
-        /// The hash of its genesis block: another one, another chain.
+        /// The hash of its genesis block, which identifies the chain.
         genesis: HashText,
-        /// Its head.
         height: u64,
     },
-    /// It does not answer any more.
+    /// It no longer answers.
     Lost {
-        /// Why, in a line.
+        /// The reason, on one line.
         reason: String,
     },
     /// A block is final.
     Block(BlockNotice),
-    /// An answer.
     Answer(Ask, Box<Answer>),
-    /// An ask that it refused.
+    /// It refused a question.
     Refused(Ask, String),
 }

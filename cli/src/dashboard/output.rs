@@ -1,53 +1,52 @@
-//! What a command of the palette prints: bounded, and scrolled through.
+//! The output of a palette command: bounded, and scrollable.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use std::{collections::VecDeque, ops::Range};
 
-/// Lines that are kept; older ones are counted.
+/// Maximum number of lines to keep; older ones are only counted.
 const LINES: usize = 5_000;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// By itself, with this code.
     Code(i32),
-    /// By force, or not at all begun: why.
+    /// It was stopped or never started, for this reason.
     Not(String),
 }
 
-/// Something heard of a command.
+/// A message from a running command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// A line that it printed.
     Line(String),
-    /// It is over.
+    /// It has ended.
     Ended(Ended),
 }
 
 /// A command's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Which run of a command it is of.
+    /// The number of the command's run.
     pub run: u64,
     /// The command as it was typed.
     pub title: String,
     /// The last lines.
     pub lines: VecDeque<String>,
-    /// How many lines are no longer there.
+    /// Number of lines that were dropped.
     pub forgotten: u64,
-    /// How it ended; `None`: it runs.
+    /// Its end; `None` while it runs.
     pub ended: Option<Ended>,
-    /// How many lines the picture has moved up from the last one.
+    /// Number of lines that the view is scrolled up from the last one.
     scrolled: usize,
 }
 
 impl Output {
-    /// Nothing yet.
     pub fn new(run: u64, title: String) -> Self {
         Self { run, title, lines: VecDeque::new(), forgotten: 0, ended: None, scrolled: 0 }
     }
 
-    /// Takes in what was heard of the command.
+    /// Adds a message from the command.
     pub fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Line(line) => {
@@ -56,14 +55,14 @@ impl Output {
                     self.forgotten += 1;
                 }
                 self.lines.push_back(line);
-                // What is being read stays where it is.
+                // The lines in view stay in place.
                 if self.scrolled > 0 {
                     self.scrolled = (self.scrolled + 1).min(self.lines.len());
                 }
             }
             Heard::Ended(ended) => {
                 self.ended = Some(ended);
-                // What it printed is read from its beginning.
+                // Start reading at the beginning of the output.
                 if self.scrolled == 0 {
                     self.scrolled = self.lines.len();
                 }
@@ -71,14 +70,14 @@ impl Output {
         }
     }
 
-    /// The lines that are seen where so many fit.
+    /// The visible lines, if `fit` lines fit.
     pub fn window(&self, fit: usize) -> Range<usize> {
         let start = self.lines.len().saturating_sub(fit + self.scrolled);
         let start = if self.scrolled >= self.lines.len() { 0 } else { start };
         start..(start + fit).min(self.lines.len())
     }
 
-    /// Scrolls by a key where so many lines fit. Whether the key means that.
+    /// Scrolls by a key, if `fit` lines fit. Returns whether the key was used.
     pub fn key(&mut self, key: KeyEvent, fit: usize) -> bool {
         let most = self.lines.len().saturating_sub(fit);
         let at = self.scrolled.min(most);

@@ -1,39 +1,36 @@
-//! The command that is typed after `:`, and what it could become.
+//! The command typed after `:`, and its completions.
 
-/// Something that can be typed.
+/// A possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// As it is typed, without the program's name: `presence show`, `--from`, `runner-1`.
+    /// The text to type, without the program's name: `presence show`, `--from`, `runner-1`.
     pub path: String,
-    /// What it does, in a line.
+    /// Its description, on one line.
     pub about: String,
 }
 
 /// A line that is being typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Palette {
-    /// The line.
     pub line: String,
-    /// Which of the suggestions is picked.
+    /// The index of the picked suggestion.
     pub picked: usize,
-    /// What can follow a part of the line.
+    /// The words that can follow `head`, a part of the line.
     offer: Offer,
 }
 
-/// What can follow the beginning of a line.
+/// The words that can follow the beginning of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// The beginning, with the space behind it.
+    /// The beginning, with the space after it.
     pub head: String,
-    /// The words.
     pub words: Vec<Completion>,
 }
 
-/// The longest line that is taken, in characters.
+/// The longest line, in characters.
 const LIMIT: usize = 2_000;
 
 impl Palette {
-    /// This line.
     pub fn of(line: &str) -> Self {
         Self { line: line.to_owned(), ..Self::default() }
     }
@@ -46,20 +43,20 @@ impl Palette {
         }
     }
 
-    /// Takes the last character.
+    /// Removes the last character.
     pub fn pop(&mut self) {
         self.picked = 0;
         self.line.pop();
     }
 
-    /// All of the line but the word that is being typed.
+    /// The line without the word that is being typed.
     fn head(&self) -> &str {
         let space = self.line.char_indices().rfind(|(_, c)| c.is_whitespace());
         &self.line[..space.map_or(0, |(at, c)| at + c.len_utf8())]
     }
 
-    /// What the line could become: commands that begin like it, then those that have it somewhere;
-    /// behind a command, words that can follow.
+    /// Completions of the line: commands that begin with it, then commands that contain it; after a
+    /// command, words that can follow.
     pub fn suggestions<'a>(&'a self, all: &'a [Completion]) -> Vec<&'a Completion> {
         let head = self.head();
         if !head.is_empty() && head == self.offer.head {
@@ -81,7 +78,7 @@ impl Palette {
         self.picked = if back { self.picked + count - 1 } else { self.picked + 1 } % count;
     }
 
-    /// Takes over the picked suggestion.
+    /// Completes the line with the picked suggestion.
     pub fn complete(&mut self, all: &[Completion]) {
         let Some(taken) = self.suggestions(all).get(self.picked).copied() else { return };
         let head = self.head();
@@ -92,7 +89,8 @@ impl Palette {
         self.picked = 0;
     }
 
-    /// The words of a command, where it is not known yet what can follow them: that is to be asked.
+    /// The words of a command whose possible next words are not known yet, so that they are
+    /// requested.
     pub fn unknown(&mut self, all: &[Completion]) -> Option<(String, Vec<String>)> {
         let head = self.head();
         let begun = |command: &Completion| {
@@ -107,7 +105,7 @@ impl Palette {
         Some((head, words))
     }
 
-    /// Takes in what can follow, unless the line is another one by now.
+    /// Adds words that can follow, unless the line has changed meanwhile.
     pub fn offered(&mut self, offer: Offer) {
         if offer.head == self.offer.head {
             self.offer = offer;
@@ -116,8 +114,8 @@ impl Palette {
     }
 }
 
-/// The words of a line as a shell would have them: separated by spaces, but for those within
-/// quotes or after a backslash. An error where a quote is left open.
+/// Splits a line into words like a shell: at spaces, except within quotes or after a backslash. An
+/// open quote is an error.
 pub fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -145,7 +143,7 @@ pub fn words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// A word as a shell takes it back: as it is, or in quotes.
+/// A word in the form that a shell reads back: unchanged, or in quotes.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! News in a file, a JSON document per line, and from such a file instead of a devnet.
+//! Records news in a file, one JSON document per line, and reads such a file.
 
 use super::news::News;
 use crate::error::{CliError, Exit};
@@ -11,17 +11,16 @@ use std::{
     path::Path,
 };
 
-/// Bytes of a recording at most: hours of a small devnet, minutes of one of a thousand runners.
+/// Maximum bytes of a recording: hours of a small devnet, minutes of one with a thousand runners.
 pub const LIMIT: u64 = 256 << 20;
 
-/// A line.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     at: TimeText,
     news: &'a News,
 }
 
-/// The same, read.
+/// The same line when read back.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Read {
     at: TimeText,
@@ -36,13 +35,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Writes to a new file.
+    /// Creates the file, which must not exist.
     pub fn create(path: &Path) -> Result<Self, CliError> {
         let file = File::create_new(path).map_err(|error| {
             let what = format!("--record {}: {error}", path.display());
             match error.kind() {
                 io::ErrorKind::AlreadyExists => {
-                    CliError::new(Exit::Conflict, what).hint("name a file that is not there yet")
+                    CliError::new(Exit::Conflict, what).hint("name a file that does not exist yet")
                 }
                 _ => CliError::failed(what),
             }
@@ -50,8 +49,8 @@ impl Recorder {
         Ok(Self { file: BufWriter::new(file), written: 0 })
     }
 
-    /// Writes a line; whether it was written. A file that is full, or that cannot be written to,
-    /// takes no more.
+    /// Writes a line and returns whether that worked. After a failure, or when the file is full,
+    /// nothing more is written.
     pub fn write(&mut self, at: Timestamp, news: &News) -> bool {
         let line = serde_json::to_vec(&Written { at: at.into(), news });
         let mut line = line.expect("news are plain data");
@@ -70,7 +69,7 @@ impl Recorder {
     }
 }
 
-/// Reads a recording: news with the times at which they were heard, ascending.
+/// Reads a recording: news with the times at which they arrived, ascending.
 pub fn read(path: &Path) -> Result<Vec<(Timestamp, News)>, CliError> {
     let named = |what: &dyn std::fmt::Display| format!("--replay {}: {what}", path.display());
     let file = File::open(path).map_err(|error| {
@@ -81,12 +80,12 @@ pub fn read(path: &Path) -> Result<Vec<(Timestamp, News)>, CliError> {
         CliError::new(exit, named(&error))
     })?;
     parse(BufReader::new(file.take(LIMIT))).map_err(|(line, reason)| {
-        let what = named(&format_args!("line {line} is no news: {reason}"));
+        let what = named(&format_args!("line {line} is not a piece of news: {reason}"));
         CliError::new(Exit::Usage, what).hint("write one with: cowboyctl dashboard --record FILE")
     })
 }
 
-/// Reads lines; an error has the number of its line.
+/// Parses lines; an error contains the line's number.
 pub fn parse(lines: impl io::BufRead) -> Result<Vec<(Timestamp, News)>, (usize, String)> {
     let mut all: Vec<(Timestamp, News)> = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
@@ -96,7 +95,7 @@ pub fn parse(lines: impl io::BufRead) -> Result<Vec<(Timestamp, News)>, (usize, 
         }
         let Read { at, news } =
             serde_json::from_str(&line).map_err(|error| (number, error.to_string()))?;
-        // Time does not go back.
+        // Times must not go backwards.
         let at = all.last().map_or(at.0, |(last, _)| at.0.max(*last));
         all.push((at, news));
     }

@@ -1,17 +1,17 @@
-//! The cursor in a list: where it is, how keys move it, which rows are seen, and which row it is
-//! on while rows come and go; what is looked into of it.
+//! The cursor in a list: its position, its movement by keys, the visible rows, and the row that it
+//! stays on while rows come and go; and the details of an opened row.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use std::ops::Range;
 
-/// A place in a list. The list may change under it: it is asked with the length each time.
+/// A position in a list. The list may change, so every method takes its current length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
     at: usize,
 }
 
 impl Cursor {
-    /// The row it is on, of so many; 0 where there are none.
+    /// The row it is on, of `rows`; 0 in an empty list.
     pub fn of(self, rows: usize) -> usize {
         self.at.min(rows.saturating_sub(1))
     }
@@ -21,8 +21,8 @@ impl Cursor {
         self.at = row;
     }
 
-    /// Moves it by a key, where the list has so many rows and shows so many at a time. Whether the
-    /// key means a movement.
+    /// Moves it by a key, in a list of `rows` rows with `page` visible. Returns whether the key is
+    /// a movement.
     pub fn key(&mut self, key: KeyEvent, rows: usize, page: usize) -> bool {
         let (at, last) = (self.of(rows), rows.saturating_sub(1));
         let page = page.max(2) - 1;
@@ -38,14 +38,14 @@ impl Cursor {
         true
     }
 
-    /// The rows that are seen where so many fit: those around the cursor.
+    /// The visible rows, if `fit` rows fit: those around the cursor.
     pub fn window(self, rows: usize, fit: usize) -> Range<usize> {
         let last_start = rows.saturating_sub(fit);
         let start = self.of(rows).saturating_sub(fit / 2).min(last_start);
         start..(start + fit).min(rows)
     }
 
-    /// Moves it to the row that is seen as the `line`th, where so many fit. Whether there is one.
+    /// Moves it to the `line`th visible row, if `fit` rows fit. Returns whether there is one.
     pub fn click(&mut self, line: usize, rows: usize, fit: usize) -> bool {
         let window = self.window(rows, fit);
         let row = window.start + line;
@@ -57,12 +57,12 @@ impl Cursor {
     }
 }
 
-/// The row that is picked in a list whose rows are known by their keys: the cursor stays on it
-/// wherever it goes. At the top the cursor stays with the first row, whichever that is.
+/// The picked row in a list whose rows have keys: the cursor follows its row. At the top it stays
+/// with the first row, even if that changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick<K> {
     cursor: Cursor,
-    /// `None`: the first.
+    /// `None` for the first.
     key: Option<K>,
 }
 
@@ -73,31 +73,30 @@ impl<K> Default for Pick<K> {
 }
 
 impl<K: Clone + PartialEq> Pick<K> {
-    /// The cursor, among rows of these keys. Where the picked one is not among them, it is where
-    /// the cursor was last.
+    /// The cursor, among rows with these keys. If the picked row is gone, the cursor keeps its last
+    /// position.
     pub fn cursor(&self, rows: &[K]) -> Cursor {
         let picked = self.key.as_ref();
         let at = picked.and_then(|key| rows.iter().position(|row| row == key));
         at.map_or(self.cursor, |at| Cursor { at })
     }
 
-    /// The key of the row that the cursor is on.
+    /// The key of the row under the cursor.
     pub fn chosen(&self, rows: &[K]) -> Option<K> {
         rows.get(self.cursor(rows).of(rows.len())).cloned()
     }
 
-    /// Moves the cursor by a key, where so many rows are shown at a time. Whether the key means a
-    /// movement.
+    /// Moves the cursor by a key, with `page` rows visible. Returns whether the key is a movement.
     pub fn key(&mut self, key: KeyEvent, rows: &[K], page: usize) -> bool {
         self.moves(rows, |cursor| cursor.key(key, rows.len(), page))
     }
 
-    /// Moves it to the row that is seen as the `line`th, where so many fit. Whether there is one.
+    /// Moves it to the `line`th visible row, if `fit` rows fit. Returns whether there is one.
     pub fn click(&mut self, line: usize, rows: &[K], fit: usize) -> bool {
         self.moves(rows, |cursor| cursor.click(line, rows.len(), fit))
     }
 
-    /// Moves it to a row that is to stay under it, the first one, too.
+    /// Moves it to a row and keeps it there, even on the first row.
     pub fn go(&mut self, key: K) {
         self.key = Some(key);
     }
@@ -114,32 +113,32 @@ impl<K: Clone + PartialEq> Pick<K> {
     }
 }
 
-/// What is looked into: what was heard of it, and the line of its page that is seen first.
+/// The opened thing: its data, and the first visible line of its page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail<K, V> {
-    /// What it is known by.
+    /// Its identity.
     pub key: K,
-    /// What the devnet says of it.
+    /// The devnet's answer.
     pub known: Option<V>,
-    /// Why the devnet does not say.
+    /// The reason why the devnet refused to answer.
     pub refused: Option<String>,
-    /// The line that is seen first.
+    /// The first visible line.
     pub first: Cursor,
 }
 
 impl<K, V> Detail<K, V> {
-    /// Nothing was heard of it yet.
+    /// Without an answer yet.
     pub fn new(key: K) -> Self {
         Self { key, known: None, refused: None, first: Cursor::default() }
     }
 
-    /// Takes in what the devnet says.
+    /// Takes in the devnet's answer.
     pub fn hear(&mut self, known: V) {
         self.known = Some(known);
         self.refused = None;
     }
 
-    /// Takes in why it does not say.
+    /// Takes in the reason for a refusal.
     pub fn refuse(&mut self, reason: &str) {
         self.refused = Some(reason.to_owned());
     }
@@ -194,11 +193,11 @@ mod tests {
         let mut pick = Pick::default();
         assert_eq!(pick.chosen(&[]), None::<char>);
         assert_eq!(pick.chosen(&['a', 'b']), Some('a'));
-        // At the top it is the first, whichever that is.
+        // At the top it is always the first row.
         assert_eq!(pick.chosen(&['x', 'a', 'b']), Some('x'));
         assert!(pick.key(KeyEvent::from(KeyCode::Down), &['a', 'b', 'c'], 5));
         assert_eq!(pick.chosen(&['x', 'y', 'a', 'b']), Some('b'));
-        // Where it is gone, what stands in its place.
+        // If the row is gone, the one now in its position.
         assert_eq!(pick.chosen(&['a', 'c']), Some('c'));
         assert_eq!(pick.chosen(&['a']), Some('a'));
         assert_eq!(pick.chosen(&['b', 'a']), Some('b'));

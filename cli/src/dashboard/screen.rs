@@ -1,4 +1,4 @@
-//! The terminal: taken, and given back whatever happens; its keys.
+//! The terminal: taken over, restored in any case, and its keys.
 
 use super::{state::Event, view::SMALLEST};
 use crate::error::{CliError, Exit};
@@ -27,29 +27,29 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// Keys on their way at most.
+/// Maximum number of keys in the queue.
 const QUEUE: usize = 256;
 
-/// How long the thread that reads keys waits before it looks whether anybody still wants them.
+/// How often the thread that reads keys checks whether the receiver still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Bytes that are handed to the clipboard at most; terminals take little more.
+/// Maximum bytes for the clipboard; terminals accept little more.
 const CLIPBOARD: usize = 64 << 10;
 
-/// Whether the terminal is taken.
+/// Whether the terminal is taken over.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether some thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// The terminal. Dropping it gives the terminal back.
+/// The terminal. Dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Takes the terminal. From here on a panic gives it back before it says anything.
+    /// Takes over the terminal. From then on a panic restores it before it prints anything.
     pub fn take() -> Result<Self, CliError> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -67,40 +67,41 @@ impl Screen {
         Ok(Self { terminal })
     }
 
-    /// Fits the picture to the terminal's size, which it returns. All of it is drawn anew.
+    /// Resizes the picture to the terminal's size, which it returns. The next draw repaints
+    /// everything.
     pub fn fit(&mut self) -> Result<Size, CliError> {
         let size = size();
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))?;
         Ok(size)
     }
 
-    /// Draws a picture; only what differs from the last one goes to the terminal.
+    /// Draws a picture; only the differences from the last one are sent to the terminal.
     pub fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> Result<(), CliError> {
         self.terminal.draw(picture)?;
         Ok(())
     }
 
-    /// Whether some thread has panicked: the terminal is given back, and no more to be drawn on.
+    /// Whether some thread has panicked: the terminal is restored, and must not be drawn on.
     pub fn is_lost() -> bool {
         PANICKED.load(Ordering::Relaxed)
     }
 
-    /// Gives the terminal back and stops the process as a shell's ctrl-z does. The process may run
-    /// on for a moment, and where there is no shell to continue it, the system does not stop it.
+    /// Restores the terminal and stops the process like a shell's ctrl-z. The process may run on
+    /// for a moment, and without a shell to continue it, the system does not stop it.
     pub fn suspend() -> Result<(), CliError> {
         give_back();
         kill_current_process_group(Signal::TSTP).map_err(io::Error::from)?;
         Ok(())
     }
 
-    /// Takes the terminal again after somebody else had it; its size.
+    /// Takes over the terminal again after another program used it; returns its size.
     pub fn resume(&mut self) -> Result<Size, CliError> {
         take()?;
         self.fit()
     }
 
-    /// Hands a text to the terminal's clipboard (OSC 52). Terminals that do not know of it, or do
-    /// not allow it, ignore it.
+    /// Copies a text to the terminal's clipboard (OSC 52). Terminals that do not support or allow
+    /// it ignore it.
     pub fn copy(&mut self, text: &str) -> Result<(), CliError> {
         Ok(copy(text, self.terminal.backend_mut())?)
     }
@@ -112,7 +113,7 @@ impl Drop for Screen {
     }
 }
 
-/// Writes what hands a text to the clipboard; nothing for one that is too long.
+/// Writes the sequence that copies a text to the clipboard; nothing for a text that is too long.
 fn copy(text: &str, terminal: &mut impl io::Write) -> io::Result<()> {
     if text.len() > CLIPBOARD {
         return Ok(());
@@ -121,7 +122,7 @@ fn copy(text: &str, terminal: &mut impl io::Write) -> io::Result<()> {
     terminal.flush()
 }
 
-/// Fails where there is no terminal.
+/// Fails if there is no terminal.
 pub fn check() -> Result<(), CliError> {
     match io::stdin().is_terminal() && io::stdout().is_terminal() {
         true => Ok(()),
@@ -133,7 +134,7 @@ pub fn check() -> Result<(), CliError> {
     }
 }
 
-/// The size of the terminal that shows stdout; the smallest useful one where it does not say.
+/// The size of the terminal on stdout; the smallest useful size if it is unknown.
 fn size() -> Size {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),
@@ -151,17 +152,17 @@ fn take() -> Result<(), CliError> {
     Ok(taken?)
 }
 
-/// Gives the terminal back as it was. A second time does nothing.
+/// Restores the terminal. A second call does nothing.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // Nothing more can be done where the terminal is gone.
+        // If the terminal is gone, nothing more can be done.
         let _gone = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
         let _gone = disable_raw_mode();
     }
 }
 
-/// Reads keys, the mouse and sizes, in a thread of its own. It ends when nobody listens, and when
-/// the terminal is gone.
+/// Reads keys, the mouse and sizes in a separate thread, which ends when the receiver or the
+/// terminal is gone.
 pub fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     thread::spawn(move || {
@@ -199,7 +200,7 @@ mod tests {
             assert_eq!(written, expected);
         };
         check("cowboyctl job ls", b"\x1b]52;c;Y293Ym95Y3RsIGpvYiBscw==\x07");
-        // What would end the sequence is encoded like all else.
+        // Characters that would end the sequence are encoded, too.
         check("\x07\x1b\\", b"\x1b]52;c;Bxtc\x07".as_slice());
         check("日本", b"\x1b]52;c;5pel5pys\x07");
         check("", b"\x1b]52;c;\x07");

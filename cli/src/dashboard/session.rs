@@ -1,4 +1,4 @@
-//! The loop that binds the devnet's news, the terminal and the pure parts.
+//! The loop that connects the devnet's news, the terminal and the pure parts.
 
 use super::{
     command::{self, Running, Surroundings},
@@ -27,40 +27,35 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 
-/// The pause between two pictures, but for those that a key asks for.
+/// The minimum pause between two pictures, except for those that a key causes.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// How often ages in the picture are brought up to date.
+/// How often ages in the picture are updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long the system may take to stop the process.
+/// Time for the system to stop the process.
 const STOPPING: Duration = Duration::from_millis(300);
 
-/// News that is taken in before keys are looked at again.
+/// Maximum number of news items to process before the next check for keys.
 const BATCH: usize = 64;
 
-/// Where news comes from.
+/// The source of news.
 #[derive(Debug)]
 pub enum Origin {
-    /// A devnet; `node` is to answer.
+    /// A devnet, whose `node` answers requests.
     Devnet {
-        /// Its folder.
         home: DevnetHome,
-        /// The validator.
         node: Option<String>,
     },
-    /// A file.
     Recording(PathBuf),
 }
 
-/// How the dashboard is started.
+/// The dashboard's options.
 #[derive(Debug)]
 pub struct Options {
-    /// Where news comes from.
     pub origin: Origin,
-    /// Where it is written to, too.
+    /// The file to record news in.
     pub record: Option<PathBuf>,
-    /// The colours.
     pub theme: Theme,
     /// Commands that the palette completes.
     pub commands: Vec<Completion>,
@@ -84,7 +79,7 @@ impl Signals {
         })
     }
 
-    /// Until one comes; whether it ends the dashboard.
+    /// Waits for one; returns whether it ends the dashboard.
     async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.terminate.recv() => true,
@@ -95,17 +90,17 @@ impl Signals {
     }
 }
 
-/// Shows the dashboard until its user quits, or a signal ends it.
+/// Shows the dashboard until the user quits or a signal ends it.
 pub fn run(options: Options) -> Result<(), CliError> {
     screen::check()?;
-    // Answers are read apart from the keys.
+    // Answers are read on other threads than the keys.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
     let outcome = runtime.block_on(show(options));
-    // Requests under way are of no more use.
+    // Pending requests are no longer needed.
     runtime.shutdown_background();
     outcome
 }
@@ -127,7 +122,7 @@ async fn show(options: Options) -> Result<(), CliError> {
         }
         Origin::Recording(path) => {
             let recorded = recording::read(&path)?;
-            // It is shown at the time that it was written.
+            // It is shown with its own times.
             let first = recorded.first().map_or_else(Timestamp::now, |(at, _)| *at);
             let offset = first.duration_since(Timestamp::now());
             let feed = tokio::spawn(feed::play(recorded, wants, outbox));
@@ -215,7 +210,8 @@ async fn show(options: Options) -> Result<(), CliError> {
                 }
                 Effect::Suspend => {
                     Screen::suspend()?;
-                    // Either way it goes on from here: continued, or never stopped.
+                    // The process continues here either way: after a stop, or if it was never
+                    // stopped.
                     let _either = timeout(STOPPING, signals.resume.recv()).await;
                     let size = screen.resume()?;
                     update(&mut session.state, now(), Event::Resize(size));
@@ -228,33 +224,33 @@ async fn show(options: Options) -> Result<(), CliError> {
     }
 }
 
-/// How the picture stands to the state.
+/// How up to date the picture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Picture {
-    /// It shows it.
+    /// It shows the state.
     Fresh,
-    /// It is behind, and follows with the next frame.
+    /// It is outdated, and is drawn with the next frame.
     Stale,
-    /// It is behind a key, which does not wait.
+    /// It is outdated because of a key, and is drawn at once.
     Urgent,
 }
 
-/// Something heard of a command, with the number of its run.
+/// A message from a command, with the number of its run.
 type Said = (u64, Heard);
 
-/// What effects act on.
+/// The resources that effects act on.
 struct Session {
     state: State,
     surroundings: Surroundings,
     running: Option<Running>,
-    /// What running commands say, with the numbers of their runs.
+    /// Messages from running commands, with the numbers of their runs.
     heard: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
-    /// What can follow in the palette's line.
+    /// Completions for the palette's line.
     offered: (mpsc::Sender<Offer>, mpsc::Receiver<Offer>),
 }
 
 impl Session {
-    /// Starts a command, ends the one that runs, or asks for completions.
+    /// Starts a command, stops the running one, or requests completions.
     fn run(&mut self, effect: Effect) {
         match effect {
             Effect::Run { run, args } => {
@@ -265,7 +261,7 @@ impl Session {
                 let (offered, surroundings) = (self.offered.0.clone(), self.surroundings.clone());
                 tokio::spawn(async move {
                     let words = command::offered(words, &surroundings).await;
-                    // Nobody listens once the dashboard ends.
+                    // The receiver is gone once the dashboard ends.
                     let _gone = offered.send(Offer { head, words }).await;
                 });
             }
@@ -279,7 +275,7 @@ impl Session {
     }
 }
 
-/// Takes in news, and what else is there already, but not without end.
+/// Processes a news item and those already queued, up to `BATCH`.
 fn take_in(
     state: &mut State,
     first: News,

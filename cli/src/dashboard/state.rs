@@ -1,4 +1,4 @@
-//! All that is shown: what is known of the devnet, the panes, and what lies over them.
+//! The whole state of the dashboard: knowledge about the devnet, the panes, and the overlays.
 
 use super::{
     filter::Filter,
@@ -15,41 +15,39 @@ use jiff::Timestamp;
 use ratatui::layout::Size;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Blocks that are remembered; a chart of the widest terminal shows fewer.
+/// Maximum number of blocks to remember; a chart of the widest terminal shows fewer.
 pub const BLOCKS: usize = 240;
 
-/// News that a frozen picture holds back; older ones are counted as dropped.
+/// Maximum number of news items that a frozen picture holds back; older ones are counted as
+/// dropped.
 pub const HELD: usize = 4_096;
 
 /// Something that changes the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A key.
     Key(KeyEvent),
-    /// The mouse.
     Mouse(MouseEvent),
     /// The terminal has another size.
     Resize(Size),
     /// Time has passed.
     Tick,
-    /// Something was heard of the devnet.
+    /// News about the devnet.
     News(News),
-    /// Something was heard of a command, by the number of its run.
+    /// A message from a command, with the number of its run.
     Child(u64, Heard),
-    /// What can follow in the palette's line.
+    /// Completions for the palette's line.
     Offered(Offer),
-    /// So much news was dropped altogether.
+    /// The total number of dropped news items.
     Dropped(u64),
-    /// The file that news are written to is full.
+    /// The recording is full.
     RecordingFull,
 }
 
-/// Something to do outside.
+/// Work outside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// End.
     Quit,
-    /// Give the terminal back until the process is continued.
+    /// Release the terminal until the process is continued.
     Suspend,
     /// Start a command.
     Run {
@@ -58,45 +56,41 @@ pub enum Effect {
         /// Its arguments, without the program.
         args: Vec<String>,
     },
-    /// Ask what can follow these words of a command.
+    /// Request the words that can follow these words of a command.
     Complete {
-        /// As they are typed, with the space behind them.
+        /// The typed text, with the space after it.
         head: String,
-        /// The words.
         words: Vec<String>,
     },
-    /// End the command that runs.
+    /// Stop the running command.
     Kill,
-    /// Hand a text to the terminal's clipboard.
+    /// Copy a text to the terminal's clipboard.
     Copy(String),
 }
 
 /// Whether the devnet answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
-    /// Nothing was heard yet.
+    /// No news yet.
     Connecting,
-    /// It does.
     Up,
-    /// It does not.
+    /// It does not answer.
     Lost {
-        /// Since when.
         since: Timestamp,
-        /// Why.
         reason: String,
     },
 }
 
-/// What every pane may look at.
+/// The knowledge that all panes share.
 #[derive(Debug, Clone)]
 pub struct Shared {
     /// The devnet's name.
     pub devnet: String,
     /// Whether it answers.
     pub link: Link,
-    /// Which chain it has.
+    /// The hash of its genesis block.
     pub genesis: Option<HashText>,
-    /// The newest block that was heard of.
+    /// The newest known block.
     pub height: u64,
     /// The newest blocks, ascending.
     pub blocks: VecDeque<Seen>,
@@ -106,32 +100,31 @@ pub struct Shared {
     pub parameters: Option<Parameters>,
 }
 
-/// A block as charts need it.
+/// A block's data for charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Its height.
     pub height: u64,
-    /// When it was learnt that it is final.
+    /// The time when it was learnt to be final.
     pub finalized_at: Timestamp,
-    /// How many transactions it holds.
+    /// Number of transactions.
     pub transactions: u32,
-    /// How many timers fired in it.
+    /// Number of timers that fired.
     pub fires: u32,
-    /// How many events it has.
     pub events: usize,
-    /// How many runners its presence has.
+    /// Number of present runners.
     pub present: u32,
-    /// How many runners are registered.
+    /// Number of registered runners.
     pub registry_len: u32,
     /// The blocks whose certificates it embeds.
     pub certificate_for: Vec<u64>,
 }
 
 impl Shared {
-    /// What is always asked: every pane names runners and validators, and shows prices.
+    /// Questions that are always asked, because every pane names runners and validators, and shows
+    /// prices.
     pub const WANTS: [Ask; 2] = [Ask::Status, Ask::Parameters];
 
-    /// Nothing is known of the devnet but its name.
+    /// The initial state: only the devnet's name is known.
     pub const fn new(devnet: String) -> Self {
         Self {
             devnet,
@@ -144,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Takes in a block; whether it is a new one.
+    /// Takes in a block; returns whether it is new.
     pub fn block(&mut self, block: &BlockNotice, now: Timestamp) -> bool {
         if self.blocks.back().is_some_and(|last| last.height >= block.height) {
             return false;
@@ -166,93 +159,86 @@ impl Shared {
         true
     }
 
-    /// A runner's name, by its place in the registry.
+    /// A runner's name, by position in the registry.
     pub fn runner(&self, index: usize) -> String {
         let known = self.status.as_ref().and_then(|status| status.runners.get(index));
         known.map_or_else(|| format!("#{index}"), |runner| runner.name.clone())
     }
 
-    /// How many runners there are.
+    /// Number of runners.
     pub fn runners(&self) -> usize {
         let last = self.blocks.back().map_or(0, |block| block.registry_len as usize);
         self.status.as_ref().map_or(0, |status| status.runners.len()).max(last)
     }
 }
 
-/// What lies over the panes, or takes the keys from them.
+/// An overlay, or another mode that takes the keys from the panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing.
     Panes,
-    /// The pane's filter is typed.
+    /// The pane's filter is being typed.
     Filtering,
-    /// A command is typed; after a line that was none: why.
+    /// A command is being typed; with the reason if the last line was not a command.
     Palette(Palette, Option<String>),
-    /// What a command prints.
+    /// A command's output.
     Output(Output),
-    /// The keys of the pane, scrolled by so many lines.
+    /// The keys of the pane, scrolled by this many lines.
     Help(usize),
-    /// The command that shows the same as the pane.
+    /// The command that is equivalent to the pane.
     Equivalent(String),
 }
 
 /// A pane and its filter.
 #[derive(Debug)]
 pub struct Slot {
-    /// The pane.
     pub pane: Box<dyn Pane>,
-    /// What narrows it.
     pub filter: Filter,
 }
 
-/// A picture that stands still.
+/// A frozen picture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frozen {
-    /// Blocks and links since then, in order.
+    /// Blocks and links since the freeze, in order.
     pub held: VecDeque<News>,
-    /// How many events there were in them.
+    /// Number of events in the held blocks.
     pub behind: u64,
-    /// Asks whose answers are in the picture: later ones are not let into it.
+    /// Questions whose answers are in the picture; later answers are not applied.
     pub settled: BTreeSet<Ask>,
 }
 
-/// All that is shown.
+/// The whole state.
 #[derive(Debug)]
 pub struct State {
     /// The terminal's size.
     pub size: Size,
-    /// Its styles.
     pub look: Look,
     /// The time of the last event.
     pub now: Timestamp,
-    /// What every pane may look at.
     pub shared: Shared,
     /// The panes, in the order of their tabs.
     pub panes: Vec<Slot>,
-    /// The one that is shown.
+    /// The index of the shown pane.
     pub shown: usize,
-    /// Whether the picture stands still.
+    /// Present while the picture is frozen.
     pub frozen: Option<Frozen>,
-    /// Asks that were answered; those that nobody wants any more may be missing.
+    /// Answered questions; those that are no longer wanted may be missing.
     pub answered: BTreeSet<Ask>,
-    /// What lies over the panes.
     pub mode: Mode,
     /// Commands that the palette completes.
     pub commands: Vec<Completion>,
-    /// How many commands were run.
+    /// Number of commands that were run.
     pub runs: u64,
-    /// News that was dropped on the way here.
+    /// Number of news items that were dropped on the way here.
     pub dropped: u64,
-    /// News that a frozen picture could not hold.
+    /// Number of news items that a frozen picture could not hold.
     pub overheld: u64,
-    /// Whether the file that news are written to is full.
+    /// Whether the recording is full.
     pub recording_full: bool,
-    /// Whether the devnet comes from a file.
+    /// Whether the news come from a recording.
     pub replay: bool,
 }
 
 impl State {
-    /// The beginning.
     pub fn new(devnet: String, size: Size, look: Look, now: Timestamp) -> Self {
         Self {
             size,
@@ -273,7 +259,7 @@ impl State {
         }
     }
 
-    /// What the shown pane wants, the most important first; of all panes where `all` says so.
+    /// The questions of the shown pane, the most important first; with `all`, those of all panes.
     pub fn wants(&self, all: bool) -> Vec<Ask> {
         let mut wants = Shared::WANTS.to_vec();
         for (index, slot) in self.panes.iter().enumerate() {
@@ -285,7 +271,7 @@ impl State {
         wants
     }
 
-    /// What a pane is told of its surroundings.
+    /// The context of a pane.
     pub fn cx(&self, index: usize) -> Cx<'_> {
         Cx {
             shared: &self.shared,
@@ -296,7 +282,7 @@ impl State {
         }
     }
 
-    /// The pane that is shown, and what it is told of its surroundings.
+    /// The shown pane, with its context.
     pub fn shown(&mut self) -> (&mut dyn Pane, Cx<'_>) {
         let slot = &mut self.panes[self.shown];
         let cx = Cx {
@@ -309,7 +295,7 @@ impl State {
         (slot.pane.as_mut(), cx)
     }
 
-    /// Runs over all panes.
+    /// Visits all panes.
     pub fn each(&mut self, mut visit: impl FnMut(&mut dyn Pane, &Cx<'_>)) {
         let area = view::areas(self.size).pane;
         for slot in &mut self.panes {
@@ -324,7 +310,7 @@ impl State {
         }
     }
 
-    /// Forgets what panes know: it was of another chain. Filters stay.
+    /// Forgets the panes' data, which is about another chain. Filters stay.
     pub fn forget(&mut self) {
         let panes = fresh();
         for (slot, fresh) in self.panes.iter_mut().zip(panes) {

@@ -33,7 +33,7 @@ fn state(size: Size) -> State {
     State::new("local".to_owned(), size, Look(Theme::Dark), at(0))
 }
 
-/// A block with so many events.
+/// A block with `events` events.
 fn block(height: u64, events: usize) -> BlockNotice {
     let event = |index| {
         serde_json::json!({
@@ -79,7 +79,7 @@ fn type_in(state: &mut State, text: &str) {
     }
 }
 
-/// The lines of the picture, without spaces at their ends.
+/// The lines of the picture, without trailing spaces.
 fn picture(state: &State) -> Vec<String> {
     let backend = TestBackend::new(state.size.width, state.size.height);
     let mut terminal = Terminal::new(backend).unwrap();
@@ -127,7 +127,7 @@ fn tabs_are_reached_by_keys_and_by_the_mouse() {
     };
     update(&mut state, at(0), click(column, 0));
     assert_eq!(name(&state), "presence");
-    // Beside everything.
+    // A click outside of everything.
     update(&mut state, at(0), click(500, 500));
     assert_eq!(name(&state), "presence");
 }
@@ -172,7 +172,7 @@ fn a_filter_is_of_its_pane() {
     hear(&mut state, News::Block(block(1, 1)));
     hear(&mut state, News::Block(block(2, 2)));
     press(&mut state, KeyCode::Char('/'));
-    // Keys that mean something elsewhere are text here.
+    // Keys with a meaning elsewhere are text here.
     type_in(&mut state, "q2");
     assert!(is_shown(&state, "events: 0 of 3"));
     press(&mut state, KeyCode::Backspace);
@@ -262,7 +262,7 @@ fn what_can_follow_a_command_is_asked_once_it_stands_there() {
     type_in(&mut state, "--att");
     press(&mut state, KeyCode::Tab);
     assert!(is_shown(&state, ":job show 0xcd34 --att▏"), "nothing is offered there yet");
-    // What comes too late for the palette changes nothing.
+    // An offer that comes too late for the palette changes nothing.
     press(&mut state, KeyCode::Esc);
     assert_eq!(update(&mut state, at(0), offered(&head)), []);
     assert_eq!(state.mode, Mode::Panes);
@@ -292,7 +292,7 @@ fn a_devnet_that_is_away_keeps_its_last_picture() {
     assert_eq!(state.shared.blocks.len(), 1);
     update(&mut state, at(10), linked(4, 1));
     assert_eq!((state.shared.blocks.len(), &state.shared.link), (1, &Link::Up));
-    // The same chain from its beginning, and another one.
+    // The same chain from its beginning, then another one.
     update(&mut state, at(10), linked(2, 1));
     assert!(state.shared.blocks.is_empty());
     hear(&mut state, News::Block(block(3, 1)));
@@ -336,12 +336,12 @@ fn recorded(name: &str) -> Vec<(Timestamp, News)> {
     recording::parse(text.as_slice()).unwrap()
 }
 
-/// All that was recorded, taken in at a terminal of this size.
+/// The state after a whole recording, at a terminal of this size.
 fn replayed(size: Size, theme: Theme) -> State {
     replayed_from("devnet.jsonl", size, theme)
 }
 
-/// The same of another recording.
+/// The same for another recording.
 fn replayed_from(name: &str, size: Size, theme: Theme) -> State {
     let recorded = recorded(name);
     let mut state = State::new(String::new(), size, Look(theme), recorded[0].0);

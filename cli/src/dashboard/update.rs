@@ -1,4 +1,4 @@
-//! What an event changes, and what has to be done about it outside.
+//! Applies an event to the state, and returns the effects.
 
 use super::{
     news::{Answer, News},
@@ -13,13 +13,14 @@ use crossterm::event::{
 use jiff::Timestamp;
 use ratatui::layout::Position;
 
-/// Lines that a turn of the wheel moves.
+/// Number of lines that a turn of the wheel moves.
 const WHEEL: usize = 3;
 
-/// Asks that are remembered as answered before those that nobody wants any more are forgotten.
+/// Maximum number of answered questions to remember; then those that are no longer wanted are
+/// forgotten.
 const ANSWERED: usize = 1_024;
 
-/// Takes in an event that happens at `now`.
+/// Applies an event that happens at `now`.
 pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
     state.now = now;
     match event {
@@ -47,7 +48,8 @@ pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
     Vec::new()
 }
 
-/// News of the devnet; a frozen picture holds it back, except for what it asked for itself.
+/// Applies news about the devnet; a frozen picture holds it back, except for answers to its own
+/// questions.
 fn heard(state: &mut State, news: News) {
     if let Some(frozen) = &mut state.frozen {
         match news {
@@ -59,7 +61,7 @@ fn heard(state: &mut State, news: News) {
             News::Block(_) | News::Linked { .. } | News::Lost { .. } => {
                 match &news {
                     News::Block(block) => frozen.behind += block.events.len() as u64,
-                    // Whether the devnet answers is no part of the picture.
+                    // The link's state is not part of the picture.
                     News::Linked { .. } => state.shared.link = Link::Up,
                     News::Lost { reason } => {
                         state.shared.link = lost(&state.shared.link, state.now, reason);
@@ -78,7 +80,7 @@ fn heard(state: &mut State, news: News) {
     apply(state, news);
 }
 
-/// The link of a devnet that does not answer: since the first time that it did not.
+/// The link to a devnet that does not answer, with the time of the first failure.
 fn lost(before: &Link, now: Timestamp, reason: &str) -> Link {
     let since = match before {
         Link::Lost { since, .. } => *since,
@@ -91,7 +93,7 @@ fn apply(state: &mut State, news: News) {
     match news {
         News::Linked { devnet, genesis, height } => {
             let same = state.shared.genesis.is_none_or(|known| known == genesis);
-            // A chain that was reset begins again, from the same genesis.
+            // A chain that was reset starts again, from the same genesis.
             if !same || height < state.shared.height {
                 state.forget();
             }
@@ -124,7 +126,7 @@ fn apply(state: &mut State, news: News) {
     }
 }
 
-/// Holds the picture still, or lets what was held back into it.
+/// Freezes the picture, or applies the held news and continues.
 fn freeze(state: &mut State) {
     match state.frozen.take() {
         Some(frozen) => frozen.held.into_iter().for_each(|news| apply(state, news)),
@@ -170,7 +172,7 @@ fn pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
             _ => state.mode = Mode::Panes,
         },
         Mode::Equivalent(command) => match key.code {
-            // What is shown can be run as well.
+            // The shown command can also be run.
             KeyCode::Char(':') | KeyCode::Enter => {
                 let line = command.trim_start_matches("cowboyctl ");
                 state.mode = Mode::Palette(Palette::of(line), None);
@@ -203,7 +205,7 @@ fn in_panes(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         }
         KeyCode::Esc => {
             let (pane, _) = state.shown();
-            // Out of the drill-down first, then out of the filter.
+            // First close the opened row, then clear the filter.
             if !pane.back() {
                 state.panes[state.shown].filter.set("");
             }
@@ -237,7 +239,7 @@ fn filtering(state: &mut State, key: KeyEvent) {
         KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
             filter.push(character);
         }
-        // The list moves while it is narrowed.
+        // The list can be moved while the filter is typed.
         KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => {
             let (pane, cx) = state.shown();
             pane.key(key, &cx);
@@ -255,7 +257,7 @@ fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Tab => palette.complete(&state.commands),
         KeyCode::Down => palette.pick(&state.commands, false),
         KeyCode::Up | KeyCode::BackTab => palette.pick(&state.commands, true),
-        // Nothing left to take: out of it.
+        // Nothing left to delete: close the palette.
         KeyCode::Backspace if palette.line.is_empty() => state.mode = Mode::Panes,
         KeyCode::Backspace => palette.pop(),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => {
@@ -271,7 +273,7 @@ fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     unknown.map(|(head, words)| Effect::Complete { head, words }).into_iter().collect()
 }
 
-/// Runs the line of the palette, where it is a command.
+/// Runs the palette's line, if it is a command.
 fn run(state: &mut State) -> Vec<Effect> {
     let Mode::Palette(palette, complaint) = &mut state.mode else { return Vec::new() };
     let mut args = match words(&palette.line) {
@@ -288,7 +290,7 @@ fn run(state: &mut State) -> Vec<Effect> {
         None => state.mode = Mode::Panes,
         Some("q" | "quit" | "exit") => return vec![Effect::Quit],
         Some("dashboard") => {
-            *complaint = Some("this is the dashboard already".to_owned());
+            *complaint = Some("this is already the dashboard".to_owned());
         }
         #[cfg(debug_assertions)]
         Some("panic") => panic!("asked for with :panic"),
@@ -325,7 +327,7 @@ fn moused(state: &mut State, mouse: MouseEvent) {
     }
 }
 
-/// The wheel moves like so many presses of a key.
+/// A turn of the wheel equals several presses of a key.
 fn wheel(state: &mut State, code: KeyCode) {
     if matches!(state.mode, Mode::Palette(..) | Mode::Equivalent(_)) {
         return;

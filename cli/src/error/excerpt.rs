@@ -1,27 +1,26 @@
-//! The place in a text that an error is about: its line, and carets under the fault.
+//! The place of an error in a text: its line, and carets under the fault.
 
 use ratatui::text::Span;
 use std::{fmt, ops::Range};
 
-/// Columns of a line that are shown at most; of a longer one, those around the fault.
+/// Maximum columns to show of a line; of a longer one, those around the fault.
 const SHOWN: usize = 96;
 
-/// What stands for what was left out.
+/// Replaces what was left out.
 const ELLIPSIS: &str = "…";
 
-/// A line of a text, and which part of it is at fault.
+/// A line of a text, and its faulty part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The line's number, from 1; absent for what stands on a command line.
+    /// The line's number, from 1; absent for an argument of the command line.
     number: Option<usize>,
-    /// The line.
     line: String,
-    /// Bytes of the line that are at fault; empty for the place after them.
+    /// The faulty bytes of the line; empty for the place after them.
     fault: Range<usize>,
 }
 
 impl Excerpt {
-    /// The part of an argument that stands at these bytes.
+    /// The part of an argument at these bytes.
     pub fn of_argument(text: &str, at: Range<usize>) -> Self {
         let start = floor(text, at.start);
         let begin = text[..start].rfind('\n').map_or(0, |feed| feed + 1);
@@ -35,19 +34,19 @@ impl Excerpt {
     }
 
     /// The word in a file's line that begins in this column, from 1, or the first after it. `None`
-    /// where the file has no such line.
+    /// if the file has no such line.
     pub fn of_line(text: &str, number: usize, column: usize) -> Option<Self> {
         Some(Self::of_text_line(number, text.lines().nth(number.checked_sub(1)?)?, column))
     }
 
-    /// As [`Self::of_line`], of a line by itself.
+    /// As [`Self::of_line`], for a single line.
     pub fn of_text_line(number: usize, line: &str, column: usize) -> Self {
         let rest =
             line.char_indices().nth(column.saturating_sub(1)).map_or("", |(at, _)| &line[at..]);
         let start = line.len() - rest.trim_start().len();
         let rest = &line[start..];
         let is_end = |(at, char): (usize, char)| {
-            // A colon ends a key, and stands in the middle of a URL.
+            // A colon ends a key, but not in the middle of a URL.
             let key = char == ':' && rest[at + 1..].chars().next().is_none_or(char::is_whitespace);
             (key || char.is_whitespace() || ",]}#".contains(char)).then_some(at)
         };
@@ -56,7 +55,7 @@ impl Excerpt {
         Self { number: Some(number), line: line.to_owned(), fault: start..end }
     }
 
-    /// The same with the carets under `word`, where the line has it.
+    /// Moves the carets under `word`, if the line contains it.
     pub fn under(mut self, word: &str) -> Self {
         let found = self.line.match_indices(word).find(|(at, _)| {
             let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
@@ -90,7 +89,7 @@ impl fmt::Display for Excerpt {
         let before = plain(&line[..at]);
         let fault = plain(&line[at..self.fault.end.clamp(at, line.len())]);
         let after = plain(&line[self.fault.end.clamp(at, line.len())..]);
-        // Long lines lose their ends, those before the fault first.
+        // Long lines are shortened, first before the fault.
         let before = match before.chars().count().checked_sub(SHOWN / 2) {
             Some(left_out) if left_out > 0 => {
                 ELLIPSIS.chars().chain(before.chars().skip(left_out)).collect()
@@ -110,8 +109,8 @@ impl fmt::Display for Excerpt {
     }
 }
 
-/// A line with stars for what nobody else is to read: who asks in a URL, and the value of what is
-/// called a secret, a token, a password or a key. As many bytes as before.
+/// Masks secrets in a line with stars: the user in a URL, and the value of a name that ends with
+/// secret, token, password or key. The length in bytes stays the same.
 fn masked(line: &str) -> String {
     let mut secret = Vec::new();
     for (at, _) in line.match_indices("://") {
@@ -126,7 +125,7 @@ fn masked(line: &str) -> String {
         let key = line[..at].rsplit(|char: char| !char.is_alphanumeric() && char != '_').next();
         let key = key.unwrap_or_default().to_ascii_lowercase();
         let names = ["secret", "token", "password", "passwd", "key"];
-        // `api_key_env` is the name of a variable, and `key: cache-1` that of a cache.
+        // `api_key_env` is the name of a variable, and `key: cache-1` the key of a cache.
         if key != "key" && names.iter().any(|name| key.ends_with(name)) {
             let end = line[at + 2..].find([',', '}']).map_or(line.len(), |length| at + 2 + length);
             secret.push(at + 2..end);
@@ -139,12 +138,12 @@ fn masked(line: &str) -> String {
     line.char_indices().map(hide).collect()
 }
 
-/// A text as one line on any terminal: what would move the cursor is a space.
+/// A text as one line on any terminal: control characters become spaces.
 fn plain(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
-/// The nearest beginning of a character at or before a byte.
+/// The start of the character at a byte, or the one before it.
 fn floor(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)

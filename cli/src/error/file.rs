@@ -1,12 +1,12 @@
-//! Errors about files that the user names: those that cannot be read, and those that say what
-//! cannot be. The latter draw the line.
+//! Errors about files that the user names: files that cannot be read, and files with invalid
+//! contents. The latter show the line.
 
 use super::{CliError, Excerpt, Exit, nearest};
 use std::{io, path::Path};
 
 impl CliError {
-    /// A file or folder that cannot be read or written: not found where it is not there, else this
-    /// class of failure.
+    /// A file or folder that cannot be read or written: not found if it does not exist, else this
+    /// exit code.
     pub fn file(exit: Exit, path: &Path, error: &io::Error) -> Self {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NotFound,
@@ -25,9 +25,9 @@ impl CliError {
             }
             io::ErrorKind::PermissionDenied => refused.hint(match path.parent() {
                 Some(folder) if path.is_absolute() || folder.components().next().is_some() => {
-                    format!("see who may: ls -ld {} {}", folder.display(), path.display())
+                    format!("check the permissions: ls -ld {} {}", folder.display(), path.display())
                 }
-                _ => format!("see who may: ls -ld . {}", path.display()),
+                _ => format!("check the permissions: ls -ld . {}", path.display()),
             }),
             io::ErrorKind::IsADirectory => refused.hint("name a file in it"),
             io::ErrorKind::StorageFull => refused.hint("make room, or name a file elsewhere"),
@@ -35,8 +35,8 @@ impl CliError {
         }
     }
 
-    /// A YAML text that says what cannot be. `problem` may name the place as YAML errors do, or the
-    /// thing at fault in backticks.
+    /// A YAML text with invalid contents. `problem` may contain the place as YAML errors do, or the
+    /// faulty thing in backticks.
     pub fn yaml(exit: Exit, file: &str, text: &str, problem: &str) -> Self {
         let (problem, place) = without_place(problem);
         let word = problem.split('`').nth(1).unwrap_or_default();
@@ -55,7 +55,7 @@ impl CliError {
     }
 }
 
-/// The name that an unknown one probably stands for, of those that the message expects.
+/// The expected name that an unknown one is probably a typo of.
 pub fn meant(problem: &str) -> Option<&str> {
     let (before, expected) = problem.split_once(", expected ")?;
     let (_, typed) = before.split_once("unknown ")?;
@@ -63,7 +63,7 @@ pub fn meant(problem: &str) -> Option<&str> {
     nearest(typed, expected.split('`').skip(1).step_by(2))
 }
 
-/// A YAML error without the place that it names, and the place.
+/// A YAML error without its place, and the place.
 fn without_place(problem: &str) -> (String, Option<(usize, usize)>) {
     let found = problem.rsplit_once(" at line ").and_then(|(before, rest)| {
         let (line, rest) = rest.split_once(" column ")?;
@@ -77,7 +77,7 @@ fn without_place(problem: &str) -> (String, Option<(usize, usize)>) {
     }
 }
 
-/// The line on which an entry of this name begins: as a key, or with its `id` or `name`.
+/// The line on which an entry with this name begins: as a key, or with its `id` or `name`.
 fn entry(text: &str, name: &str) -> Option<usize> {
     let is_name = |value: &str| {
         let value = value.trim().trim_matches(['"', '\'']);

@@ -1,7 +1,7 @@
-//! Payloads and results as people read them. They are bytes to the chain, and nothing says what
-//! their sender took them for:
+//! Payloads and results as text for people. They are bytes to the chain, and nothing tells their
+//! format:
 //!
-//! | what comes | what is shown |
+//! | input | output |
 //! |---|---|
 //! | a JSON object or list | itself |
 //! | other text | the text in quotes |
@@ -11,10 +11,10 @@
 use cowboy_devnet::api::types::{Bytes, Text};
 use serde_json::{Map, Number, Value};
 
-/// Lists and maps within one another, at most.
+/// The maximum nesting of lists and maps.
 const DEPTH: u32 = 32;
 
-/// Bytes as people read them, in one line.
+/// Bytes as text for people, on one line.
 pub fn decoded(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if is_printable(text) => match serde_json::from_str(text) {
@@ -31,7 +31,7 @@ fn is_printable(text: &str) -> bool {
     text.chars().all(|char| !char.is_control() || matches!(char, '\n' | '\r' | '\t'))
 }
 
-/// The value of one CBOR item, where the bytes are that and nothing else.
+/// The value of one CBOR item, if that is all that the bytes contain.
 pub fn cbor(bytes: &[u8]) -> Option<Value> {
     let mut input = Input(bytes);
     let value = input.item(DEPTH)?;
@@ -42,7 +42,7 @@ fn hex(bytes: &[u8]) -> String {
     Text(Bytes(bytes.to_vec())).to_string()
 }
 
-/// CBOR of definite lengths, read from the front.
+/// CBOR with definite lengths, read from the front.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -52,7 +52,8 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    /// An item's kind, its number (a value, or how much follows), and in how many bytes that is.
+    /// An item's kind, its number (a value, or the length of what follows), and the number's size
+    /// in bytes.
     fn head(&mut self) -> Option<(u8, u64, u8)> {
         let first = *self.take(1)?.first()?;
         let (number, bytes) = match first & 31 {
@@ -96,7 +97,7 @@ impl<'a> Input<'a> {
                 }
                 fields.into()
             }
-            // A tag says what the item after it is taken for.
+            // A tag tells how to interpret the next item.
             6 => self.item(below)?,
             _ => match (number, bytes) {
                 (20 | 21, 0) => (number == 21).into(),
@@ -110,7 +111,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A number, or its name where JSON has none.
+/// A number, or its name if JSON cannot represent it.
 fn float(number: f64) -> Value {
     Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::from)
 }

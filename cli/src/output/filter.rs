@@ -1,9 +1,9 @@
-//! What programs see, as the user has it rewritten: `--jq` and `--template`.
+//! `--jq` and `--template`, which rewrite the output for programs.
 //!
-//! A program runs on a thread of its own, on one document after the other, and hands over what it
-//! prints piece by piece: an endless one prints as it goes, and ctrl-c ends it like any command.
-//! One that takes too much memory, or prints nothing for too long, is given up by [`Limits`]; how
-//! deep it may call itself is the program's own to watch, in half of [`STACK_BYTES`].
+//! A program runs on its own thread, on one document after the other, and sends its output piece by
+//! piece: an endless one prints as it goes, and ctrl-c ends it like any command. [`Limits`] stop a
+//! program that takes too much memory or prints nothing for too long; the program itself limits the
+//! depth of its recursion, to half of [`STACK_BYTES`].
 
 use super::{jq, template, theme::bytes as size};
 use crate::error::{CliError, Exit};
@@ -19,32 +19,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The stack of the program's thread: filters are recursive functions as often as not.
+/// The stack of the program's thread in bytes, because filters are often recursive functions.
 pub(super) const STACK_BYTES: usize = 512 << 20;
 
-/// Pieces of output that may wait to be printed.
+/// Maximum number of pieces of output that wait to be printed.
 const QUEUE: usize = 64;
 
-/// How long a document may take before ctrl-c is watched for. Most are done long before.
+/// The time for a document before ctrl-c is watched for. Most take far less.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a program may take for a document.
+/// The limits of a program for each document.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// How long it may print nothing.
+    /// Maximum time without output.
     silence: Duration,
-    /// How much memory the process may have meanwhile, where the system says how much it has.
+    /// Maximum memory of the process in bytes meanwhile, if the system reports it.
     memory: u64,
 }
 
-/// What is said beside a program that is given up.
-pub(super) const ENDLESS: &str = "does it end? what cannot be ended is listed in docs/output.md";
+/// The hint about a program that was stopped.
+pub(super) const ENDLESS: &str = "does it end? docs/output.md lists programs that cannot be ended";
 
-/// Documents are of 64 MB at most, and most filters take milliseconds.
+/// Documents have 64 MB at most, and most filters take milliseconds.
 const LIMITS: Limits = Limits { silence: Duration::from_secs(60), memory: 2_000_000_000 };
 
-/// What a program is run by: takes a document in JSON and what to hand its output to, which says
-/// whether anybody still takes it.
+/// Runs on a JSON document and calls the function with each piece of output; the function returns
+/// whether the receiver still exists.
 pub type Program = Box<dyn FnMut(&str, &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), CliError>>;
 
 /// A program that rewrites documents.
@@ -52,10 +52,10 @@ pub type Program = Box<dyn FnMut(&str, &mut dyn FnMut(Vec<u8>) -> bool) -> Resul
 pub struct Filter {
     documents: SyncSender<String>,
     pieces: Mutex<Receiver<Piece>>,
-    /// Set by ctrl-c, from when it is watched for.
+    /// Set by ctrl-c, once it is watched for.
     interrupted: Arc<AtomicBool>,
     watched: AtomicBool,
-    /// What is left of an earlier document is nobody's.
+    /// The rest of an earlier document's output has to be discarded.
     abandoned: AtomicBool,
     limits: Limits,
 }
@@ -72,7 +72,6 @@ impl Filter {
         Self::of(source, jq::program)
     }
 
-    /// A template.
     pub fn template(source: &str) -> Result<Self, CliError> {
         Self::of(source, template::program)
     }
@@ -82,8 +81,8 @@ impl Filter {
         let (documents, documents_in) = sync_channel::<String>(1);
         let (pieces_out, pieces) = sync_channel(QUEUE);
         let run = move || {
-            // Made where it runs: the language's values stay on their thread, and a parser calls
-            // itself, too.
+            // Created on the thread where it runs: the language's values stay on their thread, and
+            // the parser is recursive, too.
             let (mut program, outcome) = match program(&source) {
                 Ok(program) => (Some(program), Ok(())),
                 Err(error) => (None, Err(error)),
@@ -167,8 +166,8 @@ impl Filter {
         }
     }
 
-    /// Watches for ctrl-c on a thread of its own: the caller's runtime stands still meanwhile, and
-    /// once anything in a process has watched for a signal, the signal no longer ends it by itself.
+    /// Watches for ctrl-c on a separate thread: the caller's runtime is blocked meanwhile, and once
+    /// anything in a process has watched for a signal, the signal no longer ends it by itself.
     fn watch(&self) {
         if self.watched.swap(true, Ordering::Relaxed) {
             return;
@@ -181,13 +180,13 @@ impl Filter {
                 interrupted.store(true, Ordering::Relaxed);
             }
         };
-        // Without it the filter runs on: no reason to end a command that prints.
+        // If this fails, the filter still runs: no reason to end a command that prints.
         let _refused = thread::Builder::new().name("signals".to_owned()).spawn(wait);
     }
 }
 
 impl Limits {
-    /// Gives a program up that has printed nothing for so long, or has taken too much.
+    /// Stops a program that has printed nothing for too long, or uses too much memory.
     fn check(self, silent: Duration) -> Result<(), CliError> {
         if silent >= self.silence {
             let what = format!("the filter has printed nothing for {}", Plain(self.silence));
@@ -201,7 +200,7 @@ impl Limits {
     }
 }
 
-/// The memory that this process has; only Linux says it in a file.
+/// The memory of this process in bytes; only Linux reports it in a file.
 fn memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -209,9 +208,9 @@ fn memory() -> Option<u64> {
     Some(kib * 1_024)
 }
 
-/// What is said of a thread that is gone.
+/// The error for a thread that is gone.
 fn ended() -> CliError {
-    CliError::failed("the filter ended without a word")
+    CliError::failed("the filter ended without a result")
 }
 
 #[cfg(test)]
@@ -239,7 +238,7 @@ mod tests {
     #[test]
     fn what_calls_itself_without_end_is_an_error() {
         let deep = "--jq: the filter calls itself too deeply\n  \
-                    does it end? what cannot be ended is listed in docs/output.md";
+                    does it end? docs/output.md lists programs that cannot be ended";
         for source in ["def f: 1 + f; f", "def f: [f]; f", "def f: (f | .) + 1; f"] {
             let filter = Filter::jq(source).unwrap();
             assert_eq!(apply(&filter, "1").unwrap_err().to_string(), deep, "{source}");
@@ -247,10 +246,10 @@ mod tests {
         let filter = Filter::jq("reduce range(100000) as $i (0; [.])").unwrap();
         let what = apply(&filter, "1").unwrap_err().what;
         assert_eq!(what, "--jq: an output is nested in more than 10000 levels");
-        // What ends is no error, however deep it goes.
+        // A filter that ends is not an error, however deep it recurses.
         let filter = Filter::jq("def f: if . == 0 then 0 else 1 + (. - 1 | f) end; f").unwrap();
         assert_eq!(apply(&filter, "5000").unwrap(), "5000\n");
-        // Calls at a filter's end take no room.
+        // Tail calls of a filter take no stack.
         let filter = Filter::jq("def f: if . == 0 then . else . - 1 | f end; f").unwrap();
         assert_eq!(apply(&filter, "300000").unwrap(), "0\n");
     }
@@ -292,7 +291,7 @@ mod tests {
             if left == 0 { Err(CliError::new(Exit::BrokenPipe, "")) } else { Ok(()) }
         });
         assert_eq!(outcome.unwrap_err().exit, Exit::BrokenPipe);
-        // The next document does not get what was left of this one.
+        // The next document does not get the rest of this one's output.
         assert_eq!(apply(&filter, "2").unwrap_err().exit, Exit::BrokenPipe);
     }
 }

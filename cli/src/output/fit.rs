@@ -1,7 +1,7 @@
-//! Text that fits a terminal: how wide it is, and what gives way where there is too little room.
+//! Text that fits a terminal: its width, and what is shortened if there is too little room.
 //!
-//! [`within`] says how many columns there are while something is drawn; [`super::table()`] and
-//! [`super::fields`] ask for them, and what a table has no room for it names with [`leave_out`].
+//! [`within`] sets the number of columns while something is drawn; [`super::table()`] and
+//! [`super::fields`] read it, and a table reports the columns that do not fit with [`leave_out`].
 //! Without a width, as in a pipe, nothing is ever shortened.
 
 use ratatui::text::Span;
@@ -15,18 +15,19 @@ thread_local! {
     static LEFT_OUT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The fewest columns of an id: `0x12ab34…cdef`.
+/// The minimum columns of an id: `0x12ab34…cdef`.
 pub const LEAST_ID: usize = 13;
 
-/// What stands for what was left out.
+/// Replaces what was left out.
 const ELLIPSIS: char = '…';
 
-/// How much of an id's end stays: beginnings are alike more often.
+/// The number of digits at an id's end that are kept; few, because beginnings differ more often
+/// than ends.
 const END: usize = 4;
 
-/// Draws for so many columns; for as many as it takes with `None`.
+/// Draws for this many columns; without a limit for `None`.
 pub fn within<T>(columns: Option<usize>, draw: impl FnOnce() -> T) -> T {
-    /// Puts the old width back, also when `draw` panics.
+    /// Restores the old width, even if `draw` panics.
     struct Before(Option<usize>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -37,7 +38,7 @@ pub fn within<T>(columns: Option<usize>, draw: impl FnOnce() -> T) -> T {
     draw()
 }
 
-/// The columns that there are, where that is known.
+/// The number of columns, if it is known.
 pub fn room() -> Option<usize> {
     COLUMNS.get()
 }
@@ -51,18 +52,18 @@ pub fn leave_out(name: &str) {
     });
 }
 
-/// The columns that there was no room for since it was last asked.
+/// Takes the names of the columns that were left out since the last call.
 pub fn left_out() -> Vec<String> {
     LEFT_OUT.take()
 }
 
-/// How many columns a line takes on a terminal.
+/// The number of columns that a line takes on a terminal.
 pub fn width(line: &str) -> usize {
     Span::raw(line).width()
 }
 
-/// A long hex string as a table's cell has it: whole, or its beginning and end where the terminal
-/// is known to be narrow.
+/// A long hex string for a table's cell: whole, or its beginning and end if the terminal is known
+/// to be narrow.
 pub fn short(hex: &impl ToString) -> String {
     let text = hex.to_string();
     match room() {
@@ -71,8 +72,8 @@ pub fn short(hex: &impl ToString) -> String {
     }
 }
 
-/// A line in so many columns: ids lose their middle first, then a word its middle and a text of
-/// several words its end.
+/// A line shortened to `columns` columns: ids lose their middle first, then a single word its
+/// middle, or a text of several words its end.
 pub fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
@@ -85,7 +86,7 @@ pub fn cut(line: &str, columns: usize) -> String {
     middle(&line, columns, end)
 }
 
-/// A text in styles, whose lines lose their ends where they are wider than so many columns.
+/// A styled text whose lines are cut to `columns` columns.
 pub fn cut_lines(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| cut_styled(line, columns)).collect::<Vec<_>>().join("\n")
 }
@@ -100,7 +101,7 @@ fn cut_styled(line: &str, columns: usize) -> String {
     let mut buffer = [0; 4];
     while let Some(char) = chars.next() {
         if char == '\u{1b}' {
-            // A style, up to its letter: it counts nothing, and what it begins has to end.
+            // A style, up to its letter: it has no width, and a style that begins has to end.
             text.push(char);
             for char in chars.by_ref() {
                 text.push(char);
@@ -125,13 +126,13 @@ fn cut_styled(line: &str, columns: usize) -> String {
     text
 }
 
-/// The columns that a line takes when each of its ids has `id` of them at most.
+/// The number of columns that a line takes if each of its ids has at most `id` columns.
 pub fn least_width(line: &str, id: usize) -> usize {
     let spare = ids(line).map(|range| (range.end - range.start).saturating_sub(id)).sum();
     width(line).saturating_sub(spare)
 }
 
-/// Whether a line has an id in it that can be shortened.
+/// Whether a line contains an id that can be shortened.
 pub fn has_id(line: &str) -> bool {
     ids(line).any(|id| id.end - id.start > LEAST_ID)
 }
@@ -169,7 +170,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
-/// Takes the middle out of ids, the longest first, until the line fits or all are short.
+/// Removes the middle of ids, the longest first, until the line fits or all are short.
 fn shrink_ids(line: &str, columns: usize) -> String {
     let mut line = line.to_owned();
     loop {
@@ -184,7 +185,7 @@ fn shrink_ids(line: &str, columns: usize) -> String {
     }
 }
 
-/// A line without its middle, in so many columns, `end` of them for its end.
+/// A line without its middle, `columns` wide, with `end` columns for its end.
 fn middle(line: &str, columns: usize, end: usize) -> String {
     let Some(begin) = columns.checked_sub(end + 1) else { return String::new() };
     let mut buffer = [0; 4];
@@ -207,7 +208,8 @@ fn middle(line: &str, columns: usize, end: usize) -> String {
     text
 }
 
-/// Where ids stand: hex strings, and words of letters and digits that are long as only ids are.
+/// The positions of ids: hex strings, and words of letters and digits that only an id is long
+/// enough for.
 fn ids(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let bytes = line.as_bytes();
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(wrap("one two three", 7), "one two\nthree");
         assert_eq!(wrap("  one two", 5), "  one\n  two");
         assert_eq!(wrap(&format!("at {ADDRESS}"), 20), format!("at\n{ADDRESS}"));
-        // Two spaces are kept where nothing has to give way.
+        // Two spaces are kept if nothing has to be shortened.
         assert_eq!(wrap("a  b", 4), "a  b");
         let url = "http://127.0.0.1:8545/a/long/path";
         assert_eq!(wrap(&format!("at {url}"), 10), format!("at\n{url}"));

@@ -1,15 +1,15 @@
-//! What jobs wrote, on its way to a terminal: text and its colours.
+//! Jobs' output on its way to a terminal: text and its colours.
 //!
-//! A terminal takes some characters for commands: to move the cursor, to change its title, to
-//! write to the clipboard, to answer as if the user typed. Of these, only those that set colours
-//! (`ESC [ … m`) pass, and only where the terminal is to show colours.
+//! A terminal interprets some characters as commands: to move the cursor, to change its title, to
+//! write to the clipboard, to answer as if the user typed. Only those that set colours (`ESC [ …
+//! m`) pass, and only if the terminal is to show colours.
 //!
-//! | what comes | what is shown |
+//! | input | output |
 //! |---|---|
 //! | a line feed, a tab, a printable character | itself |
 //! | carriage returns | the end of a line, one with the line feed that follows them |
 //! | any other control character, bytes that are not UTF-8 | `�` |
-//! | any other sequence, to its end or that of its line | nothing |
+//! | any other sequence, to its end or the end of its line | nothing |
 
 use super::ui::raw;
 use crate::error::CliError;
@@ -19,19 +19,19 @@ use std::{
     mem,
 };
 
-/// The most characters between `ESC [` and `m`.
+/// The maximum number of characters between `ESC [` and `m`.
 const MAX_PARAMETERS: usize = 64;
 
 const ESCAPE: char = '\u{1b}';
-/// Back to the terminal's own colours.
+/// Resets to the terminal's own colours.
 const RESET: &str = "\u{1b}[0m";
 
-/// Prints to stdout what jobs wrote, in pieces: cleaned where a terminal shows it.
+/// Prints jobs' output to stdout, in pieces: cleaned if stdout is a terminal.
 #[derive(Debug)]
 pub struct Foreign(Option<Cleaner>);
 
 impl Foreign {
-    /// `all`: as it is, whatever shows it.
+    /// With `all`, the output is never cleaned.
     pub fn new(all: bool) -> Self {
         let stdout = io::stdout();
         let colours = || AutoStream::choice(&stdout) != ColorChoice::Never;
@@ -50,37 +50,37 @@ impl Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         if let Some(cleaner) = &mut self.0 {
-            // An error: nothing reads it any more.
+            // An error means that the reader is gone.
             let _ = raw(cleaner.end().as_bytes());
         }
     }
 }
 
-/// The part of a sequence that has come.
+/// The part of a sequence that has arrived.
 #[derive(Debug)]
 enum State {
-    /// Nothing.
     Text,
-    /// Carriage returns.
     Return,
     /// `ESC`.
     Escape,
-    /// `ESC` and signs that a letter follows.
+    /// `ESC` and characters that precede a letter.
     Short,
-    /// `ESC [` and these.
+    /// `ESC [` and these parameters.
     Control(String),
-    /// A string that the terminal takes for a command, and maybe an `ESC` that begins its end.
-    Command { escape: bool },
+    /// A command string, and whether an `ESC` has arrived that may begin its end.
+    Command {
+        escape: bool,
+    },
 }
 
-/// Text without what a terminal takes for commands, but for colours.
+/// Removes a terminal's commands from text, except for colours.
 #[derive(Debug)]
 struct Cleaner {
     colours: bool,
     state: State,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
-    /// A colour is set.
+    /// Whether a colour is set.
     coloured: bool,
 }
 
@@ -89,7 +89,7 @@ impl Cleaner {
         Self { colours, state: State::Text, partial: Vec::new(), coloured: false }
     }
 
-    /// What is to be shown of the next piece.
+    /// The text to show for the next piece.
     fn clean(&mut self, bytes: &[u8]) -> String {
         let mut pending = mem::take(&mut self.partial);
         pending.extend_from_slice(bytes);
@@ -108,7 +108,7 @@ impl Cleaner {
         shown
     }
 
-    /// What is to be shown when nothing follows.
+    /// The text to show when no more follows.
     fn end(&mut self) -> String {
         let mut shown = String::new();
         if !mem::take(&mut self.partial).is_empty() {
@@ -135,7 +135,7 @@ impl Cleaner {
                 shown.push('\n');
                 return self.step(char, shown);
             }
-            // The end of a line ends whatever is open.
+            // The end of a line ends any open sequence.
             (_, '\n') => {
                 shown.push('\n');
                 State::Text
@@ -161,7 +161,7 @@ impl Cleaner {
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command { escape: false },
             (State::Escape | State::Short, ' '..='/') => State::Short,
             (State::Control(mut parameters), ' '..='?') => {
-                // One more than is shown, and nothing is.
+                // One character more than the limit, and the sequence is dropped.
                 if parameters.len() <= MAX_PARAMETERS {
                     parameters.push(char);
                 }
@@ -191,7 +191,7 @@ impl Cleaner {
 mod tests {
     use super::*;
 
-    /// What is shown of a text, in whatever pieces it comes.
+    /// Checks the output for a text, in pieces of any size.
     #[track_caller]
     fn check(text: &[u8], expected: &str) {
         let shown = |pieces: &mut dyn Iterator<Item = &[u8]>| {
@@ -211,7 +211,7 @@ mod tests {
         check("plain\ttext, größer 🤠\n".as_bytes(), "plain\ttext, größer 🤠\n");
         check(b"\x1b[1;31mred\x1b[0m\n", "\x1b[1;31mred\x1b[0m\n");
         check(b"\x1b[38:2::1:2:3mx\x1b[m", "\x1b[38:2::1:2:3mx\x1b[m");
-        // The terminal has its own colours back at the end.
+        // The terminal's own colours are restored at the end.
         check(b"\x1b[32mgreen", "\x1b[32mgreen\x1b[0m");
     }
 
@@ -228,7 +228,7 @@ mod tests {
         check(b"a\x1bcb\x1b(0c\x1b#8d\x1b7e", "abcde");
         check(b"a\x1b[>4;2mb\x1b[0 mc\x1b[?1md", "abcd");
         check(b"a\x07b\x08c\x7fd\x00e\x1a", "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
-        // The second half of the control characters, in UTF-8 and by themselves.
+        // The second range of control characters, in UTF-8 and as single bytes.
         check("a\u{9b}2Jb\u{85}".as_bytes(), "a\u{fffd}2Jb\u{fffd}");
         check(b"a\x9b2Jb\xffc\xe2\x82", "a\u{fffd}2Jb\u{fffd}c\u{fffd}");
         check(format!("\x1b[{}1mx", "0;".repeat(40)).as_bytes(), "x");

@@ -1,38 +1,39 @@
-//! Graphs of tasks as lines: which task is drawn under which, and where.
+//! Graphs of tasks as lines: the parent and the position under which each task is drawn.
 //!
-//! A task with several parents stands once, under the one that is deepest; of several such, under
-//! one whose output it reads. Among a task's children the one with the most below it comes last,
-//! and the others stand as in the file. An only child stands at its parent's indentation, so a
-//! chain takes no more columns than its first task; so do the children of a last child from
-//! [`MAX_LEVEL`] on, behind whom nothing else can follow there. Each indentation beyond that at
-//! least halves what is left, so ten thousand tasks have thirteen of those at most.
+//! A task with several parents is drawn once, under the deepest one; if several are equally deep,
+//! under one whose output it reads. Among a task's children, the one with the most tasks below it
+//! comes last, and the others keep the order of the file. An only child has its parent's
+//! indentation, so a chain takes no more columns than its first task. The same holds for the
+//! children of a last child from [`MAX_LEVEL`] on, because nothing else can follow it there. Each
+//! further indentation at least halves the number of remaining tasks, so ten thousand tasks have
+//! thirteen of those at most.
 
 use cowboy_devnet::api::types::SpeculativeTask;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How often a last child is indented more than its parent.
+/// How many times a last child is indented more than its parent.
 const MAX_LEVEL: usize = 6;
 
-/// The tasks with those that each is drawn under.
+/// The tasks, and the parent that each is drawn under.
 pub struct Forest {
-    /// Positions of what each task depends on, and whether only the order counts.
+    /// Positions of each task's dependencies, and whether only the order matters.
     pub parents: Vec<Vec<(usize, bool)>>,
-    /// The parent that each is drawn under.
+    /// The parent that each task is drawn under.
     pub under: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
 }
 
-/// A task's line.
+/// The line of a task.
 pub struct Line {
     /// The task's position.
     pub task: usize,
-    /// What stands before its name.
+    /// The text before its name.
     pub lead: String,
-    /// What stands before further lines of it.
+    /// The text before further lines of the task.
     pub below: String,
 }
 
-/// How a task hangs on what stands above it.
+/// The branch that connects a task with the lines above.
 #[derive(Clone, Copy)]
 enum Mark {
     Root,
@@ -41,8 +42,8 @@ enum Mark {
     LastChild,
 }
 
-/// Positions of what each task depends on, and whether only the order counts. Names that are not
-/// there are left out.
+/// Positions of each task's dependencies, and whether only the order matters. Unknown names are
+/// left out.
 pub fn parents(tasks: &[SpeculativeTask]) -> Vec<Vec<(usize, bool)>> {
     let places: BTreeMap<&str, usize> =
         tasks.iter().enumerate().map(|(at, task)| (task.task.as_str(), at)).collect();
@@ -57,7 +58,7 @@ pub fn parents(tasks: &[SpeculativeTask]) -> Vec<Vec<(usize, bool)>> {
 }
 
 impl Forest {
-    /// The forest of these tasks.
+    /// Builds the forest of these tasks.
     pub fn of(tasks: &[SpeculativeTask]) -> Self {
         let parents = parents(tasks);
         let mut missing: Vec<usize> = parents.iter().map(Vec::len).collect();
@@ -70,7 +71,7 @@ impl Forest {
         let mut next: VecDeque<usize> = (0..tasks.len()).filter(|at| missing[*at] == 0).collect();
         let mut levels = vec![0_usize; tasks.len()];
         let mut under = vec![None; tasks.len()];
-        // Parents before children. Tasks in a cycle never come, and stand as roots.
+        // Parents before children. Tasks in a cycle are never reached, and are drawn as roots.
         let mut order = Vec::with_capacity(tasks.len());
         while let Some(at) = next.pop_front() {
             order.push(at);
@@ -105,7 +106,7 @@ impl Forest {
         Self { parents, under, children }
     }
 
-    /// The lines in their order.
+    /// The lines in drawing order.
     pub fn lines(&self) -> Vec<Line> {
         let roots = (0..self.under.len()).rev().filter(|at| self.under[*at].is_none());
         let mut left: Vec<_> = roots.map(|at| (at, Mark::Root, String::new(), 0)).collect();

@@ -1,9 +1,9 @@
-//! `--jq`: the jq language, run by jaq. Strings are printed as they are, any other value as compact
-//! JSON, each on a line.
+//! `--jq`: the jq language, run by jaq. Strings are printed raw, any other value as compact JSON,
+//! one per line.
 //!
-//! A filter that calls itself without end would overflow its thread's stack, which ends the process
-//! without an error. Every step of a filter asks for the table of its functions, and so how deep
-//! the stack has become is looked at there ([`Data`]).
+//! A filter with endless recursion would overflow its thread's stack, which ends the process
+//! without an error. Every step of a filter requests the table of its functions, so the depth of
+//! the stack is checked there ([`Data`]).
 
 use super::filter::{ENDLESS, Program, STACK_BYTES};
 use crate::error::{CliError, Excerpt, Exit, nearest};
@@ -22,10 +22,11 @@ use std::{
 
 const HINT: &str = "the language is that of jq; examples: docs/output.md";
 
-/// How much of its thread's stack a filter may take: what it has built is taken down in the rest.
+/// The part of its thread's stack that a filter may use; the rest is for dropping what it has
+/// built.
 const DEPTH_BYTES: usize = STACK_BYTES / 2;
 
-/// Filters on JSON that know how deep their stack is.
+/// Filters on JSON with a check of their stack's depth.
 struct Bounded;
 
 impl DataT for Bounded {
@@ -33,31 +34,31 @@ impl DataT for Bounded {
     type Data<'a> = Data<'a>;
 }
 
-/// What each step of a filter is given.
+/// The data that each step of a filter receives.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     lut: &'a Lut<Bounded>,
-    /// Where the stack is when the filter begins.
+    /// The stack's address when the filter begins.
     bottom: usize,
 }
 
-/// What a filter's thread unwinds with when the stack has become too deep.
+/// The panic payload of a filter's thread whose stack has become too deep.
 struct TooDeep;
 
 impl<'a> HasLut<'a, Bounded> for Data<'a> {
     fn lut(&self) -> &'a Lut<Bounded> {
         if self.bottom.abs_diff(stack()) > DEPTH_BYTES {
-            // No panic of this program: nothing is printed.
+            // This is not a bug of this program, so no panic message is printed.
             resume_unwind(Box::new(TooDeep));
         }
         self.lut
     }
 }
 
-/// The most levels of a value that is printed: printing calls itself for each.
+/// The maximum nesting of a printed value, because printing is recursive.
 const LEVELS: usize = 10_000;
 
-/// Whether a value is nested deeper than can be printed.
+/// Whether a value is nested too deeply to be printed.
 fn is_too_deep(value: &Val) -> bool {
     let mut left = vec![(value, 0)];
     while let Some((value, level)) = left.pop() {
@@ -76,13 +77,13 @@ fn is_too_deep(value: &Val) -> bool {
     false
 }
 
-/// Where the stack is now.
+/// The stack's current address.
 fn stack() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(&here).addr()
 }
 
-/// The program that a text describes; an error draws the place that is wrong.
+/// Compiles a filter; an error shows the faulty place.
 pub fn program(source: &str) -> Result<Program, CliError> {
     let filter = compile(source)?;
     Ok(Box::new(move |document, print| {
@@ -94,7 +95,7 @@ pub fn program(source: &str) -> Result<Program, CliError> {
     }))
 }
 
-/// Hands over what a filter makes of a document.
+/// Passes on the outputs of a filter for a document.
 fn run(
     filter: &jaq_core::Filter<Bounded>,
     document: &str,
@@ -133,7 +134,7 @@ fn compile(source: &str) -> Result<jaq_core::Filter<Bounded>, CliError> {
         let error = errors.into_iter().map(|(_, error)| error).next();
         let (what, part) = match error {
             Some(load::Error::Lex(errors)) => first(errors, |(expected, got)| {
-                // What follows the fault is the rest of the program.
+                // The parser returns the rest of the program, which begins with the fault.
                 let end = got.char_indices().nth(1).map_or(got.len(), |(at, _)| at);
                 (format!("expected {}", expected.as_str()), &got[..end])
             }),
@@ -149,14 +150,14 @@ fn compile(source: &str) -> Result<jaq_core::Filter<Bounded>, CliError> {
             }
             None => None,
         }
-        .unwrap_or_else(|| ("it is no filter".to_owned(), source));
+        .unwrap_or_else(|| ("not a filter".to_owned(), source));
         refused(source, &what, part)
     })?;
     let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
         let undefined = errors.into_iter().flat_map(|(_, errors)| errors).next();
         let Some((name, kind)) = undefined else {
-            return refused(source, "it is no filter", source);
+            return refused(source, "not a filter", source);
         };
         let arity = match kind {
             compile::Undefined::Filter(arity) if arity > 0 => format!("/{arity}"),
@@ -190,7 +191,7 @@ fn refused(source: &str, what: &str, part: &str) -> CliError {
         .hint(HINT)
 }
 
-/// Where a part of a text stands; its end, for what is no part of it.
+/// The position of a part of a text; the end of the text if it is not a part.
 fn range_of(source: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
     if start > source.len() {

@@ -1,9 +1,9 @@
-//! Data for programs.
+//! Output for programs.
 
 use super::Format;
 use serde::Serialize;
 
-/// One document, with the line feed it ends with. `Table` has no such form and counts as JSON.
+/// One document, with a line feed at the end. `Table` has no form for programs and counts as JSON.
 pub fn document(format: Format, value: &impl Serialize) -> String {
     let plain = "output is plain data";
     match format {
@@ -13,7 +13,7 @@ pub fn document(format: Format, value: &impl Serialize) -> String {
     }
 }
 
-/// One of an endless run of documents.
+/// One record of an endless sequence.
 pub fn record(format: Format, value: &impl Serialize) -> String {
     match format {
         Format::Yaml => format!("---\n{}", document(format, value)),

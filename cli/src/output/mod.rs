@@ -1,9 +1,9 @@
-//! What commands print: data to stdout in the format asked for, everything else to stderr.
+//! The output of commands: data to stdout in the chosen format, everything else to stderr.
 //!
-//! A command builds a value and hands it to [`Ui`], the sole owner of both streams. [`Row`] is one
-//! of many alike, [`Document`] stands alone; each says what people see, and serde what programs
-//! see. What people see fits their terminal ([`within`]); what programs see may pass a [`Filter`].
-//! What jobs wrote is [`Foreign`].
+//! A command builds a value and passes it to [`Ui`], the sole owner of both streams. [`Row`] is one
+//! of many values of a kind, [`Document`] a single value; each defines the text for people, and
+//! serde the form for programs. Text for people fits their terminal ([`within`]); output for
+//! programs may pass a [`Filter`]. Jobs' output is [`Foreign`].
 
 mod decoded;
 mod filter;
@@ -27,7 +27,7 @@ pub use foreign::Foreign;
 pub use progress::Progress;
 pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
 pub use theme::{
-    AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
+    AWAITED, BUSY, DONE, EIGHTHS, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,
 };
 pub use ui::{COLUMNS, Ui, captured, error, raw, warn};
@@ -48,11 +48,11 @@ pub enum Format {
     Yaml,
 }
 
-/// A value that stands alone.
+/// A single value, as opposed to a list.
 pub trait Document: Serialize {
-    /// What people see, without a line feed at the end.
+    /// The text for people, without a line feed at the end.
     fn text(&self) -> String;
 
-    /// What `--quiet` prints: the one thing that a script needs; may be of several lines.
+    /// The output with `--quiet`: the one thing that a script needs; may have several lines.
     fn id(&self) -> String;
 }

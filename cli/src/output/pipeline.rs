@@ -6,22 +6,22 @@ use cowboy_devnet::api::types::{
 };
 use std::collections::BTreeMap;
 
-/// How many of a pipeline's tasks are where.
+/// The number of a pipeline's tasks, by status.
 pub fn counted(summary: &PipelineSummary) -> String {
     let PipelineSummary { confirmed, tasks, undone, .. } = summary;
     let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
     format!("{confirmed} of {tasks} confirmed{undone}")
 }
 
-/// Where a pipeline stands, and how long it took.
+/// A pipeline's status and duration.
 pub fn standing(summary: &PipelineSummary) -> String {
     let (counted, elapsed) = (counted(summary), millis(summary.elapsed_ms));
     match summary.status {
         PipelineStatus::Running => format!("running for {elapsed}, {counted}"),
         PipelineStatus::Completed => {
             let synchronous = summary.synchronous_ms.map(millis);
-            let beside = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
-            format!("completed, {counted} in {elapsed}{beside}")
+            let other = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
+            format!("completed, {counted} in {elapsed}{other}")
         }
         status @ (PipelineStatus::Failed | PipelineStatus::Cancelled) => {
             format!("{status} after {elapsed}, {counted}")
@@ -29,7 +29,7 @@ pub fn standing(summary: &PipelineSummary) -> String {
     }
 }
 
-/// What a task comes after.
+/// The names of a task's parents.
 pub fn parents(parents: &[TaskParent]) -> Vec<String> {
     let name = |parent: &TaskParent| match parent.order_only {
         true => format!("{} (order only)", parent.task),
@@ -38,7 +38,7 @@ pub fn parents(parents: &[TaskParent]) -> Vec<String> {
     parents.iter().map(name).collect()
 }
 
-/// What a task came by, when, and how long it took from the step before.
+/// The steps that a task has reached: when, and how long after the previous step.
 pub fn steps(times: &TaskTimes) -> Vec<Vec<String>> {
     let all = [
         ("scheduled", times.scheduled_ms),
@@ -58,7 +58,7 @@ pub fn steps(times: &TaskTimes) -> Vec<Vec<String>> {
     rows
 }
 
-/// When a task came where it stands, in ms since its pipeline was taken.
+/// The time when a task reached its status, in ms since its pipeline was accepted.
 pub fn reached_ms(task: &SpeculativeTask) -> Option<u64> {
     let times = &task.times;
     times
@@ -77,7 +77,7 @@ pub fn by_name(counts: &BTreeMap<String, u64>) -> String {
     if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
 }
 
-/// A text of one line, without what moves a terminal's cursor.
+/// A text on one line, without control characters.
 pub fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -1,5 +1,5 @@
-//! What is being waited for: a line that changes on a terminal, and a line now and then elsewhere,
-//! so that a log of CI shows how far a wait is.
+//! Progress of a wait: a changing line on a terminal, and occasional lines elsewhere, so that a CI
+//! log shows how far a wait is.
 
 use cowboy_devnet::duration::Plain;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,43 +13,42 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// When a wait that no terminal shows says how far it is.
+/// The times at which a wait prints lines without a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// The first time, from its beginning.
+    /// The time from the beginning of the wait to the first line.
     pub first: Duration,
-    /// From one time to the next.
+    /// The interval between lines.
     pub every: Duration,
 }
 
 impl Pace {
-    /// Rare enough for a log, and before a job of CI looks stuck.
+    /// Rare enough for a log, but before a CI job looks stuck.
     pub const LOG: Self = Self { first: Duration::from_secs(10), every: Duration::from_secs(30) };
 
-    /// When line `number` is due, from the beginning; the first is 0.
+    /// The time of line `number` from the beginning of the wait; the first is 0.
     fn due(self, number: u32) -> Duration {
         self.first.saturating_add(self.every.saturating_mul(number))
     }
 }
 
-/// Something that is being waited for; gone when dropped.
+/// A running wait, whose display ends when this is dropped.
 #[derive(Debug)]
 pub enum Progress {
-    /// A line of a terminal.
+    /// A line on a terminal.
     Shown(ProgressBar),
-    /// Lines of a log.
+    /// Lines in a log.
     Told {
-        /// What the next line says.
+        /// The text of the next line.
         text: Arc<Mutex<String>>,
-        /// Prints the lines.
+        /// The task that prints the lines.
         task: AbortHandle,
     },
-    /// Nothing.
     Silent,
 }
 
 impl Progress {
-    /// A line on the terminal that shows stderr.
+    /// Shows a line on the terminal of stderr.
     pub fn shown(text: String) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
@@ -60,7 +59,7 @@ impl Progress {
         Self::Shown(bar)
     }
 
-    /// Lines at this pace, each handed to `say`. Without a runtime nothing is said.
+    /// Calls `say` with lines at this pace. Does nothing without a runtime.
     pub fn told(text: String, pace: Pace, say: impl Fn(&str) + Send + 'static) -> Self {
         let Ok(runtime) = Handle::try_current() else { return Self::Silent };
         let text = Arc::new(Mutex::new(text));
@@ -75,7 +74,7 @@ impl Progress {
         Self::Told { text, task: task.abort_handle() }
     }
 
-    /// Says what is being waited for now.
+    /// Changes the text about what is awaited.
     pub fn show(&self, now: String) {
         match self {
             Self::Shown(bar) => bar.set_message(now),
@@ -95,7 +94,7 @@ impl Drop for Progress {
     }
 }
 
-/// What is waited for, and for how long so far, in whole seconds.
+/// The text, with the time waited so far in whole seconds.
 fn line(text: &str, waited: Duration) -> String {
     format!("{text} ({})", Plain(Duration::from_secs(waited.as_secs())))
 }
@@ -130,7 +129,7 @@ mod tests {
             let progress = Progress::told("waiting for block 70".to_owned(), pace, say);
             assert_eq!(lines.recv().await.unwrap(), "waiting for block 70");
             progress.show("waiting for block 70: block 42".to_owned());
-            // One may have been said before.
+            // An earlier text may have been printed first.
             while lines.recv().await.unwrap() != "waiting for block 70: block 42" {}
             drop(progress);
             while lines.recv().await.is_some() {}

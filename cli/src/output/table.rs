@@ -1,49 +1,49 @@
-//! Data for people: columns and fields, as wide as [`super::within`] says.
+//! Data for people: tables and fields, as wide as [`super::within`] allows.
 
 use super::fit::{LEAST_ID, cut, has_id, least_width, leave_out, room, width, wrap};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The fewest columns of a text of several words, and of a field's value.
+/// The minimum columns of a text of several words, and of a field's value.
 const LEAST_TEXT: usize = 24;
 const LEAST_VALUE: usize = 20;
 
-/// The fewest columns of an id in a table: ten of its digits tell it from others, as
-/// [`super::short`] has them.
+/// The minimum columns of an id in a table: ten of its digits distinguish it from others, in the
+/// form of [`super::short`].
 const LEAST_CELL_ID: usize = LEAST_ID + 4;
 
-/// How many columns a table keeps, however narrow the terminal.
+/// The minimum number of columns that a table keeps, even on a narrow terminal.
 const KEPT: usize = 2;
 
-/// Columns between two of a table.
+/// Spaces between two columns of a table.
 const GAP: usize = 2;
 
-/// One of many values alike.
+/// One of many values of a kind.
 pub trait Row: Serialize {
-    /// The columns' names. One that begins with `>` is aligned to the right, one that begins with
-    /// `=` is never cut; neither sign is shown.
+    /// The columns' names. A name that begins with `>` is aligned to the right, one that begins
+    /// with `=` is never cut; neither sign is shown.
     const HEADER: &'static [&'static str];
 
-    /// The columns that matter least, without signs: where there is too little room, they are left
-    /// out in this order. Those that are not named follow, the last first; the first one stays.
+    /// The least important columns, without signs: if there is too little room, they are left out
+    /// in this order, then the others, the last first. The first column always stays.
     const LEAST: &'static [&'static str] = &[];
 
-    /// What people see, a cell for each column.
+    /// The text for people, a cell for each column.
     fn cells(&self) -> Vec<String>;
 
-    /// What `--quiet` prints.
+    /// The output with `--quiet`.
     fn id(&self) -> String;
 }
 
-/// Aligned columns without borders, without a line feed at the end. Where there is too little
-/// room, ids lose their middle first, then texts their end; then columns are left out, the last
-/// first, which [`super::within`] is told. Names, numbers and URLs are whole.
+/// Aligned columns without borders, without a line feed at the end. If there is too little room,
+/// ids lose their middle first, then texts their end; then columns are left out, the last first,
+/// and reported to [`super::within`]. Names, numbers and URLs are never cut.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     draw(header, &[], rows.into_iter().collect())
 }
 
-/// A [`table`] in which the columns of `least` are left out first, in this order.
+/// A [`table`] that leaves out the columns in `least` first, in this order.
 pub fn table_leaving(
     least: &[&str],
     header: &[&str],
@@ -52,7 +52,7 @@ pub fn table_leaving(
     draw(header, least, rows.into_iter().collect())
 }
 
-/// A [`table`] of values alike, which say what is left out first.
+/// A [`table`] of values of a kind, whose type sets what is left out first.
 pub fn rows<'a, T: Row + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
     draw(T::HEADER, T::LEAST, rows.into_iter().map(T::cells).collect())
 }
@@ -98,8 +98,8 @@ fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
     trim_lines(&table.to_string())
 }
 
-/// How wide a column is, and how narrow it may become without its ids' middles, and without its
-/// texts' ends.
+/// The width of a column, and its minimum widths without its ids' middles, and without its texts'
+/// ends.
 #[derive(Debug, Clone, Copy)]
 struct Column {
     width: usize,
@@ -116,7 +116,7 @@ impl Column {
         };
         let full = widest(width);
         let text = full.min(LEAST_TEXT.max(title_width));
-        // Half a number is another number, and a name or a URL is there to be copied.
+        // A cut number would be a wrong number, and names and URLs are there to be copied.
         if name.starts_with(['>', '=']) || lines.clone().any(|line| line.contains("://")) {
             Self { width: full, short: full, least: full }
         } else if lines.clone().any(has_id) {
@@ -130,7 +130,7 @@ impl Column {
     }
 }
 
-/// The columns in the order in which they are left out, but for the first one.
+/// The columns in the order in which they are left out, without the first one.
 fn order(header: &[&str], least: &[&str]) -> Vec<usize> {
     let place = |name: &&str| header.iter().position(|other| title(other) == *name);
     let named: Vec<_> = least.iter().filter_map(place).collect();
@@ -139,7 +139,7 @@ fn order(header: &[&str], least: &[&str]) -> Vec<usize> {
     named.iter().copied().chain(rest).collect()
 }
 
-/// The columns that are drawn, and how wide each may be so that all fit.
+/// The columns that are drawn, and the maximum width of each so that all fit.
 fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)> {
     let mut kept: BTreeSet<usize> = (0..all.len()).collect();
     let mut left_out = Vec::new();
@@ -150,7 +150,7 @@ fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)
         kept.remove(index);
         left_out.push(*index);
     }
-    // A narrow one may fit where a wider one that matters more had to go.
+    // A narrow column may fit after a wider, more important one was left out.
     for index in left_out.into_iter().rev() {
         kept.insert(index);
         if widths(all, &kept, columns).is_err() {
@@ -161,7 +161,7 @@ fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)
     kept.into_iter().zip(widths).collect()
 }
 
-/// How wide each column may be so that all fit; where they cannot, how narrow they get.
+/// The maximum width of each column so that all fit, or the minimum widths if they cannot.
 fn widths(
     all: &[Column],
     kept: &BTreeSet<usize>,
@@ -171,7 +171,7 @@ fn widths(
     let gaps = GAP * all.len().saturating_sub(1);
     let mut excess = all.iter().map(|column| column.width).sum::<usize>() + gaps;
     excess = excess.saturating_sub(columns);
-    // Ids first, then what is in a cell together with them as if it were text.
+    // Shorten ids first, then other text in cells with ids.
     let floors: [fn(&Column) -> usize; 2] = [|column| column.short, |column| column.least];
     for floor in floors {
         while excess > 0 {
@@ -186,14 +186,14 @@ fn widths(
     if excess == 0 { Ok(widths) } else { Err(widths) }
 }
 
-/// Names in one cell; `-` where there are none.
+/// Names in one cell; `-` for an empty list.
 pub fn listed(names: &[String]) -> String {
     if names.is_empty() { "-".to_owned() } else { names.join(",") }
 }
 
-/// Names and values below one another, without a line feed at the end; `-` where there is no value.
-/// Where there is too little room, values go on below themselves, and below their name where a word
-/// of theirs is too wide. No word is cut.
+/// Lines of names and values, without a line feed at the end; `-` for a missing value. If there is
+/// too little room, values are wrapped, and moved below their name if one of their words is too
+/// wide. No word is cut.
 pub fn fields(fields: &[(&str, String)]) -> String {
     let names = fields.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let columns = room();
@@ -322,11 +322,11 @@ mod tests {
         let least = ["process", "control API"];
         check(&least, 55, &all, &[]);
         check(&least, 54, &["NAME", "CONTROL API", "HEIGHT", "STATE"], &["process"]);
-        // What is narrow comes back where something wide had to go.
+        // A narrow column returns after a wide one was left out.
         check(&least, 45, &["NAME", "PROCESS", "HEIGHT", "STATE"], &["control API"]);
         check(&least, 25, &["NAME", "HEIGHT", "STATE"], &["control API", "process"]);
         check(&[], 54, &["NAME", "CONTROL API", "PROCESS", "HEIGHT"], &["state"]);
-        // The first stays with one more, however little room there is.
+        // The first column stays with one more, even without room.
         check(&least, 5, &["NAME", "HEIGHT"], &["control API", "process", "state"]);
         // A URL is never cut.
         let rest = &["process", "height", "state"];
@@ -339,7 +339,7 @@ mod tests {
             let text = drawn(columns);
             let widest = text.lines().map(width).max();
             assert!(widest <= Some(columns), "{columns}:\n{text}");
-            // No name is cut, and no id beyond use.
+            // No name is cut, and no id becomes useless.
             assert!(text.contains("a-runner-with-a-name"), "{text}");
             assert!(!text.contains("0x2b") || text.contains("0x2b2b2b2b2b"), "{text}");
         }

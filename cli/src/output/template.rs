@@ -1,5 +1,5 @@
 //! `--template`: minijinja over a document's fields. `this` is the document as a whole, for lists.
-//! A name that the document does not have is an error, and nothing is escaped.
+//! An unknown name is an error, and nothing is escaped.
 
 use super::filter::Program;
 use crate::error::{CliError, Excerpt, Exit, nearest};
@@ -12,10 +12,10 @@ const HINT: &str = "the language is that of Jinja; examples: docs/output.md";
 /// The name of the whole document.
 const THIS: &str = "this";
 
-/// What a template is called in the library's own messages, which have it in brackets.
+/// The template's name in the library's own messages, which print it in brackets.
 const NAME: &str = "template";
 
-/// The program that a text describes; an error draws the place that is wrong.
+/// Compiles a template; an error shows the faulty place.
 pub fn program(source: &str) -> Result<Program, CliError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -26,7 +26,7 @@ pub fn program(source: &str) -> Result<Program, CliError> {
         .map_err(|error| described(source, &error, Exit::Usage).hint(HINT))?;
     let source = source.to_owned();
     Ok(Box::new(move |document, print| {
-        // Straight into the library's values, which keep the order of fields.
+        // Parsed directly into the library's values, which keep the order of fields.
         let this: Value = serde_json::from_str(document)
             .map_err(|error| CliError::failed(format!("--template: the document: {error}")))?;
         let names = names(this);
@@ -58,7 +58,7 @@ pub fn program(source: &str) -> Result<Program, CliError> {
     }))
 }
 
-/// What a template can name: the document's fields, and the document.
+/// The names that a template can use: the document's fields, and the document.
 fn names(this: Value) -> Vec<(String, Value)> {
     let is_map = this.kind() == ValueKind::Map;
     let keys = this.try_iter().into_iter().flatten().filter(|_| is_map);
@@ -72,7 +72,7 @@ fn names(this: Value) -> Vec<(String, Value)> {
     names
 }
 
-/// The part of the template that an error is about.
+/// The part of the template that caused an error.
 fn word_at<'a>(source: &'a str, error: &Error) -> Option<&'a str> {
     source.get(error.range()?).map(|part| part.rsplit('.').next().unwrap_or(part))
 }

@@ -1,4 +1,4 @@
-//! How people see quantities, and the colours of the little that has one.
+//! The format of quantities for people, and the colours of text.
 
 use anstyle::{AnsiColor, Style};
 use cowboy_devnet::duration::Plain;
@@ -6,24 +6,26 @@ use cowboy_engine::primitives::{CBY, InCby, Wei};
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// The word before an error.
+/// The label of an error.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// The word before a warning.
+/// The label of a warning.
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// A heading, or a command that is about to run.
 pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
-/// What has come to a good end.
+/// Something that has succeeded.
 pub const DONE: Style = AnsiColor::Green.on_default();
-/// What failed.
 pub const FAILED: Style = AnsiColor::Red.on_default();
-/// What was taken back.
+/// Something that was rolled back.
 pub const UNDONE: Style = AnsiColor::Yellow.on_default();
-/// What is being worked on.
+/// Something that is in progress.
 pub const BUSY: Style = AnsiColor::Cyan.on_default();
-/// What waits for others.
+/// Something that waits for others.
 pub const AWAITED: Style = AnsiColor::Blue.on_default();
-/// What is only there to guide the eye, or has not begun.
+/// Text that only guides the eye, or something that has not begun.
 pub const FAINT: Style = Style::new().dimmed();
+
+/// Bars of one character, from none to full.
+pub const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// An amount in CBY: `1,000,000 CBY`, `0.026 CBY`, without trailing zeros.
 pub fn amount(wei: Wei) -> String {
@@ -31,12 +33,12 @@ pub fn amount(wei: Wei) -> String {
     grouped(wei.get() / CBY) + &text[whole.len()..]
 }
 
-/// A small amount in wei, as prices of a cycle are: `1,000 wei`.
+/// A small amount in wei, such as a price per cycle: `1,000 wei`.
 pub fn wei(amount: Wei) -> String {
     grouped(amount.get()) + " wei"
 }
 
-/// A number with its thousands set apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 pub fn grouped(number: u128) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
@@ -72,7 +74,7 @@ pub fn time(at: Timestamp) -> String {
     format!("{at:.0}")
 }
 
-/// How long ago `then` was.
+/// The time since `then`.
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
     let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
     millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))

@@ -3,7 +3,7 @@
 use cowboy_devnet::api::types::{DeferralReason, DueFate, TimerStatus, TimerTier};
 use cowboy_engine::timer::Policy;
 
-/// Whether a timer with this status waits no more.
+/// Whether a timer with this status has ended.
 pub fn has_ended(status: TimerStatus) -> bool {
     !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
 }
@@ -18,7 +18,7 @@ pub fn tier(tier: TimerTier) -> &'static str {
     }
 }
 
-/// Why a timer did not fire.
+/// The reason why a timer did not fire.
 pub fn why(reason: DeferralReason) -> &'static str {
     match reason {
         DeferralReason::PricedOut => "priced out",
@@ -29,7 +29,7 @@ pub fn why(reason: DeferralReason) -> &'static str {
     }
 }
 
-/// What becomes of a due timer in the next block.
+/// The fate of a due timer in the next block.
 pub fn next(fate: DueFate) -> &'static str {
     match fate {
         DueFate::Fires => "fires",
@@ -46,12 +46,12 @@ pub fn weight(per_mille: u64) -> String {
     format!("{}.{:03}", per_mille / 1_000, per_mille % 1_000)
 }
 
-/// A median of whole numbers, of which its double is known: `2.5`.
+/// A median of whole numbers, given as its double: `2.5`.
 pub fn median(twice: u64) -> String {
     format!("{}.{}", twice / 2, twice % 2 * 5)
 }
 
-/// What holds where the list of weights is empty.
+/// The meaning of an empty list of weights.
 pub fn evenly(policy: &str) -> &'static str {
     match Policy::named(policy) {
         Some(Policy::Eip1559) => "no timer fired in the window: every actor has weight 2",

@@ -17,12 +17,12 @@ use std::{
 };
 
 thread_local! {
-    /// What would have gone to stdout, while it is captured.
+    /// Receives the output for stdout while it is captured.
     static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// What `work` prints, instead of printing it. Notes and progress are left out; a list is one
-/// document in every format.
+/// Runs `work` and returns its output instead of printing it. Notes and progress are left out; a
+/// list is one document in every format.
 pub fn captured<T>(work: impl FnOnce() -> T) -> (T, Vec<u8>) {
     CAPTURED.set(Some(Vec::new()));
     let outcome = work();
@@ -33,28 +33,27 @@ fn is_captured() -> bool {
     CAPTURED.with_borrow(Option::is_some)
 }
 
-/// Columns of a drawing where no terminal says how many it has.
+/// Columns of a drawing if no terminal sets them.
 pub const COLUMNS: usize = 80;
 
-/// Prints what a command has to say. Colour stands only where a terminal shows it, and never with
-/// `NO_COLOR`.
+/// Prints the output of a command. Colours are only used on a terminal, and never with `NO_COLOR`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ui {
     format: Format,
     quiet: bool,
     wide: bool,
-    /// What rewrites every document. It lives as long as the process, and so copies of this do.
+    /// Rewrites every document. It lives as long as the process, because copies of `Ui` do.
     filter: Option<&'static Filter>,
 }
 
 impl Ui {
-    /// Output in this format; `quiet` leaves nothing but identifiers, `wide` shortens nothing.
+    /// Output in this format; `quiet` prints only identifiers, `wide` shortens nothing.
     pub const fn new(format: Format, quiet: bool, wide: bool) -> Self {
         Self { format, quiet, wide, filter: None }
     }
 
-    /// JSON, rewritten: a document for a list, or one for each of its items where the format is of
-    /// lines.
+    /// JSON output through a filter: a list is one document, or one per item if the format is
+    /// line-based.
     pub fn filtered(format: Format, filter: Filter) -> Self {
         let format = match format {
             Format::Jsonl => Format::Jsonl,
@@ -73,10 +72,10 @@ impl Ui {
         self.format
     }
 
-    /// A value that stands alone.
+    /// Prints a single value.
     pub fn document(self, value: &impl Document) -> Result<(), CliError> {
         if self.quiet {
-            // Nothing is no line.
+            // An empty id prints no line.
             let id = value.id();
             return if id.is_empty() { Ok(()) } else { line(&id) };
         }
@@ -86,7 +85,7 @@ impl Ui {
         }
     }
 
-    /// A value that stands alone, for programs whatever the format: JSON where that is for people.
+    /// Prints a single value for programs in any format: as JSON if the format is for people.
     pub fn data(self, value: &impl Document) -> Result<(), CliError> {
         match self.quiet {
             true => self.document(value),
@@ -94,9 +93,9 @@ impl Ui {
         }
     }
 
-    /// A picture of data that follows, and an empty line: for people at a terminal.
+    /// Prints a picture of the data that follows, and an empty line, for people at a terminal.
     pub fn picture(self, text: &str) -> Result<(), CliError> {
-        // One that does not fit is none.
+        // A picture that does not fit is not printed.
         let fits = |columns| text.lines().all(|line| width(line) <= columns);
         match terminal() {
             Some(columns) if self.is_for_people() && (self.wide || fits(columns)) => line(text),
@@ -104,8 +103,8 @@ impl Ui {
         }
     }
 
-    /// A value that stands alone, drawn for as many columns as there are. What is drawn in styles
-    /// is plain where no terminal shows them, and whole ([`within`]) where none limits its width.
+    /// Prints a single value, drawn for the available columns. Styles are removed if there is no
+    /// terminal, and nothing is cut ([`within`]) if no terminal limits the width.
     pub fn drawing(
         self,
         value: &impl Document,
@@ -120,7 +119,6 @@ impl Ui {
         self.name_left_out()
     }
 
-    /// Values alike.
     pub fn list<T: Row>(self, rows: &[T]) -> Result<(), CliError> {
         if self.quiet {
             return rows.iter().try_for_each(|row| line(&row.id()));
@@ -132,12 +130,12 @@ impl Ui {
         }
     }
 
-    /// No value, of those alike: nothing for people, an empty list for programs.
+    /// Prints an empty list: nothing for people, `[]` for programs.
     pub fn none<T: Row>(self) -> Result<(), CliError> {
         if self.is_for_people() { Ok(()) } else { self.list::<T>(&[]) }
     }
 
-    /// The next of an endless run of values alike: one line each, but for YAML.
+    /// Prints the next record of an endless sequence: one line each, except in YAML.
     pub fn record<T: Row>(self, row: &T) -> Result<(), CliError> {
         if self.quiet {
             return line(&row.id());
@@ -148,8 +146,8 @@ impl Ui {
         }
     }
 
-    /// Text for people, drawn for the terminal's columns where stdout is one. What is too wide all
-    /// the same goes on in the next line.
+    /// Prints text for people, drawn for the terminal's columns if stdout is one. Text that is
+    /// still too wide is wrapped.
     fn people(self, draw: impl FnOnce() -> String) -> Result<(), CliError> {
         let columns = terminal().filter(|_| !self.wide);
         line(&within(columns, || match columns {
@@ -159,7 +157,7 @@ impl Ui {
         self.name_left_out()
     }
 
-    /// Says which columns of tables there was no room for: on stderr, or below what is captured.
+    /// Reports the columns that did not fit: on stderr, or below captured output.
     fn name_left_out(self) -> Result<(), CliError> {
         let names = left_out();
         if names.is_empty() {
@@ -173,7 +171,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Data for programs, through the filter where there is one.
+    /// Prints data for programs, through the filter if there is one.
     fn program(self, text: String) -> Result<(), CliError> {
         match self.filter {
             Some(filter) => filter.apply(text, raw),
@@ -181,16 +179,18 @@ impl Ui {
         }
     }
 
-    /// Text that was asked for in a form of its own, which no filter rewrites.
+    /// Prints text in a specific form, which no filter rewrites.
     pub fn plain(self, text: &[u8]) -> Result<(), CliError> {
         match self.filter {
-            Some(_) => Err(CliError::new(Exit::Usage, "a filter rewrites JSON, and this is none")
-                .hint("leave --jq and --template away, or ask for the form json")),
+            Some(_) => {
+                Err(CliError::new(Exit::Usage, "a filter rewrites JSON, and this is not JSON")
+                    .hint("omit --jq and --template, or ask for the form json"))
+            }
             None => raw(text),
         }
     }
 
-    /// A step of a transcript for people: the command in colour, and what it prints.
+    /// Prints a step of a transcript for people: the command in colour, then its output.
     pub fn transcript(self, command: &str, value: &impl Document) -> Result<(), CliError> {
         if !self.is_for_people() {
             return Ok(());
@@ -200,21 +200,21 @@ impl Ui {
         self.name_left_out()
     }
 
-    /// Something worth knowing, on stderr.
+    /// Prints a note on stderr.
     pub fn note(self, text: &str) {
         if !self.quiet && !is_captured() {
             say(text);
         }
     }
 
-    /// Prints what was captured. On a terminal it takes the place of `before`, which was printed
-    /// last; elsewhere it follows.
+    /// Prints captured output. On a terminal it replaces `before`, the previous output; elsewhere
+    /// it is appended.
     pub fn again(self, captured: &[u8], before: Option<&[u8]>) -> Result<(), CliError> {
         let is_table = self.is_for_people();
         let text = String::from_utf8_lossy(captured);
         let moves = env::var_os("TERM").is_none_or(|term| term != "dumb");
         if is_table && terminal().is_some() && moves {
-            // Where colours are unwanted, the cursor moves all the same.
+            // The cursor moves even if colours are unwanted.
             let text = match AutoStream::choice(&io::stdout()) {
                 ColorChoice::Never => strip_str(&text).to_string(),
                 _ => text.into_owned(),
@@ -225,7 +225,7 @@ impl Ui {
             Format::Yaml if self.filter.is_none() && !self.quiet => {
                 raw(format!("---\n{text}").as_bytes())
             }
-            // A table after a table.
+            // Separates a table from the previous one.
             Format::Table if is_table && before.is_some() => styled(&format!("\n{text}")),
             Format::Table if is_table => styled(&text),
             _ => raw(captured),
@@ -237,8 +237,8 @@ impl Ui {
         self.filter.is_some()
     }
 
-    /// Shows that something is being waited for, where a terminal shows stderr; elsewhere says so
-    /// now and then.
+    /// Shows progress of a wait: on a terminal of stderr as a changing line, elsewhere as
+    /// occasional lines.
     pub fn progress(self, text: String) -> Progress {
         match (self.quiet || is_captured(), io::stderr().is_terminal()) {
             (true, _) => Progress::Silent,
@@ -248,7 +248,7 @@ impl Ui {
     }
 }
 
-/// Data as it is.
+/// Prints raw bytes.
 pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
     if capture(bytes) {
         return Ok(());
@@ -259,7 +259,7 @@ pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Text in styles, which stay where a terminal shows them.
+/// Prints styled text; styles are only kept on a terminal.
 fn styled(text: &str) -> Result<(), CliError> {
     if capture(text.as_bytes()) {
         return Ok(());
@@ -270,7 +270,7 @@ fn styled(text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Keeps what would be printed, where it is captured.
+/// Adds output to the captured output; returns whether it is captured.
 fn capture(bytes: &[u8]) -> bool {
     CAPTURED.with_borrow_mut(|captured| {
         if let Some(captured) = captured {
@@ -296,40 +296,40 @@ fn redrawn(text: &str, rows: usize) -> String {
     drawn + "\x1b[J"
 }
 
-/// Rows of the terminal that shows stdout.
+/// Rows of the terminal on stdout.
 fn rows() -> usize {
     let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_row);
     if rows == 0 { 24 } else { rows.into() }
 }
 
-/// Something that may go wrong later, on stderr.
+/// Prints a warning on stderr, about something that may fail later.
 pub fn warn(text: &str) {
     say(&format!("{WARNING}warning:{WARNING:#} {text}"));
 }
 
-/// Why a command is not done, on stderr: in the format of its data.
+/// Prints an error on stderr, in the format of the data.
 pub fn error(error: &CliError, format: Format) {
     match (error.exit, format) {
         (Exit::BrokenPipe, _) => {}
         (_, Format::Table) => say(&format!("{ERROR}error:{ERROR:#} {error}")),
         (_, Format::Yaml) => say(json::document(format, &ErrorReport::from(error)).trim_end()),
-        // One line, as warnings and notes are before it.
+        // On one line, because warnings and notes may precede it.
         _ => say(json::record(Format::Jsonl, &ErrorReport::from(error)).trim_end()),
     }
 }
 
-/// Columns of the terminal that shows stdout, or of a drawing that no terminal shows.
+/// Columns of the terminal on stdout, or the default without a terminal.
 fn columns() -> usize {
     terminal().unwrap_or(COLUMNS)
 }
 
-/// Columns of the terminal that shows stdout, where one does.
+/// Columns of the terminal on stdout, if there is one.
 fn terminal() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
     }
-    // Some terminals do not say.
+    // Some terminals do not report their size.
     let columns = rustix::termios::tcgetwinsize(stdout).map_or(0, |size| size.ws_col);
     Some(if columns == 0 { COLUMNS } else { columns.into() })
 }
@@ -338,7 +338,7 @@ fn line(text: &str) -> Result<(), CliError> {
     raw(format!("{text}\n").as_bytes())
 }
 
-/// A line on stderr. Nobody can be told where stderr is gone.
+/// Prints a line on stderr. If stderr is closed, the error cannot be reported.
 fn say(text: &str) {
     let _gone = writeln!(anstream::stderr(), "{text}");
 }

@@ -1,17 +1,17 @@
-//! What a lease server gets done through HTTP, with every message on the disk before its answer.
+//! Throughput of a lease server over HTTP, with every message on disk before its answer.
 //!
 //! `cargo bench -p cowboy-devnet --bench lease [bare] [heartbeats] [cycles] [grants] [queue]`
 //!
 //! * `bare`: appends of 4 KiB, each synced, and round trips of `GET /api/v1/health` on one warm
-//!   connection: what the rest stands beside;
-//! * `heartbeats`: of 2,000 live leases, at their interval of 20 s, and from 64 connections as fast
-//!   as they are answered;
+//!   connection: the baseline for the other results;
+//! * `heartbeats`: heartbeats of 2,000 live leases, at their interval of 20 s, and from 64
+//!   connections as fast as they are answered;
 //! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
-//! * `grants`: from the request that hands a job in until the runner that waits has its lease;
-//! * `queue`: requests for work, as often as 10,000 idle runners ask, and heartbeats of live
-//!   leases, while 98,000 jobs are queued that no runner that asks can do.
+//! * `grants`: the time from submitting a job until the waiting runner has its lease;
+//! * `queue`: requests for work at the rate of 10,000 idle runners, and heartbeats of live leases,
+//!   while 98,000 jobs are queued that none of these runners can do.
 //!
-//! Server and clients share a process. The folder for files is `$TMPDIR`.
+//! Server and clients share a process. Files are in `$TMPDIR`.
 
 #[path = "../figures.rs"]
 mod figures;
@@ -39,23 +39,24 @@ use tokio::{runtime::Runtime, sync::oneshot, time::interval};
 const OPERATOR: &str = "operator";
 const PAGE: usize = 4 << 10;
 const LEASES: usize = 2_000;
-/// How often each lease has a heartbeat, as the server asks for them.
+/// Heartbeat interval of each lease, as the server requests it.
 const INTERVAL: Duration = Duration::from_secs(20);
-/// Heartbeats at that rate.
+/// Number of heartbeats at that rate.
 const PACED: usize = 1_000;
 const CONNECTIONS: usize = 64;
-/// Heartbeats as fast as they go.
+/// Number of heartbeats at full speed.
 const FAST: usize = 10_000;
 const JOBS: usize = 1_000;
 const RUNNERS: [usize; 3] = [1, 16, 64];
 const GRANTS: usize = 300;
-/// Queued jobs that no runner can do, and the leases that are live meanwhile.
+/// Queued jobs that no runner can do, and the live leases at that time.
 const STUCK: usize = 98_000;
 const LIVE: usize = 200;
-/// Heartbeats that are measured meanwhile, and the pause between two.
+/// Heartbeats measured at that time, and the pause between two.
 const BEATS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often each connection asks: together as often as 10,000 runners that wait 30 s each.
+/// Pause between a connection's requests: together as many as from 10,000 runners that wait 30 s
+/// each.
 const ASKS: Duration = Duration::from_millis(30_000 * CONNECTIONS as u64 / 10_000);
 const BARE: usize = 1_000;
 
@@ -111,7 +112,7 @@ fn appends() -> io::Result<Vec<Duration>> {
         .collect()
 }
 
-/// A server, and clients of it.
+/// A server and its clients.
 struct Lab {
     _folder: TempDir,
     running: Running,
@@ -148,7 +149,7 @@ impl Lab {
         self.submit_for(jobs, &[]).await;
     }
 
-    /// Hands in jobs that require this of a runner.
+    /// Submits jobs that require these abilities of a runner.
     async fn submit_for(&self, jobs: usize, requires: &[&str]) {
         let job = |n| {
             let (name, steps) = (format!("job-{n}"), ["make test"]);
@@ -158,7 +159,7 @@ impl Lab {
         self.post("runs", OPERATOR, &json!({"jobs": jobs})).await;
     }
 
-    /// A lease of the next job, acked; `None` where there is none.
+    /// Leases the next job and acks it; `None` when there is no job.
     async fn lease(&self, runner: &str, token: &str) -> Option<String> {
         let granted = self.post("internal/lease", token, &json!({"runner_id": runner})).await;
         let lease_id = granted["lease_id"].as_str()?.to_owned();
@@ -239,7 +240,7 @@ async fn heartbeats() -> (Vec<Duration>, Vec<Duration>, Duration) {
     (paced, fast.collect(), begun.elapsed())
 }
 
-/// How long so many runners take for all jobs.
+/// The time that this number of runners takes for all jobs.
 async fn cycles(runners: usize) -> Duration {
     let lab = Arc::new(Lab::new().await);
     lab.submit(JOBS).await;
@@ -324,7 +325,7 @@ async fn grants() -> Vec<Duration> {
             async move {
                 let lease = lab.post("internal/lease", &token, &waits).await;
                 assert!(lease["lease_id"].is_string(), "granted");
-                // An error: the bench is over.
+                // An error means that the bench is over.
                 let _ = granted.send(Instant::now());
             }
         });

@@ -1,15 +1,15 @@
-//! From opening a stream to the ack on it: an assignment pushed to a runner, compared with the bare
-//! connection that carries it and with HTTP.
+//! The time from opening a stream to the ack on it: an assignment pushed to a runner, compared with
+//! the bare connection underneath and with HTTP.
 //!
 //! `cargo bench -p cowboy-devnet --bench push`
 //!
 //! * `frames`: a JobAssignment out and a JobAck back on a new stream of an authenticated
-//!   connection, encoded and decoded, their signatures made before and not verified;
+//!   connection, encoded and decoded, with signatures made in advance and not verified;
 //! * `signed`: the same with the four signature operations: both frames are signed and verified;
-//! * `quinn`: as many bytes on a new stream of a bare connection;
-//! * `axum`: as many bytes in a warm POST of reqwest's.
+//! * `quinn`: the same number of bytes on a new stream of a bare connection;
+//! * `axum`: the same number of bytes in a warm POST with reqwest.
 //!
-//! Once on one thread, which both ends share, and once on two.
+//! Each runs once on one thread, shared by both ends, and once on two.
 
 #[path = "../bare.rs"]
 mod bare;
@@ -31,11 +31,11 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 const CHAIN: u64 = 7;
-/// A command with a few arguments is about as long.
+/// About as long as a command with a few arguments.
 const SPEC: usize = 300;
 const READ: usize = 64 * 1024;
 
-/// What both ends say.
+/// The frames of both ends.
 struct Words {
     assignment: JobAssignment,
     ack: JobAck,
@@ -103,7 +103,7 @@ async fn frame(receive: &mut impl RecvStream) -> Job {
     }
 }
 
-/// Ours: an authenticated connection whose runner acks every assignment.
+/// The project's own transport: an authenticated connection whose runner acks every assignment.
 struct Ours {
     connection: QuicConnection,
     words: Arc<Words>,
@@ -143,8 +143,8 @@ impl Ours {
     }
 }
 
-/// Runs criterion's futures on this runtime. Criterion has a feature for that which no other build
-/// here asks for: it would be compiled once more.
+/// Runs criterion's futures on this runtime. Criterion's own feature for that is used by no other
+/// build here, so criterion would have to be compiled a second time.
 struct On<'a>(&'a Runtime);
 
 impl AsyncExecutor for On<'_> {

@@ -1,4 +1,4 @@
-//! Others that carry as many bytes there and back.
+//! Other transports that carry the same number of bytes there and back.
 
 use crate::bare::{LOOPBACK, ends};
 use axum::{Router, routing::post};
@@ -7,7 +7,7 @@ use reqwest::Url;
 use std::future::ready;
 use tokio::net::TcpListener;
 
-/// A QUIC connection as it comes out of the library.
+/// A QUIC connection with the library's defaults.
 pub struct Bare {
     connection: quinn::Connection,
     out: Bytes,
@@ -49,7 +49,7 @@ impl Bare {
     }
 }
 
-/// HTTP/1.1 with a connection that stays.
+/// HTTP/1.1 with a persistent connection.
 pub struct Axum {
     client: reqwest::Client,
     url: Url,

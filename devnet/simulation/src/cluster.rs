@@ -31,29 +31,27 @@ use cowboy_engine::{
 };
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-/// How often waiting looks at the validators.
+/// Polling interval when waiting for validators.
 const POLL: Duration = Duration::from_millis(5);
 
-/// What a simulation starts from.
+/// The configuration of a simulation.
 pub struct Setup {
-    /// The chain.
     pub genesis: Genesis,
-    /// Consensus' times.
     pub timing: Timing,
-    /// Validators beyond those of the genesis document: they follow the chain, and vote when it
-    /// takes them in.
+    /// Number of validators beyond those of the genesis document: they follow the chain, and vote
+    /// when they are added to the committee.
     pub followers: usize,
-    /// Every link from one validator to another.
+    /// The link from each validator to every other.
     pub link: simulated::Link,
-    /// The view of the runners that the validator of each number has.
+    /// Makes the view of the runners for a validator, by index.
     pub view: Box<dyn Fn(usize) -> Arc<dyn RunnerView> + Send>,
-    /// What serves runners at the validator of each number, each time it starts.
+    /// Makes the runner service of a validator, by index, each time it starts.
     pub gateway: Box<dyn Fn(usize) -> Option<Gateway<Context>> + Send>,
 }
 
 impl Setup {
-    /// `validators` validators, `runners` registered runners that everybody sees, and accounts
-    /// `account-0` to `account-3` of a million CBY, on links of 5 ± 1 ms without loss.
+    /// `validators` validators, `runners` registered runners that all validators see, and accounts
+    /// `account-0` to `account-3` with a million CBY each, on links of 5 ± 1 ms without loss.
     pub fn new(validators: usize, runners: usize, block_time: Duration) -> Self {
         Self {
             genesis: sample::genesis(validators, runners),
@@ -82,16 +80,13 @@ impl RunnerView for Everybody {
 /// Why a cluster cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// A store refuses.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A validator does not start.
     #[error(transparent)]
     Start(#[from] StartError),
     /// A validator's chain cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The simulated network refuses.
     #[error("the simulated network refuses: {0}")]
     Network(#[from] simulated::Error),
 }
@@ -108,13 +103,13 @@ pub struct Cluster {
 struct Slot {
     name: String,
     key: commonware_cryptography::ed25519::PrivateKey,
-    /// What is on its disk, whether it runs or not.
+    /// The contents of its disk, which remain when it is stopped.
     store: Arc<Store>,
     running: Option<ValidatorHandle>,
 }
 
 impl Cluster {
-    /// Connects the validators of `setup`; none is started yet.
+    /// Connects the validators of `setup` without starting any.
     pub async fn new(context: Context, setup: Setup) -> Result<Self, ClusterError> {
         let genesis = Arc::new(setup.genesis.clone());
         let chain_id = genesis.chain_id();
@@ -149,7 +144,6 @@ impl Cluster {
         &self.context
     }
 
-    /// The chain.
     pub fn genesis(&self) -> &Genesis {
         &self.genesis
     }
@@ -163,7 +157,7 @@ impl Cluster {
         Ok(self.oracle.add_link(self.peer(from), self.peer(to), link).await?)
     }
 
-    /// Lets `from` send to `to` over another link; what is under way arrives, or is lost.
+    /// Replaces the link from `from` to `to`; messages in flight arrive or are lost.
     pub async fn relink(
         &self,
         from: usize,
@@ -173,12 +167,12 @@ impl Cluster {
         Ok(self.oracle.add_link(self.peer(from), self.peer(to), link).await?)
     }
 
-    /// Drops whatever `from` sends to `to` from now on.
+    /// Drops all messages from `from` to `to` from now on.
     pub async fn cut(&self, from: usize, to: usize) -> Result<(), ClusterError> {
         Ok(self.oracle.remove_link(self.peer(from), self.peer(to)).await?)
     }
 
-    /// Pairs of validators of which the first has cut off the second for breaking the protocol.
+    /// Pairs of validators in which the first has cut off the second for breaking the protocol.
     pub async fn blocked(&self) -> Result<Vec<(PublicKey, PublicKey)>, ClusterError> {
         Ok(self.oracle.blocked().await?)
     }
@@ -187,7 +181,7 @@ impl Cluster {
         self.validators[index].key.public_key()
     }
 
-    /// Starts a validator over whatever it has stored.
+    /// Starts a validator with its stored data.
     pub fn start(&mut self, index: usize) -> Result<(), ClusterError> {
         let slot = &mut self.validators[index];
         let config = ValidatorConfig {
@@ -211,14 +205,14 @@ impl Cluster {
         (0..self.validators.len()).try_for_each(|index| self.start(index))
     }
 
-    /// Ends a validator's tasks wherever they are: a stop and a crash alike.
+    /// Aborts a validator's tasks: a stop and a crash alike.
     pub async fn stop(&mut self, index: usize) {
         if let Some(running) = self.validators[index].running.take() {
             running.stop().await;
         }
     }
 
-    /// A stopped validator's store is gone.
+    /// Replaces a stopped validator's store by an empty one.
     pub fn lose_store(&mut self, index: usize) -> Result<(), ClusterError> {
         self.validators[index].store = Arc::new(Store::in_memory(self.genesis.chain_id())?);
         Ok(())
@@ -229,7 +223,7 @@ impl Cluster {
         self.validators[index].running.as_ref()
     }
 
-    /// What a validator has stored, running or not.
+    /// A validator's store, whether the validator runs or not.
     pub fn store(&self, index: usize) -> &Store {
         &self.validators[index].store
     }
@@ -239,14 +233,14 @@ impl Cluster {
         self.validators.iter().filter_map(|slot| slot.running.as_ref())
     }
 
-    /// The stored heights of the running validators, lowest and highest.
+    /// The lowest and the highest stored height of the running validators.
     pub fn heights(&self) -> (Height, Height) {
         let heights =
             || self.running().map(|validator| validator.services().ledger.head().height());
         (heights().min().unwrap_or_default(), heights().max().unwrap_or_default())
     }
 
-    /// Runs until every running validator has stored `height`; false where that takes longer than
+    /// Runs until every running validator has stored `height`; false if that takes longer than
     /// `limit` on the simulation's clock.
     pub async fn reach(&self, height: u64, limit: Duration) -> bool {
         let end = self.context.current() + limit;
@@ -259,7 +253,7 @@ impl Cluster {
         true
     }
 
-    /// Lets the simulation go on for `time` on its own clock.
+    /// Lets the simulation run for `time` on its own clock.
     pub async fn pass(&self, time: Duration) {
         self.context.sleep(time).await;
     }
@@ -281,16 +275,15 @@ impl Cluster {
         Ok(None)
     }
 
-    /// A hash over everything the validator has stored: blocks, roots, receipts, fires, lanes,
-    /// events, P.
+    /// A hash over a validator's stored blocks, roots, receipts, fires, lanes, events and P.
     pub fn log_hash(&self, index: usize) -> Result<Hash, StorageError> {
         let log = log(&self.validators[index].store)?;
         let parts: Vec<&[u8]> = log.iter().map(|entry| entry.0.as_slice()).collect();
         Ok(keccak256(&parts))
     }
 
-    /// How many of the blocks from height 2 on carry their parent's certificate, and how many
-    /// blocks that are.
+    /// The number of blocks from height 2 on that contain their parent's certificate, and the
+    /// number of all blocks from there on.
     pub fn parents_certified(&self, index: usize) -> Result<(usize, usize), StorageError> {
         let store = &self.validators[index].store;
         let (mut certified, mut blocks) = (0, 0);
@@ -306,7 +299,7 @@ impl Cluster {
     }
 }
 
-/// Per height from 1 on, a hash over block, root, receipts, fires, lane, events and P.
+/// For each height from 1 on, a hash over block, root, receipts, fires, lane, events and P.
 fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
@@ -324,7 +317,7 @@ fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
         for stored in store.events_at(height)? {
             entry.extend_from_slice(&to_vec(&stored.event));
         }
-        // P of the ancestors that this block certifies: its parent and open ones before.
+        // P of the ancestors that this block may certify: its parent and earlier open ones.
         let oldest = height.get().saturating_sub(1 + MAX_OPEN as u64);
         for ancestor in oldest..height.get() {
             let presence = store.presence(Height::new(ancestor))?;

@@ -1,5 +1,5 @@
-//! What faults in force make of nodes and links: computed anew from all of them whenever one comes
-//! or goes, so that they may overlap in any way.
+//! The effect of active faults on nodes and links. It is recomputed from all faults whenever one
+//! begins or ends, so faults may overlap in any way.
 
 use crate::script::{Fault, Groups, Links, Node, Place, Share};
 use commonware_p2p::simulated as p2p;
@@ -7,12 +7,12 @@ use commonware_utils::Probability;
 use cowboy_devnet::{faults::Lie, transport::simulated};
 use std::{fmt, time::Duration};
 
-/// A fault in force; whom it is about has been drawn.
+/// An active fault with its subject already drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// The node is down.
+    /// The node is stopped.
     Kill(Node),
-    /// The node hears and says nothing.
+    /// The node receives and sends nothing.
     Pause(Node),
     /// Nothing passes between the groups.
     Partition(Groups),
@@ -20,12 +20,13 @@ pub enum Condition {
     Latency(Place, Duration, Duration),
     /// Messages are lost.
     Loss(Place, Share),
-    /// A validator's votes say something else than it sees, of one runner or of all.
+    /// A validator's votes differ from what it sees, for one runner or for all.
     Lie(Node, Lie, Option<Node>),
 }
 
 impl Condition {
-    /// What a fault is about `node`, which it names or which was drawn; `None` where there is none.
+    /// The effect of a fault, with the `node` that it names or that was drawn; `None` if there is
+    /// no such node.
     pub fn of(fault: &Fault, node: Option<Node>) -> Option<Self> {
         let of_node = fault.kill.map(|_| node.map(Self::Kill));
         let of_node = of_node.or_else(|| fault.pause.map(|_| node.map(Self::Pause)));
@@ -39,7 +40,7 @@ impl Condition {
         partition.or(latency).or(loss).or(lie)
     }
 
-    /// The node that is down or silent because of it.
+    /// The node that is down or paused because of it.
     pub const fn node(&self) -> Option<Node> {
         match self {
             Self::Kill(node) | Self::Pause(node) => Some(*node),
@@ -64,14 +65,14 @@ impl fmt::Display for Condition {
     }
 }
 
-/// How messages travel over a link under all conditions.
+/// The properties of a link under all conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Travel {
-    /// What a message takes.
+    /// The latency of a message.
     pub latency: Duration,
-    /// What is drawn on top, or around it.
+    /// The random part, added to the latency or around it.
     pub jitter: Duration,
-    /// How many are lost.
+    /// The share of messages that are lost.
     pub loss: Share,
 }
 
@@ -83,7 +84,7 @@ impl From<Links> for Travel {
 }
 
 impl Travel {
-    /// As the validators' network has it.
+    /// The link as the validators' network models it.
     pub fn between_validators(self) -> p2p::Link {
         let passing = u64::from(1_000 - self.loss.per_mille());
         p2p::Link {
@@ -93,7 +94,7 @@ impl Travel {
         }
     }
 
-    /// As the runners' network has it, which sends again what is lost.
+    /// The link as the runners' network models it, which retransmits lost messages.
     pub fn to_runners(self) -> simulated::Link {
         simulated::Link {
             latency: self.latency,
@@ -108,7 +109,7 @@ pub fn is_down(conditions: &[Condition], node: Node) -> bool {
     conditions.contains(&Condition::Kill(node))
 }
 
-/// How messages travel between two nodes; `None`: not at all.
+/// The properties of the link between two nodes; `None` if nothing passes.
 pub fn travel(conditions: &[Condition], usual: Links, a: Node, b: Node) -> Option<Travel> {
     let mut travel = Travel::from(usual);
     for condition in conditions {
@@ -125,6 +126,6 @@ pub fn travel(conditions: &[Condition], usual: Links, a: Node, b: Node) -> Optio
             _ => {}
         }
     }
-    // Where nothing arrives there is no link.
+    // A link on which nothing arrives counts as absent.
     (travel.loss < Share::per_cent(100)).then_some(travel)
 }

@@ -1,5 +1,5 @@
-//! Validators and runners together: the validators' cluster, and runners connected to it over
-//! simulated streams, executing pretended work.
+//! Validators and runners together: the validators' cluster, and runners that are connected to it
+//! over simulated streams and execute pretended work.
 
 use crate::cluster::{Cluster, ClusterError, Setup};
 use commonware_macros::select;
@@ -37,14 +37,14 @@ use tokio::sync::{
     mpsc,
 };
 
-/// The pace of a simulated devnet's blocks, and how long a pretended job takes.
+/// The block time of a simulated devnet, and the duration of a pretended job.
 pub const BLOCK_TIME: Duration = Duration::from_millis(250);
 
-/// 20 to 80 ms and 2 % loss: a runner's link to a validator.
+/// A runner's link to a validator: 20 to 80 ms and 2 % loss.
 pub const RUNNER_LINK: Link =
     Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
 
-/// The same between validators, whose simulator draws around a mean.
+/// The same link between validators, whose simulator draws around a mean.
 fn validator_link() -> simulated::Link {
     simulated::Link {
         latency: Duration::from_millis(50),
@@ -53,20 +53,20 @@ fn validator_link() -> simulated::Link {
     }
 }
 
-/// What a simulated devnet starts from.
+/// The configuration of a simulated devnet.
 pub struct Plan {
-    /// Its validators. Their views and gateways are the devnet's to make.
+    /// Its validators. The devnet supplies their views and gateways.
     pub setup: Setup,
-    /// The pace of blocks, and how long a pretended job takes.
+    /// The block time, and the duration of a pretended job.
     pub pace: Duration,
     /// The standard link between a runner and a validator.
     pub runner_link: Link,
-    /// What the validator of a number votes, of what its gateway sees.
+    /// Makes the view behind a validator's votes from its index and its gateway.
     pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
 }
 
 impl Plan {
-    /// Honest validators on lossy links, with money for fees; `runners` are registered.
+    /// Honest validators on lossy links, with money for fees, and `runners` registered runners.
     pub fn new(validators: usize, runners: usize) -> Self {
         let mut setup = Setup::new(validators, runners, BLOCK_TIME);
         setup.link = validator_link();
@@ -84,13 +84,12 @@ impl Plan {
 
 /// A devnet in the simulator.
 pub struct Devnet {
-    /// Its validators.
     pub cluster: Cluster,
-    /// What serves runners at each validator that has started.
+    /// The gateway of each validator that has started.
     pub gateways: Arc<Mutex<BTreeMap<usize, Gateway>>>,
-    /// What carries messages between runners and validators.
+    /// The network between runners and validators.
     pub fabric: Fabric<Context>,
-    /// Its running runners, by their numbers.
+    /// Its running runners, by index.
     pub runners: BTreeMap<usize, Runner>,
     context: Context,
     commitments: Option<PathBuf>,
@@ -103,7 +102,7 @@ impl Devnet {
     ///
     /// # Panics
     ///
-    /// Where the simulated network refuses what no other devnet in it has asked for.
+    /// If the simulated network rejects this first devnet.
     pub async fn new(
         context: Context,
         validators: usize,
@@ -116,11 +115,11 @@ impl Devnet {
         Ok(devnet)
     }
 
-    /// Starts the validators of `plan`, and no runner yet.
+    /// Starts the validators of `plan`, but no runners yet.
     ///
     /// # Panics
     ///
-    /// Where the simulated network refuses what no other devnet in it has asked for.
+    /// If the simulated network rejects this first devnet.
     pub async fn launch(context: Context, plan: Plan) -> Result<Self, ClusterError> {
         let Plan { mut setup, pace, runner_link, vote } = plan;
         let fabric = Fabric::new(context.child("fabric"), runner_link);
@@ -159,22 +158,22 @@ impl Devnet {
         Ok(Self { cluster, gateways, fabric, runners, context, commitments: None, targets, pace })
     }
 
-    /// Starts the runner of a number; its jobs take a block's time.
+    /// Starts a runner by index. Its jobs take one block time.
     pub fn start_runner(&mut self, index: usize) {
         let worker = Pretended { clock: self.context.child("worker"), delay: self.pace };
         self.start_runner_with(index, worker);
     }
 
-    /// Runners that start from now on keep their commitments in a folder each of this one.
+    /// Makes runners that start from now on keep their commitments below `folder`.
     pub fn keep_commitments(&mut self, folder: PathBuf) {
         self.commitments = Some(folder);
     }
 
-    /// Starts the runner of a number with a worker of its own.
+    /// Starts a runner by index with a worker of its own.
     ///
     /// # Panics
     ///
-    /// Where it cannot have the folder that it is to keep its commitments in.
+    /// If the folder for its commitments cannot be created.
     pub fn start_runner_with(&mut self, index: usize, worker: impl Worker) {
         let key = runner_key(index);
         let pledges = self.commitments.as_ref().map(|folder| {
@@ -197,7 +196,7 @@ impl Devnet {
         self.runners.insert(index, runner);
     }
 
-    /// Ends a runner at once, as a crash would.
+    /// Aborts a runner, like a crash.
     pub async fn kill_runner(&mut self, index: usize) {
         if let Some(runner) = self.runners.remove(&index) {
             runner.kill().await;
@@ -209,28 +208,28 @@ impl Devnet {
         self.fabric.cut(&runner_key(runner).public_key(), &validator_key(validator));
     }
 
-    /// Sets how messages travel between a runner and a validator from now on.
+    /// Sets the properties of the link between a runner and a validator.
     pub fn relink_runner(&self, runner: usize, validator: usize, link: Link) {
         self.fabric.set_link(&runner_key(runner).public_key(), &validator_key(validator), link);
     }
 
-    /// Joins a runner and a validator again.
+    /// Restores the link between a runner and a validator.
     pub fn restore_runner(&self, runner: usize, validator: usize) {
         self.fabric.restore(&runner_key(runner).public_key(), &validator_key(validator));
     }
 
-    /// The newest state of a running validator; `None` where it is stopped.
+    /// The newest state of a running validator; `None` if it is stopped.
     pub fn state(&self, index: usize) -> Option<State> {
         Some(self.cluster.validator(index)?.services().ledger.head())
     }
 
-    /// Hands `account-{from}`'s next transaction to the first running validator. Returns the
-    /// nonce it has; `None` where the mempool refuses or no validator runs.
+    /// Submits `account-{from}`'s next transaction to the first running validator. Returns the
+    /// transaction's nonce; `None` if the mempool refuses it or no validator runs.
     pub fn send(&self, from: usize, payload: Payload) -> Option<u64> {
         self.send_buying(from, payload, None)
     }
 
-    /// The same, with what its work may use where that is more than the payload itself.
+    /// The same with an explicit budget, for work that needs more than the payload itself.
     pub fn send_buying(
         &self,
         from: usize,
@@ -251,7 +250,7 @@ impl Devnet {
         services.submit(transaction.sign(&sender)).ok().map(|_| nonce)
     }
 
-    /// Submits a job of `account-{from}`'s, and says its id.
+    /// Submits a job of `account-{from}` and returns its id.
     pub fn submit(&self, from: usize, spec: JobSpec) -> Option<Hash> {
         let spec = Arc::new(spec);
         let nonce = self.send(from, Payload::SubmitJob(spec.clone()))?;
@@ -259,17 +258,17 @@ impl Devnet {
     }
 }
 
-/// The key of the runner of a number.
+/// The key of a runner by index.
 pub fn runner_key(index: usize) -> SecretKey {
     key(&format!("runner-{index}"))
 }
 
-/// The runner-facing key of the validator of a number.
+/// The runner-facing key of a validator by index.
 pub fn validator_key(index: usize) -> PublicKey {
     key(&validator_name(index)).public_key()
 }
 
-/// `serving`, and the runners' targets follow what its validator executes.
+/// Extends `serving` so that the runners' targets follow the blocks that its validator executes.
 fn followed(serving: node::Gateway<Context>, targets: Targets) -> node::Gateway<Context> {
     Box::new(move |context, services| {
         let blocks = services.ledger.subscribe();
@@ -283,12 +282,12 @@ fn followed(serving: node::Gateway<Context>, targets: Targets) -> node::Gateway<
     })
 }
 
-/// Ends when the validator does.
+/// Updates the targets until the validator ends.
 async fn follow(mut blocks: Receiver<Arc<ExecutedBlock>>, targets: Targets) {
     loop {
         match blocks.recv().await {
             Ok(block) => targets.advance(&block.execution.state),
-            // The next one says it all.
+            // The next block replaces the missed ones.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }

@@ -1,4 +1,4 @@
-//! What holds after every block of every devnet, looked at from outside the code that keeps it.
+//! Invariants of every block of every devnet, checked from outside the code that maintains them.
 
 use cowboy_devnet::chain::ledger::ExecutedBlock;
 use cowboy_engine::{
@@ -9,53 +9,37 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// Which invariant a block breaks.
+/// The invariant that a block breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Two validators have different blocks, or roots, at one height.
+    /// Two validators have different blocks or roots at one height.
     #[error("{validator} has {got} with root {root} at {height}, another {expected}")]
     Fork {
-        /// Who.
         validator: usize,
-        /// Where.
         height: Height,
-        /// Its block.
         got: Hash,
-        /// Its state root.
         root: Hash,
-        /// Block and root that another validator has.
+        /// The block and root of the other validator.
         expected: String,
     },
-    /// Two validators have different receipts of one block: of its transactions, of the timers
-    /// that fired, of its lane, or its events.
+    /// Two validators have different receipts of a block (of transactions, timers or the lane), or
+    /// different events.
     #[error("{validator} has other receipts or events of {height}")]
-    Receipts {
-        /// Who.
-        validator: usize,
-        /// Of which block.
-        height: Height,
-    },
+    Receipts { validator: usize, height: Height },
     /// Two validators derive different P.
     #[error("{validator} derives another P({height})")]
-    Presence {
-        /// Who.
-        validator: usize,
-        /// Of which block.
-        height: Height,
-    },
+    Presence { validator: usize, height: Height },
     /// Too few liars have made a runner present that no honest validator saw.
     #[error(
         "P({height}) has runner-{runner}, which no honest validator saw: {liars} lied, and it \
          takes {enough}"
     )]
     Fabricated {
-        /// Its number.
         runner: usize,
-        /// Of which block.
         height: Height,
-        /// Who lied about that block and may have a say in it.
+        /// Number of validators that lied about that block and can influence it.
         liars: u32,
-        /// How many it takes.
+        /// Number of liars that it takes.
         enough: u32,
     },
     /// Too few liars have made a runner absent that all honest validators of its subset saw.
@@ -64,57 +48,37 @@ pub enum Violation {
          {liars} of them lied, and it takes {enough}"
     )]
     Hidden {
-        /// Its number.
         runner: usize,
-        /// Of which block.
         height: Height,
-        /// Who lied about that block and may have a say in it.
+        /// Number of validators that lied about that block and can influence it.
         liars: u32,
-        /// How many it takes.
+        /// Number of liars that it takes.
         enough: u32,
     },
-    /// Money appeared or went.
+    /// The total supply has changed.
     #[error("after {height} there are {got} wei, not {expected}")]
     Supply {
-        /// Where.
         height: Height,
-        /// What there is.
+        /// The current supply.
         got: Wei,
-        /// What there was at genesis.
+        /// The supply at genesis.
         expected: Wei,
     },
-    /// A job's result was final twice.
+    /// A job has a second final result.
     #[error("job {job} has a second result at {height}, the first was at {first}")]
-    SecondResult {
-        /// The job.
-        job: Hash,
-        /// The second.
-        height: Height,
-        /// The first.
-        first: Height,
-    },
-    /// An MRU record without a verified result of that runner.
+    SecondResult { job: Hash, height: Height, first: Height },
+    /// An MRU record names a runner without a verified result.
     #[error("an MRU record for {runner} at {height} without a verified result of its own")]
-    Mru {
-        /// The runner.
-        runner: Address,
-        /// Where.
-        height: Height,
-    },
-    /// The state's MRU record is not the last that an event told of.
+    Mru { runner: Address, height: Height },
+    /// The state's MRU record is not the one of the last event.
     #[error(
         "the state's MRU runner of {submitter} is not the one that the events tell at {height}"
     )]
-    MruState {
-        /// Whose jobs.
-        submitter: Address,
-        /// Where.
-        height: Height,
-    },
+    MruState { submitter: Address, height: Height },
 }
 
 impl Violation {
-    /// What the invariant is called.
+    /// The name of the invariant.
     pub const fn invariant(&self) -> &'static str {
         match self {
             Self::Fork { .. } => "fork",
@@ -135,7 +99,8 @@ pub struct Invariants {
     chain: BTreeMap<Height, (Hash, Hash)>,
     receipts: BTreeMap<Height, Hash>,
     presence: BTreeMap<Height, Bitmap>,
-    /// Per validator: it may execute blocks again after a crash, which repeats their events.
+    /// Per validator, because a validator may execute blocks again after a crash and repeat their
+    /// events.
     validators: BTreeMap<usize, Seen>,
 }
 
@@ -147,7 +112,7 @@ struct Seen {
 }
 
 impl Invariants {
-    /// For a chain with this much money.
+    /// Checks for a chain with this supply.
     pub const fn new(supply: Wei) -> Self {
         Self {
             supply,
@@ -158,7 +123,7 @@ impl Invariants {
         }
     }
 
-    /// The highest block seen.
+    /// The highest checked block.
     pub fn height(&self) -> Height {
         self.chain.last_key_value().map_or(Height::GENESIS, |(height, _)| *height)
     }
@@ -168,7 +133,7 @@ impl Invariants {
         self.chain.get(&height).map(|(_, root)| *root)
     }
 
-    /// A validator has executed a block.
+    /// Checks a block that a validator has executed.
     pub fn check(&mut self, validator: usize, executed: &ExecutedBlock) -> Result<(), Violation> {
         let height = executed.block.header.height;
         let mine = (executed.hash, executed.root);

@@ -10,32 +10,29 @@ use cowboy_engine::{
 };
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// What a dishonest validator votes.
+/// The votes of a dishonest validator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// Everybody.
     Ones,
-    /// Nobody.
     Zeros,
-    /// Drawn for each block.
+    /// Random bits for each block.
     Random,
-    /// What it saw [`STALE`] blocks ago.
+    /// The bitmap from [`STALE`] blocks ago.
     Stale,
-    /// No bit at all.
+    /// A bitmap without any bits.
     Empty,
     /// Ones for the first half of the registry.
     Shorter,
-    /// Ones for more runners than there are.
+    /// Ones for more runners than are registered.
     Longer,
-    /// Ones for as many as a vote can carry.
+    /// Ones for the maximum number of runners in a vote.
     Longest,
 }
 
-/// How old a stale bitmap is, in blocks.
+/// The age of a stale bitmap, in blocks.
 pub const STALE: u64 = 4;
 
 impl Lie {
-    /// Every lie.
     pub const ALL: [Self; 8] = [
         Self::Ones,
         Self::Zeros,
@@ -47,7 +44,7 @@ impl Lie {
         Self::Longest,
     ];
 
-    /// What scenarios call it.
+    /// Its name in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ones => "ones",
@@ -74,24 +71,24 @@ impl FromStr for Lie {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|lie| lie.name() == text).ok_or_else(|| {
             format!(
-                "`{text}` is no lie: expected ones, zeros, random, stale, empty, shorter, longer or \
-                 longest"
+                "`{text}` is not a lie: expected ones, zeros, random, stale, empty, shorter, \
+                 longer or longest"
             )
         })
     }
 }
 
-/// A validator whose votes are not what its gateway sees.
+/// A validator whose votes differ from what its gateway sees.
 pub struct Liar {
     lie: Lie,
-    /// Where its random bits come from.
+    /// The seed of its random bits.
     noise: Hash,
     gateway: Gateway,
     seen: Mutex<BTreeMap<Height, Bitmap>>,
 }
 
 impl Liar {
-    /// Tells this lie instead of what `gateway` sees.
+    /// Makes a validator that votes this lie instead of what `gateway` sees.
     pub fn new(lie: Lie, noise: Hash, gateway: Gateway) -> Self {
         Self { lie, noise, gateway, seen: Mutex::default() }
     }
@@ -116,7 +113,7 @@ impl RunnerView for Liar {
                 let Some((at, bitmap)) = newest.map(|(at, bitmap)| (*at, bitmap.clone())) else {
                     return Bitmap::new(len);
                 };
-                // What is older is not voted any more.
+                // Older bitmaps are not needed.
                 *seen = seen.split_off(&at);
                 bitmap
             }

@@ -1,10 +1,10 @@
 //! Whole devnets on a virtual clock: the validators' own code over simulated links.
 //!
-//! A run is a function of its seed. The runtime picks which task goes next and how long a message
-//! takes from the seed alone; the validators' code asks no other clock and no other randomness.
+//! A run is a function of its seed. The runtime picks the next task and the delay of each message
+//! from the seed alone; the validators' code uses no other clock and no other randomness.
 //!
-//! [`script`] has scenarios as they are written, [`play`] plays one; [`scenario`] is the one that
-//! tests play with many seeds. [`invariant`] and [`witness`] say what must hold.
+//! [`script`] parses scenario files and [`play`] plays them; [`scenario`] is the fixed scenario
+//! that tests play with many seeds. [`invariant`] and [`witness`] check what must hold.
 
 pub mod cluster;
 pub mod conditions;
@@ -23,7 +23,7 @@ pub use scenario::{Report, Scenario, ScenarioError};
 use commonware_runtime::{Runner as _, deterministic};
 use std::time::Duration;
 
-/// A simulation that takes longer than this on its own clock is stuck.
+/// The time limit on the simulation's own clock, after which it counts as stuck.
 const TIMEOUT: Duration = Duration::from_secs(100_000);
 
 /// Runs a simulation to its end.

@@ -1,4 +1,4 @@
-//! What a scenario asks of the chain: transfers, jobs, timers.
+//! The load of a scenario: transfers, jobs, timers.
 
 use crate::{devnet::Devnet, script::Load};
 use cowboy_devnet::sample::{key, spec};
@@ -11,20 +11,20 @@ use cowboy_engine::{
     primitives::{Address, Hash, Wei},
 };
 
-/// Accounts that ask, in turn.
+/// Number of accounts that submit in turn.
 const ACCOUNTS: usize = 4;
-/// Blocks that a job takes where the scenario does not say.
+/// A job's timeout in blocks, unless the scenario sets one.
 const JOB_TIMEOUT: u64 = 60;
-/// No jobs in the last blocks: they would not end.
+/// Number of blocks at the end without new jobs, because those would not end in time.
 const LAST_JOBS: u64 = 40;
-/// Timers that one call schedules.
+/// Number of timers that one call schedules.
 const BATCH: usize = 100;
-/// Blocks until what has not come about is asked for again: its transaction was lost with the
+/// Blocks after which a request without effect is repeated: its transaction was lost with the
 /// validator that had it.
 const PATIENCE: u64 = 12;
 
-/// Timers that schedule their successors, each with a cap of its own, so that the lane's price
-/// finds its level.
+/// Timers that schedule their successors. Each has its own price cap, so that the lane's price
+/// settles.
 const BEAT: &str = r#"
 def again(ctx, number):
     height = ctx.height + 1 + number % 3
@@ -40,7 +40,7 @@ def begin(ctx, payload):
         again(ctx, number)
 "#;
 
-/// Asks for what the scenario wants.
+/// Submits the load of a scenario.
 pub struct Requests {
     load: Load,
     blocks: u64,
@@ -48,28 +48,28 @@ pub struct Requests {
     timers: Timers,
 }
 
-/// How far the timers' actor is.
+/// The progress of the timers' actor.
 enum Timers {
-    /// It is to be deployed.
+    /// The actor is not deployed yet.
     Wanted,
-    /// Its deployment was sent at this height.
+    /// The deployment was sent at this height.
     Sent(Address, u64),
-    /// It is there; more timers were asked for at this height.
+    /// The actor is deployed; more timers were requested at this height.
     Beating(Address, u64),
 }
 
 impl Requests {
-    /// Of a scenario of so many blocks.
+    /// For a scenario of `blocks` blocks.
     pub const fn new(load: Load, blocks: u64) -> Self {
         Self { load, blocks, jobs: Vec::new(), timers: Timers::Wanted }
     }
 
-    /// The jobs that were taken.
+    /// The jobs that were accepted.
     pub fn jobs(&self) -> &[Hash] {
         &self.jobs
     }
 
-    /// A new height is there.
+    /// Submits the load for a new height.
     pub fn at(&mut self, devnet: &Devnet, height: u64) {
         let from = usize::try_from(height).unwrap_or(0) % ACCOUNTS;
         let to = key(&format!("account-{}", (from + 1) % ACCOUNTS)).address();

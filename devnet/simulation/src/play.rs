@@ -1,5 +1,5 @@
-//! A [`Script`] played: a devnet under load whose nodes and links fail as written, checked after
-//! every block that every validator executes.
+//! Plays a [`Script`]: a devnet under load whose nodes and links fail according to the script.
+//! Every block that a validator executes is checked.
 
 use crate::{
     cluster::ClusterError,
@@ -30,68 +30,67 @@ use std::{
 };
 use tokio::sync::broadcast::Receiver;
 
-/// Something that happened, in the order it happened in.
+/// An event of the simulation, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Since the beginning, on the simulation's clock.
+    /// Time since the beginning, on the simulation's clock.
     pub time: Duration,
-    /// The newest height then; of a block its own.
+    /// The newest height at that time; for a block, its own height.
     pub height: Height,
-    /// What it is: `block`, `fault`, `heal` or `fabricated`.
+    /// The kind of event: `block`, `fault`, `heal` or `fabricated`.
     pub kind: &'static str,
-    /// In a few words.
+    /// A short description.
     pub what: String,
 }
 
-/// What came of it.
+/// The result of a played scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// The heights of the validators at the end, lowest and highest.
+    /// The lowest and the highest height of the validators at the end.
     pub heights: (Height, Height),
-    /// The root of the state after the last block that was asked for; zero: it was not reached.
+    /// The state root after the last requested block; zero if it was not reached.
     pub root: Hash,
-    /// Hash over all that `validator-0` has stored: blocks, roots, receipts, fires, events, P.
+    /// Hash over the stored data of `validator-0`: blocks, roots, receipts, fires, events, P.
     pub digest: Hash,
-    /// Hash over everything that the runtime did: every message, every draw, every wake-up.
+    /// Hash over everything that the runtime did: every message, every random draw, every wake-up.
     pub audit: String,
-    /// Jobs that were taken.
+    /// Number of jobs that were accepted.
     pub submitted: usize,
-    /// Those of them whose result is verified.
+    /// Number of those with a verified result.
     pub verified: usize,
-    /// Blocks that carry their parent's certificate, of all from height 2 on.
+    /// Number of blocks with their parent's certificate, and of all blocks, from height 2 on.
     pub certified: (usize, usize),
-    /// What P had of the runners that validators saw.
+    /// The share of seen runners that P contained.
     pub presence: Coverage,
-    /// How long it took, on the simulation's clock.
+    /// Duration on the simulation's clock.
     pub time: Duration,
-    /// What does not hold, if something does not.
+    /// The broken invariant, if any.
     pub breach: Option<Breach>,
 }
 
-/// An invariant that does not hold.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// Its name, as `fork`.
+    /// Its name, such as `fork`.
     pub invariant: &'static str,
-    /// The newest height then.
+    /// The newest height at that time.
     pub height: Height,
-    /// What was got, and what was expected.
+    /// The actual and the expected value.
     pub what: String,
 }
 
-/// Why there is nothing to tell of a scenario.
+/// Why a scenario could not be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// It could not be set up.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The code that is simulated has panicked.
+    /// The simulated code panicked.
     #[error("{0}")]
     Panic(String),
 }
 
-/// Plays a scenario with a seed to its end, to the height `until`, or until an invariant does not
-/// hold. `trace` is told of each block and each fault.
+/// Plays a scenario with a seed until its end, until the height `until`, or until an invariant
+/// breaks. `trace` is called with each block and each fault.
 pub fn play(
     script: &Script,
     seed: u64,
@@ -135,7 +134,7 @@ pub fn play(
     })
 }
 
-/// What a simulation comes to, whatever becomes of the code that is simulated.
+/// Runs a simulation and turns a panic of the simulated code into an error.
 fn caught<T>(simulate: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, PlayError> {
     match panic::catch_unwind(AssertUnwindSafe(simulate)) {
         Ok(outcome) => Ok(outcome?),
@@ -147,20 +146,18 @@ fn caught<T>(simulate: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, P
     }
 }
 
-/// A fault that will come.
+/// A fault that has not begun.
 struct Awaited<'a> {
     fault: &'a Fault,
-    /// The height; `None`: it comes no more.
+    /// The height at which it begins; `None` if it does not begin again.
     at: Option<u64>,
 }
 
-/// A fault in force.
 struct Ongoing {
     condition: Condition,
     until: Until,
 }
 
-/// When a fault ends.
 #[derive(Clone, Copy)]
 enum Until {
     Height(u64),
@@ -176,13 +173,13 @@ struct Player<'a> {
     requests: Requests,
     invariants: Invariants,
     presences: Presences,
-    /// What validators' votes make of what they see, now.
+    /// The lies of the validators' votes at present.
     lies: Faults,
-    /// By validator: what it executes; `None` where it is down.
+    /// By validator: the blocks that it executes; `None` while it is down.
     watching: Vec<Option<Receiver<Arc<ExecutedBlock>>>>,
     awaited: Vec<Awaited<'a>>,
     ongoing: Vec<Ongoing>,
-    /// How messages travel now.
+    /// The current properties of the links.
     links: BTreeMap<(Node, Node), Option<Travel>>,
 }
 
@@ -236,7 +233,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Until a block is there, the last that was asked for at most.
+    /// Runs until the block `until`.
     async fn run(&mut self, until: u64, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         let step = self.script.block_time / 2;
         let mut silent = Duration::ZERO;
@@ -252,7 +249,7 @@ impl<'a> Player<'a> {
                 self.requests.at(&self.devnet, height.get());
                 continue;
             }
-            // Whoever says for how long says that the chain may wait for its end.
+            // A fault with a duration in time allows the chain to wait for the fault's end.
             let waits = self.ongoing.iter().any(|it| matches!(it.until, Until::Time(_)));
             silent = if waits { Duration::ZERO } else { silent + step };
             if silent > self.script.patience {
@@ -262,7 +259,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// All faults end; whoever is behind catches up, and nobody differs.
+    /// Ends all faults. Validators that are behind catch up, and all must agree.
     async fn settle(&mut self, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         self.awaited.clear();
         let healed: Vec<_> = self.ongoing.drain(..).map(|ongoing| ongoing.condition).collect();
@@ -293,13 +290,13 @@ impl<'a> Player<'a> {
             }
         }
         let Some(state) = self.devnet.state(0) else { return Ok(()) };
-        // The block after the deadline ends what is open.
+        // The block after the deadline ends open jobs.
         let overdue =
             state.open_jobs().find(|(_, job)| job.deadline().get() + 1 < state.height().get());
         overdue.map_or(Ok(()), |(job, _)| Err(ScenarioError::Overdue(*job)))
     }
 
-    /// Checks what validators have executed since the last look.
+    /// Checks the blocks that validators have executed since the last call.
     fn look(&mut self, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         (0..self.watching.len()).try_for_each(|validator| self.check(validator, trace))
     }
@@ -336,7 +333,7 @@ impl<'a> Player<'a> {
         Ok(checked?)
     }
 
-    /// Faults come and go.
+    /// Begins and ends faults.
     async fn change(
         &mut self,
         height: Height,
@@ -358,7 +355,7 @@ impl<'a> Player<'a> {
             if at > now {
                 continue;
             }
-            // Nobody is left whom it could be about: a block later, perhaps.
+            // No node is left for it, so it is tried again with the next block.
             let who = fault.kill.or(fault.pause);
             let node = who.and_then(|who| self.draw(who));
             let Some(condition) = Condition::of(fault, node) else { continue };
@@ -381,7 +378,7 @@ impl<'a> Player<'a> {
         if changed { self.apply(trace).await } else { Ok(()) }
     }
 
-    /// The node that is meant; `None` where none can be had.
+    /// The node that a fault is about; `None` if none is available.
     fn draw(&mut self, who: Who) -> Option<Node> {
         let struck: Vec<_> = self.ongoing.iter().filter_map(|it| it.condition.node()).collect();
         let (all, room): (Vec<_>, bool) = match who {
@@ -389,7 +386,7 @@ impl<'a> Player<'a> {
             Who::AnyRunner => ((0..self.script.runners).map(Node::Runner).collect(), true),
             Who::AnyValidator => {
                 let down = struck.iter().filter(|node| matches!(node, Node::Validator(_))).count();
-                // Of n validators fewer than a third may fail.
+                // Fewer than a third of the validators may fail at once.
                 let room = down < (self.script.validators - 1) / 3;
                 ((0..self.script.validators).map(Node::Validator).collect(), room)
             }
@@ -401,7 +398,7 @@ impl<'a> Player<'a> {
         Some(free[self.context.random_range(0..free.len())])
     }
 
-    /// Makes nodes and links what the faults in force make of them.
+    /// Applies the faults in force to nodes and links.
     async fn apply(&mut self, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         let conditions: Vec<_> = self.ongoing.iter().map(|it| it.condition.clone()).collect();
         for rule in self.lies.rules() {
@@ -419,7 +416,8 @@ impl<'a> Player<'a> {
             let running = self.watching[validator].is_some();
             if down && running {
                 self.devnet.cluster.stop(validator).await;
-                // It has executed more since the last look, which is not repeated when it returns.
+                // It has executed more since the last check, and will not execute that again when
+                // it returns.
                 self.check(validator, trace)?;
                 self.watching[validator] = None;
             } else if !down && !running {
@@ -496,7 +494,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Every link: what stands second is a validator.
+/// All links; the second node of each is a validator.
 fn pairs(script: &Script) -> Vec<(Node, Node)> {
     let mut pairs = Vec::new();
     for b in 0..script.validators {
@@ -506,7 +504,7 @@ fn pairs(script: &Script) -> Vec<(Node, Node)> {
     pairs
 }
 
-/// The links of a node to validators where nothing is wrong.
+/// The links of a node to validators without any faults.
 const fn usual(script: &Script, node: Node) -> crate::script::Links {
     match node {
         Node::Validator(_) => script.links,
@@ -514,7 +512,7 @@ const fn usual(script: &Script, node: Node) -> crate::script::Links {
     }
 }
 
-/// A block in a few words.
+/// Describes a block in a few words.
 fn words(script: &Script, executed: &ExecutedBlock) -> String {
     let proposer = executed.block.header.proposer;
     let proposer = (0..script.validators).find(|validator| {

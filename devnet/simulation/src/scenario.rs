@@ -1,4 +1,4 @@
-//! A devnet under load whose validators crash and return, checked after every block.
+//! A devnet under load whose validators crash and return. Every block is checked.
 
 use crate::{
     cluster::{Cluster, ClusterError},
@@ -19,68 +19,60 @@ use rand::RngExt as _;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 
-/// How often the scenario looks at the devnet.
+/// The interval at which the scenario checks the devnet.
 const STEP: Duration = Duration::from_millis(125);
 
-/// What happens.
+/// The size, length and faults of a simulated devnet.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// Validators.
     pub validators: usize,
-    /// Runners.
     pub runners: usize,
-    /// Blocks until it ends.
+    /// Number of blocks until it ends.
     pub blocks: u64,
 }
 
-/// What came of it.
+/// The outcome of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Hash over the event log of the longest-running validator: blocks, roots, receipts,
-    /// events, P.
+    /// Hash over the event log of the longest-running validator: blocks, roots, receipts, events,
+    /// P.
     pub log: Hash,
-    /// Jobs whose result is final.
+    /// Number of jobs with a final result.
     pub verified: usize,
-    /// Jobs submitted.
     pub submitted: usize,
-    /// Blocks that carry their parent's certificate, of all from height 2 on.
+    /// Number of blocks with their parent's certificate, and of all blocks, from height 2 on.
     pub certified: (usize, usize),
 }
 
-/// Why a scenario did not hold.
+/// Why a scenario failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It could not be set up.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// A store refuses.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// An invariant is broken.
     #[error(transparent)]
     Violation(#[from] Violation),
-    /// No block for a long time although enough validators run.
+    /// There was no block for a long time although enough validators run.
     #[error("stuck at {0}")]
     Stuck(Height),
-    /// Two validators that run disagree.
+    /// Two running validators disagree.
     #[error("validators disagree at {0}")]
     Disagreement(Height),
     /// Validators have cut others off for breaking the protocol.
     #[error("{0} times a validator has cut off another for breaking the protocol")]
     CutOff(usize),
-    /// What a block says of an ancestor is not what was computed.
+    /// A block's statement about an ancestor differs from what was computed.
     #[error(transparent)]
     Alarm(#[from] Alarm),
-    /// A validator has seen final blocks that contradict each other.
     #[error("a validator has seen {0} contradictions between final blocks")]
     Contradictions(u64),
-    /// A job has not ended although its time is over.
     #[error("job {0} is open past its deadline")]
     Overdue(Hash),
 }
 
 impl ScenarioError {
-    /// The name of the invariant that does not hold; `None`: the scenario could not be played.
+    /// The name of the broken invariant; `None` if the scenario could not be played.
     pub const fn invariant(&self) -> Option<&'static str> {
         match self {
             Self::Cluster(_) | Self::Storage(_) => None,
@@ -96,8 +88,8 @@ impl ScenarioError {
 }
 
 impl Scenario {
-    /// Runs it: transfers and jobs all the time; one validator after the other crashes at a
-    /// random moment, never two at once, and returns.
+    /// Runs the scenario, with transfers and jobs all the time. One validator after another crashes
+    /// at a random moment and returns, never two at once.
     pub async fn run(self, mut context: Context) -> Result<Report, ScenarioError> {
         let crash_at = context.random_range(20..120);
         let down_for = context.random_range(10..60);
@@ -119,7 +111,7 @@ impl Scenario {
             let now = invariants.height();
             if now == height {
                 steps_without_block += 1;
-                // A minute of silence is no leader timeout any more.
+                // A minute of silence is more than a leader timeout.
                 if STEP * steps_without_block > Duration::from_secs(60) {
                     return Err(ScenarioError::Stuck(height));
                 }
@@ -129,7 +121,8 @@ impl Scenario {
             let passed = |at: u64| height.get() < at && at <= now.get();
             if passed(crash_at) {
                 devnet.cluster.stop(victim).await;
-                // It has executed more since the last look, which is not repeated when it returns.
+                // It has executed more since the last check, and will not execute that again when
+                // it returns.
                 check(&mut invariants, victim, watching[victim].as_mut())?;
                 watching[victim] = None;
             }
@@ -145,7 +138,7 @@ impl Scenario {
                 jobs.extend(devnet.submit(from, spec(60)));
             }
         }
-        // Whoever is behind catches up; nobody differs.
+        // Validators that are behind catch up, and all must agree.
         let end = self.blocks + 1;
         if !devnet.cluster.reach(end, BLOCK_TIME * 400).await {
             return Err(ScenarioError::Stuck(devnet.cluster.heights().0));
@@ -173,7 +166,7 @@ impl Scenario {
     }
 }
 
-/// Checks what a validator has executed since the last look.
+/// Checks the blocks that a validator has executed since the last call.
 pub fn check(
     invariants: &mut Invariants,
     validator: usize,
@@ -182,7 +175,7 @@ pub fn check(
     each(blocks, |block| invariants.check(validator, block))
 }
 
-/// Looks at what a validator has executed since the last look.
+/// Calls a function for the blocks that a validator has executed since the last call.
 pub fn each(
     blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
     mut look: impl FnMut(&ExecutedBlock) -> Result<(), Violation>,
@@ -191,14 +184,14 @@ pub fn each(
     loop {
         match blocks.try_recv() {
             Ok(block) => look(&block)?,
-            // Catching up goes faster than looking: what was missed is compared at the end.
+            // Catching up is faster than this check: missed blocks are compared at the end.
             Err(TryRecvError::Lagged(_)) => {}
             Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
         }
     }
 }
 
-/// What a validator executes from now on; `None` where it is stopped.
+/// The blocks that a validator executes from now on; `None` if it is stopped.
 pub fn watch(cluster: &Cluster, validator: usize) -> Option<Receiver<Arc<ExecutedBlock>>> {
     Some(cluster.validator(validator)?.services().ledger.subscribe())
 }

@@ -1,8 +1,10 @@
-//! Compares what validators vote about runners with what they see and with what P makes of it.
-//! Finds presences that only liars vouch for, and runners that honest validators see and P lacks.
+//! Compares validators' votes about runners with what they see and with the resulting P. Finds
+//! runners that are present only because of liars, and runners that honest validators see but P
+//! lacks.
 //!
-//! How many liars it takes for either is [`feasibility`]'s to say. Fewer that do it break the
-//! invariants `fabricated` and `hidden`; as many or more are reported by name.
+//! [`feasibility`] gives the number of liars that it takes for either. If fewer succeed, the
+//! invariants `fabricated` and `hidden` are broken; if enough lied, the runners are reported by
+//! name.
 
 use crate::invariant::Violation;
 use commonware_utils::sync::Mutex;
@@ -22,21 +24,21 @@ use std::{
     sync::Arc,
 };
 
-/// What is known of all votes. Cloning shares it.
+/// A record of all votes. Clones share it.
 #[derive(Clone, Default)]
 pub struct Witness(Arc<Mutex<BTreeMap<Height, Votes>>>);
 
-/// The votes on the block of a height.
+/// The votes on the block at one height.
 #[derive(Default)]
 struct Votes {
-    /// Validators that said something else than they saw.
+    /// Validators whose votes differed from what they saw.
     liars: BTreeSet<usize>,
-    /// Whom others saw.
+    /// Runners that other validators saw.
     seen: BTreeSet<Address>,
 }
 
 impl Witness {
-    /// The view of the validator of a number that votes `told` where it sees `sight`.
+    /// The view of a validator, by index, that votes `told` while it sees `sight`.
     pub fn of(
         &self,
         validator: usize,
@@ -69,34 +71,34 @@ impl RunnerView for Watched {
     }
 }
 
-/// A runner that P has and should not, or has not and should.
+/// A runner about which P is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// The runner's number.
     pub runner: usize,
-    /// Blocks whose P is wrong about it.
+    /// Number of blocks whose P is wrong about it.
     pub blocks: u64,
     /// The first of them.
     pub first: Height,
-    /// The liars whose votes did it, by number; none: chance did.
+    /// The indexes of the liars whose votes caused it; empty if chance did.
     pub by: BTreeSet<usize>,
 }
 
-/// What P had of what validators saw, over a run.
+/// Coverage of the seen runners by P, over a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Runners, counted once a block, that each honest validator of their subset voted for whose
-    /// vote is in the certificate.
+    /// Runners, counted once per block, that were voted for by each honest validator of their
+    /// subset whose vote is in the certificate.
     pub seen: u64,
-    /// Those of them that P has.
+    /// Number of those that P contains.
     pub present: u64,
     /// Present by the votes of liars alone, while no honest validator saw them.
     pub fabricated: Vec<Wrong>,
-    /// Seen and not present.
+    /// Seen but not present.
     pub hidden: Vec<Wrong>,
 }
 
-/// Holds each P against the votes that it follows from.
+/// Compares each P with the votes behind it.
 pub struct Presences {
     witness: Witness,
     validators: usize,
@@ -106,7 +108,7 @@ pub struct Presences {
 }
 
 impl Presences {
-    /// Of a devnet with these numbers of validators and runners.
+    /// For a devnet with these numbers of validators and runners.
     pub fn new(witness: Witness, validators: usize, runners: usize) -> Self {
         let runner = |index| (key(&format!("runner-{index}")).address(), index);
         let runners = (0..runners).map(runner).collect();
@@ -114,13 +116,13 @@ impl Presences {
         Self { witness, validators, runners, checked, coverage }
     }
 
-    /// What there was so far.
+    /// The coverage so far.
     pub fn coverage(&self) -> Coverage {
         self.coverage.clone()
     }
 
-    /// Looks at each P that a block makes known, where it is the first that does; tells which
-    /// runners it shows to be fabricated that were not before.
+    /// Checks each P that a block is the first to make known. Returns the runners that turn out to
+    /// be fabricated for the first time.
     pub fn check(&mut self, executed: &ExecutedBlock) -> Result<Vec<Wrong>, Violation> {
         let mut new = Vec::new();
         for derived in &executed.execution.derived {
@@ -131,7 +133,7 @@ impl Presences {
             let certificate = &executed.block.certificates[derived.certificate];
             new.extend(self.of_block(&executed.execution.state, derived, certificate)?);
             let mut votes = self.witness.0.lock();
-            // Nothing is said of older ones any more.
+            // Older votes are not needed.
             *votes = votes.split_off(&derived.height.next());
         }
         Ok(new)
@@ -205,7 +207,7 @@ impl Presences {
     }
 }
 
-/// Adds a block to a runner's entry; whether it is the first.
+/// Adds a block to a runner's entry; returns whether it is the first.
 fn note(wrongs: &mut Vec<Wrong>, wrong: &Wrong) -> bool {
     match wrongs.iter_mut().find(|known| known.runner == wrong.runner) {
         Some(known) => {

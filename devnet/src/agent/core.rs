@@ -1,6 +1,6 @@
-//! What the agent knows and decides: all pipelines over one machine of speculation. It waits for
-//! nothing; what is to be done in the world comes out as [`Action`]s, and what came of it goes back
-//! in with the time.
+//! The agent's state and decisions: all pipelines over one speculation machine. The core never
+//! waits. Its work for the outside world comes out as [`Action`]s, and their results come back in
+//! as calls with the current time.
 
 mod misproof;
 mod onchain;
@@ -39,50 +39,49 @@ use std::{
     sync::Arc,
 };
 
-/// Pipelines that have ended and are still known; the oldest is forgotten first.
+/// Ended pipelines that are kept; the oldest is forgotten first.
 pub(super) const ENDED_PIPELINES: usize = 256;
-/// The most tasks that they have together, but for those of the newest.
+/// Maximum tasks of all ended pipelines together; the newest pipeline is kept whatever its size.
 const ENDED_TASKS: usize = 20_000;
-/// The most bytes that their outputs have together, but for those of the newest.
+/// Maximum bytes of all their outputs together, with the same exception.
 const ENDED_BYTES: u64 = 64 << 20;
-/// Tasks that are not final, of all pipelines together.
+/// Maximum number of tasks that are not final, over all pipelines.
 pub(super) const MAX_OPEN: usize = 100_000;
-/// Rollbacks that are remembered.
+/// Rollbacks that are kept.
 pub(super) const ROLLBACKS: usize = 1_000;
-/// Tasks undone that a rollback names.
+/// Maximum number of undone tasks that a rollback lists.
 const NAMED: usize = 100;
-/// Tasks that may be refused in a row before the others wait for the next occasion.
+/// Tasks that may be refused in a row before the rest wait for the next round.
 pub(super) const REFUSALS: usize = 64;
-/// How long the agent claims a task for where its pipeline does not say, in ms; twice
-/// `claimBufferMs` where that is longer.
+/// Length of a task's claim when its pipeline sets none, in ms; twice `claimBufferMs` if that is
+/// longer.
 pub(super) const CLAIM_MS: u64 = 600_000;
-/// The bytes of a MiB.
 const MIB: u64 = 1 << 20;
 
-/// What is to be done.
+/// Work for the outside world.
 pub(super) enum Action {
     /// Have a runner do a task's work.
     Execute { task: TaskId, attempt: u32, spec: Box<JobSpec>, until: u64 },
     /// Make a task's proof.
     Prove { task: TaskId, attempt: u32, what: Box<ToProve>, latency_ms: u64, crash: bool },
-    /// Stop whatever is done for a task's attempts up to this one.
+    /// Stop all work for the task's attempts up to this one.
     Stop { task: TaskId, attempt: u32 },
     /// Tell the chain something.
     Send(Letter),
-    /// Tell the machine of the chain's confirmation at this time, Unix ms.
+    /// Report the chain's confirmation to the machine at this time, Unix ms.
     ConfirmAt { task: TaskId, at: u64 },
 }
 
-/// What a proof is to be made of.
+/// The inputs of a proof.
 pub(super) struct ToProve {
-    /// What the statement names the task and its inputs by.
+    /// The statement's id for the task and its inputs.
     pub(super) task: [u8; 32],
     pub(super) witness: Witness,
-    /// Public inputs that are put in afterwards, where the proof is to be a false one.
+    /// Public inputs that replace the proof's own to make it false.
     pub(super) says: Option<Statement>,
 }
 
-/// What is counted as it happens.
+/// Events to count in metrics.
 pub(super) enum Count {
     Scheduled {
         depth: u32,
@@ -109,7 +108,7 @@ pub(super) enum Count {
         waited_ms: Option<u64>,
     },
     RolledBack(Summary),
-    /// The chain has taken something of a bond.
+    /// The chain has slashed part of a bond.
     Slashed {
         task: TaskId,
         reason: Option<RollbackReason>,
@@ -117,11 +116,11 @@ pub(super) enum Count {
     },
 }
 
-/// A rollback, as it is remembered.
+/// The record of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Undone {
-    /// Counted up from 1.
+    /// Counts up from 1.
     pub(super) number: u64,
     pub(super) at: u64,
     pub(super) pipeline: u64,
@@ -130,32 +129,32 @@ pub(super) struct Undone {
     pub(super) reason: String,
     pub(super) tasks: u64,
     pub(super) undone: Vec<String>,
-    /// What the chain has taken of the bonds by now, in wei.
+    /// Bonds that the chain has slashed so far, in wei.
     pub(super) slashed: u64,
-    /// What it has given back of them, in wei.
+    /// Bonds that the chain has released so far, in wei.
     pub(super) released: u64,
 }
 
-/// Why something cannot be done for whoever asks.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AskError {
     #[error("there is no pipeline {0}")]
     NoPipeline(u64),
     #[error("pipeline {0} has no task `{1}`")]
     NoTask(u64, String),
-    #[error("task `{0}` is {1}: nothing cancels that")]
+    #[error("task `{0}` is already {1} and cannot be cancelled")]
     Final(String, TaskStatus),
-    #[error("nothing of pipeline {0} failed: no task of it can be tried again")]
+    #[error("pipeline {0} has no failed task: nothing can be retried")]
     NothingFailed(u64),
     #[error("task `{0}` is {1}: the pipeline still runs it")]
     StillRuns(String, TaskStatus),
-    #[error("task `{0}` is {1}: what failed or was rolled back can be tried again")]
+    #[error("task `{0}` is {1}: only failed or rolled-back tasks can be retried")]
     NotFailed(String, TaskStatus),
-    #[error("task `{task}` depends on `{parent}`, which is {status}: that has to succeed first")]
+    #[error("task `{task}` depends on `{parent}`, which is {status} and has to succeed first")]
     ParentEnded { task: String, parent: String, status: TaskStatus },
     #[error("task `{task}`: claim_ms is {ms}: expected more than claimBufferMs, which is {buffer}")]
     ShortClaim { task: String, ms: u64, buffer: u64 },
-    #[error("{0} tasks are not final, and at most {MAX_OPEN} may be: wait until some are")]
+    #[error("{0} tasks are unfinished and at most {MAX_OPEN} are allowed: wait until some finish")]
     Full(usize),
 }
 
@@ -166,42 +165,41 @@ pub(super) struct Core {
     pub(super) options: Options,
     pub(super) runs: BTreeMap<u64, Run>,
     places: BTreeMap<TaskId, (u64, usize)>,
-    /// Tasks that wait and whose parents have outputs, by pipeline and rank: those with parents,
-    /// and those without, which open branches.
+    /// Waiting tasks whose parents all have outputs, by pipeline and rank: tasks with parents, and
+    /// roots, which open branches.
     ready: [BTreeSet<(u64, usize, usize)>; 2],
     pub(super) next: u64,
     pub(super) rollbacks: VecDeque<Undone>,
-    /// Those that are not stored yet, or not as they are now.
+    /// Rollbacks that are new or changed since the last write.
     pub(super) new_rollbacks: Vec<Undone>,
     actions: Vec<Action>,
     counts: Vec<Count>,
     pub(super) spans: Spans,
     pub(super) journal: Journal,
-    /// Bytes of the outputs that are kept.
+    /// Bytes of all kept outputs.
     output_bytes: u64,
-    /// What is not stored yet.
+    /// Tasks to be stored at the next write.
     pub(super) dirty: BTreeSet<(u64, usize)>,
     pub(super) dirty_outputs: BTreeSet<(u64, usize)>,
     pub(super) dirty_runs: BTreeSet<u64>,
     pub(super) forgotten: Vec<u64>,
     /// The last block whose slashes are in the books.
     pub(super) booked: Height,
-    /// Whether the books have changed with it and are not stored.
+    /// Whether the books have changed and are not stored yet.
     pub(super) dirty_books: bool,
-    /// Whether what waits should be tried.
+    /// Whether waiting tasks should be tried again.
     stirred: bool,
-    /// What waiting tasks were refused for the last time.
+    /// The reason of each waiting task's last refusal.
     refused: BTreeMap<TaskId, Reason>,
-    /// Whether the chain can be reached.
     reach: Reach,
-    /// Live tasks that only come after one that has failed for good: the chain never takes them.
+    /// Live tasks below one that has failed for good; the chain will never accept them.
     doomed: Vec<TaskId>,
-    /// Whether it is not known what an earlier process has sent.
+    /// Whether it is unknown which transactions an earlier process sent.
     resuming: bool,
 }
 
 impl Core {
-    /// Without any pipeline, over a chain whose blocks come every `block_ms`.
+    /// A core without pipelines, over a chain with a block every `block_ms`.
     pub(super) fn new(
         agent: Address,
         secret: [u8; 32],
@@ -241,8 +239,8 @@ impl Core {
         }
     }
 
-    /// Takes what the chain asks of bonds, if that is new. What it slashes it tells by events, from
-    /// which the machine's books are kept.
+    /// Takes the chain's bond terms, if they have changed. The machine's books follow the chain's
+    /// events for slashes, so slashing in the machine itself is off.
     pub(super) fn set_bonds(&mut self, bonds: &Bonds) {
         let bonds = Bonds { slashing: Slashing::NONE, ..*bonds };
         if *self.machine.bonds() != bonds {
@@ -251,7 +249,7 @@ impl Core {
         }
     }
 
-    /// What is to be done, and what is to be counted.
+    /// The actions and counts since the last call.
     pub(super) fn take(&mut self) -> (Vec<Action>, Vec<Count>) {
         self.tell();
         (mem::take(&mut self.actions), mem::take(&mut self.counts))
@@ -289,7 +287,7 @@ impl Core {
         }
     }
 
-    /// Takes a pipeline.
+    /// Accepts a pipeline.
     pub(super) fn submit(&mut self, pipeline: Checked, now: u64) -> Result<u64, AskError> {
         let open = self.open();
         if open + pipeline.tasks.len() > MAX_OPEN {
@@ -312,7 +310,7 @@ impl Core {
         Ok(number)
     }
 
-    /// A pipeline is known from now on.
+    /// Registers a pipeline.
     pub(super) fn adopt(&mut self, run: Run) {
         let number = run.number;
         let mut ready = Vec::new();
@@ -332,13 +330,13 @@ impl Core {
         self.stirred = true;
     }
 
-    /// Forgets the oldest pipelines that have ended, beyond what is kept of them.
+    /// Forgets the oldest ended pipelines beyond the limits.
     pub(super) fn forget(&mut self) {
         let ended = self.runs.values().filter(|run| run.open == 0);
         let size = |run: &Run| (run.tasks.len(), run.output_bytes());
         let ended: Vec<_> = ended.map(|run| (run.number, size(run))).collect();
         let (mut pipelines, mut tasks, mut bytes) = (0, 0, 0);
-        // The newest always stays.
+        // The newest one always stays.
         for (number, size) in ended.into_iter().rev() {
             (pipelines, tasks, bytes) = (pipelines + 1, tasks + size.0, bytes + size.1);
             let within =
@@ -355,14 +353,14 @@ impl Core {
         }
     }
 
-    /// Brings everything up to the time: deadlines, what follows from them, what may be scheduled.
+    /// Advances to `now`: passed deadlines, their consequences, and tasks that can be scheduled.
     pub(super) fn advance(&mut self, now: u64) {
         self.machine.advance(now);
         self.stirred = true;
         self.go_on(now);
     }
 
-    /// Does what the machine says, and schedules what it lets through, until nothing follows.
+    /// Follows the machine's outputs and schedules what it accepts, until nothing changes.
     fn go_on(&mut self, now: u64) {
         loop {
             self.heed_all(now);
@@ -377,7 +375,7 @@ impl Core {
         }
     }
 
-    /// Bytes that the machine's own books do not have: outputs, and what faults take.
+    /// Memory in bytes that the machine does not count itself: outputs and memory faults.
     fn memory_elsewhere(&self) -> u64 {
         let open = self.runs.values().filter(|run| run.open > 0);
         let faults = open.flat_map(|run| {
@@ -392,20 +390,20 @@ impl Core {
     }
 
     fn schedule_ready(&mut self, now: u64) {
-        // A limit that stops what opens branches need not stop the others.
+        // A limit on new branches need not stop tasks that open none.
         for kind in 0..self.ready.len() {
             let (mut refused, mut from) = (0, Bound::Unbounded);
             while refused < REFUSALS {
                 let next = self.ready[kind].range((from, Bound::Unbounded)).next().copied();
                 let Some((number, rank, at)) = next else { break };
                 from = Bound::Excluded((number, rank, at));
-                // Should it fail at once, it may be ready again by then.
+                // If it fails at once, it may be ready again by then.
                 self.ready[kind].remove(&(number, rank, at));
                 let Err(error) = self.schedule(number, at, now) else { continue };
                 refused += 1;
                 self.refuse((number, at), &error);
                 if error.reason == Reason::ClaimTooSoon {
-                    // Its claim will never be longer.
+                    // A retry would fail too: its claim never gets longer.
                     self.ended(number, at, TaskStatus::Failed, now);
                 } else {
                     self.ready[kind].insert((number, rank, at));
@@ -419,7 +417,7 @@ impl Core {
         let task = &run.tasks[place.1];
         let (id, text) = (task.id, error.to_string());
         let told = task.reason.as_ref() == Some(&text);
-        // The same again is no news.
+        // Only a new reason counts.
         if self.refused.insert(id, error.reason) != Some(error.reason) {
             self.counts.push(Count::Rejected { reason: error.reason });
         }
@@ -428,7 +426,7 @@ impl Core {
         }
     }
 
-    /// A task may be tried from now on, or no longer.
+    /// Marks a task as ready to be scheduled, or no longer.
     fn set_ready(&mut self, number: u64, at: usize, ready: bool) {
         let run = &self.runs[&number];
         let kind = usize::from(run.pipeline.tasks[at].parents.is_empty());
@@ -446,7 +444,7 @@ impl Core {
         let parent = |(parent, order_only): &(usize, bool)| {
             let link = if *order_only { Link::OrderOnly } else { Link::Reads };
             let task = &run.tasks[*parent];
-            // Confirmed tasks may have been forgotten by the machine.
+            // The machine may have forgotten confirmed tasks.
             let known = task.status != TaskStatus::Confirmed
                 || self.machine.graph().status(&task.id).is_some();
             known.then_some((task.id, link))
@@ -469,12 +467,12 @@ impl Core {
         };
         self.spans.accepted(span, &names(&parents), scheduled.depth, scheduled.bond);
         self.refused.remove(&id);
-        // Of what was made from other inputs nothing is used again.
+        // An output made from other inputs is not reused.
         let task = &self.runs[&number].tasks[at];
         let usable = task.may_have_landed() || scheduled.checkpoint.is_some();
         let again = task.output.clone();
         let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
-        // Of one that was resolved long ago the machine knows no attempt any more.
+        // The machine has forgotten the attempts of a task resolved long ago.
         let attempt = scheduled.attempt.max(task.attempt.saturating_add(1));
         self.counts.push(Count::Scheduled { depth: scheduled.depth });
         self.change((number, at), |task| {
@@ -497,7 +495,7 @@ impl Core {
         self.send(id, attempt, Kind::Create);
         self.send(id, attempt, Kind::Claim { until });
         if let Some(output) = again {
-            // What it was made from is kept with it, whatever its parents put out by now.
+            // Its inputs stay as recorded, whatever its parents have put out since.
             self.executed(number, at, output, now);
             return Ok(());
         }
@@ -510,7 +508,7 @@ impl Core {
                 self.actions.push(Action::Execute { task: id, attempt, spec, until });
             }
             Err(error) => {
-                self.fails((number, at), format!("its work cannot be made: {error}"), now);
+                self.fails((number, at), format!("its job cannot be built: {error}"), now);
             }
         }
         Ok(())
@@ -519,16 +517,16 @@ impl Core {
     fn send(&mut self, task: TaskId, attempt: u32, kind: Kind) {
         let doubtful = self.resuming
             || match kind {
-                // An earlier attempt may have said so.
+                // An earlier attempt may have sent it.
                 Kind::Create | Kind::Commit => attempt > 1,
-                // The chain may have ended it by itself.
+                // The chain may have ended the commitment by itself.
                 Kind::Resolve(reason) => reason.is_some(),
                 Kind::Claim { .. } | Kind::Complete { .. } => false,
             };
         self.actions.push(Action::Send(Letter { task, attempt, kind, doubtful }));
     }
 
-    /// The place of a task, where `attempt` is its present one and it stands so.
+    /// The place of a task if `attempt` is the current one and the task has this status.
     fn present(&self, task: &TaskId, attempt: u32, status: TaskStatus) -> Option<(u64, usize)> {
         let (number, at) = self.place(task)?;
         let run = self.runs.get(&number)?;
@@ -536,7 +534,7 @@ impl Core {
         (task.attempt == attempt && task.status == status).then_some((number, at))
     }
 
-    /// A runner has begun to work on a task, or none is there that could.
+    /// A runner has begun a task's work, or (`None`) no suitable runner is free.
     pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>, now: u64) {
         if let Some(place) = self.present(task, attempt, TaskStatus::Running) {
             if let Some(runner) = &runner {
@@ -549,7 +547,7 @@ impl Core {
         }
     }
 
-    /// What came of a task's work.
+    /// A task's work has ended.
     pub(super) fn worked(
         &mut self,
         task: &TaskId,
@@ -583,7 +581,7 @@ impl Core {
         Witness { output: elements(output), salt: Element::reduce(&salt.0) }
     }
 
-    /// The digest of what a task would be made from now.
+    /// The digest of the inputs that a task would have now.
     pub(super) fn inputs_of(&self, number: u64, at: usize) -> Hash {
         let run = &self.runs[&number];
         let reads = run.pipeline.tasks[at].parents.iter().filter(|(_, order_only)| !order_only);
@@ -594,7 +592,7 @@ impl Core {
         }))
     }
 
-    /// What blinds a task's proof.
+    /// The seed of the randomness that blinds a task's proof.
     pub(super) fn proof_seed(&self, task: &TaskId) -> [u8; 32] {
         keccak256(&[b"cowboy/proof-seed/v1", &self.secret, &task.0]).0
     }
@@ -639,7 +637,7 @@ impl Core {
         self.stirred = true;
     }
 
-    /// Changes options, all or none.
+    /// Changes options: all of them, or none on an error.
     pub(super) fn configure(
         &mut self,
         settings: &BTreeMap<String, String>,
@@ -677,7 +675,7 @@ impl Core {
                 let stage = if landed { Stage::Wait } else { Stage::Submit };
                 self.spans.begin(place.0, &task, stage, attempt);
                 if landed {
-                    // The chain has had it since an earlier attempt.
+                    // The chain has had the proof since an earlier attempt.
                     self.actions.push(Action::ConfirmAt { task, at: now });
                 } else {
                     self.send(task, of, Kind::Complete { submission, wrong });
@@ -741,7 +739,7 @@ impl Core {
     }
 }
 
-/// Parents as log lines have them.
+/// Parents in the format of log lines.
 fn names(parents: &[(TaskId, Link)]) -> String {
     parents.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -1,5 +1,5 @@
-//! The runners, as the agent has work done by them: it picks one, sends it on an errand through a
-//! validator that it is connected to, and tries others where that one does not serve.
+//! The runners, as the agent uses them: it picks one, sends it an errand through a validator that
+//! it is connected to, and tries others when that runner fails to serve.
 
 use crate::{
     duration::Plain,
@@ -19,39 +19,37 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// Runners that are tried with the same work where it is they who do not serve.
+/// Runners tried with the same work when the fault is the runner's.
 const RUNNERS: usize = 3;
-/// What a runner has beyond the work's own time until it is called back.
+/// Extra time beyond the work's own before a runner is called back.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The running validators, and what is out.
+/// The running validators and the open errands.
 pub(super) struct Crew {
     chain_id: u64,
-    /// Signs errands.
     key: SecretKey,
-    /// The pace of blocks.
+    /// Time between blocks, in ms.
     block_ms: u64,
     validators: Mutex<BTreeMap<String, (Services, Gateway)>>,
-    /// Errands per runner.
+    /// Open errands per runner.
     out: Mutex<BTreeMap<Address, u32>>,
-    /// Counts what may let a runner serve that could not: blocks, ends of errands.
+    /// Counts events after which a runner may become available: blocks, ends of errands.
     occasions: watch::Sender<u64>,
 }
 
-/// One piece of work.
 pub(super) struct Work {
     pub(super) task: Hash,
     pub(super) attempt: u32,
     pub(super) spec: Box<JobSpec>,
-    /// When nobody waits for it any more.
+    /// The caller stops waiting at this time.
     pub(super) until: Instant,
 }
 
-/// How many times as long as its work may take an errand is valid, counted in blocks, and how many
-/// blocks more: the agent calls its runner back by the clock, and blocks may come faster.
+/// An errand's validity in blocks: a multiple of its work's time, and a margin. The agent calls its
+/// runner back by the clock, and blocks may come faster.
 const VALID: (u64, u64) = (4, 100);
 
-/// Counts an errand as out while it lives, and calls its runner back if nobody waits any more.
+/// Counts an errand as open while it lives; calls its runner back if the caller stops waiting.
 struct Out<'a> {
     crew: &'a Crew,
     gateway: Gateway,
@@ -70,7 +68,7 @@ impl Drop for Out<'_> {
 }
 
 impl Crew {
-    /// Nothing runs yet. Errands are signed by `key`; blocks come every `block_ms`.
+    /// A crew without validators. `key` signs the errands; a block comes every `block_ms`.
     pub(super) fn new(chain_id: u64, key: SecretKey, block_ms: u64) -> Self {
         Self {
             chain_id,
@@ -82,7 +80,7 @@ impl Crew {
         }
     }
 
-    /// An errand for a runner; `None`: it has left the registry.
+    /// An errand for a runner; `None` if the runner has left the registry.
     fn errand(
         &self,
         work: &Work,
@@ -99,13 +97,13 @@ impl Crew {
         Some(Errand::signed(self.chain_id, &self.key, &runner, content))
     }
 
-    /// A validator runs from now on.
+    /// Adds a validator that has started.
     pub(super) fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         self.validators.lock().insert(name.to_owned(), (services, gateway));
         self.stir();
     }
 
-    /// A validator runs no longer.
+    /// Removes a validator that has stopped; its errands are lost.
     pub(super) fn left(&self, name: &str) {
         let left = self.validators.lock().remove(name);
         if let Some((_, gateway)) = left {
@@ -118,24 +116,24 @@ impl Crew {
         self.validators.lock().values().map(|(services, _)| services.clone()).collect()
     }
 
-    /// Whether a validator runs.
+    /// Whether any validator runs.
     pub(super) fn is_running(&self) -> bool {
         !self.validators.lock().is_empty()
     }
 
-    /// The newest state that a running validator has.
+    /// The state of the running validator with the highest head.
     pub(super) fn state(&self) -> Option<State> {
         let heads = self.validators().into_iter().map(|services| services.ledger.head());
         heads.max_by_key(State::height)
     }
 
-    /// Something may be possible that was not.
+    /// Wakes work that waits for a runner.
     pub(super) fn stir(&self) {
         self.occasions.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// A runner that may do the work and is connected, and the validator that it is connected to:
-    /// of all, one with the least errands.
+    /// An eligible, connected runner with the fewest errands, and the validator that it is
+    /// connected to.
     fn choose(&self, work: &Work, tried: &[Address]) -> Option<(Address, Gateway)> {
         let validators = self.validators.lock().clone();
         let state = self.state()?;
@@ -170,8 +168,8 @@ impl Crew {
         found.map(|(runner, gateway)| (runner, gateway.clone()))
     }
 
-    /// Has the work done; `given` is told of each runner that it is given to, and of none that
-    /// could do it.
+    /// Has the work done. Calls `given` with each runner that gets the work, and once with `None`
+    /// if no suitable runner is free.
     pub(super) async fn work(
         &self,
         work: Work,
@@ -185,7 +183,7 @@ impl Crew {
         for turn in 0_u32.. {
             occasions.mark_unchanged();
             let Some((runner, gateway)) = self.choose(&work, &tried) else {
-                // Whoever did not serve before may serve now.
+                // Runners that failed to serve before may serve now.
                 tried.clear();
                 if !std::mem::replace(&mut waits, true) {
                     given(None);
@@ -226,11 +224,11 @@ impl Crew {
                     let (got, most) = (output.len(), work.spec.bounds.max_return_bytes);
                     return match got <= most as usize {
                         true => Ok(output),
-                        false => Err(format!("a result of {got} bytes, {most} may be")),
+                        false => Err(format!("a result of {got} bytes, at most {most} allowed")),
                     };
                 }
                 Ok(Ok(Err(error))) => error,
-                // The validator has ended.
+                // The validator has stopped.
                 Ok(Err(_)) => ErrandError::Lost,
                 Err(_) if late || Instant::now() >= work.until => {
                     return Err(format!("no result after {}", Plain(patience)));

@@ -1,9 +1,8 @@
-//! What the components of speculation did last (AgenC §4), for those who follow it.
+//! The latest events of the components of speculation (AgenC §4), for readers that follow them.
 //!
-//! Events are numbered in the order in which they happened. The numbers of a process begin with the
-//! time of its start, so that they go on growing across a restart, and a reader that returns knows
-//! where it was. The last [`KEPT`] are kept, in memory alone; a reader that comes too late for
-//! some is told how many.
+//! Events are numbered in the order in which they happened. A process starts its numbers from its
+//! start time, so that they keep growing across a restart and a returning reader can resume. The
+//! last [`KEPT`] are kept, in memory only; a reader that comes too late is told how many it missed.
 
 use crate::api::types::{
     EVENTS_MISSED, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,
@@ -12,25 +11,25 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// Events that are kept.
+/// Maximum number of events kept.
 pub(super) const KEPT: usize = 20_000;
-/// Events of a page where the request does not say, and at most.
+/// Events in a page: by default, and at most.
 const PAGE: usize = 1_000;
-const PAGE_LIMIT: usize = 10_000;
-/// Numbers for each ms that a process runs: a start never meets those of the process before.
+const MAX_PAGE_EVENTS: usize = 10_000;
+/// Numbers reserved per ms that a process runs, so that numbers never overlap across restarts.
 const PER_MS: u64 = 1_000;
 
-/// The last events.
+/// The latest events.
 #[derive(Debug)]
 pub(super) struct Journal {
     events: VecDeque<SpeculationEvent>,
-    /// The number of the first one of this process.
+    /// The number of this process's first event.
     first: u64,
-    /// The number of the next one.
+    /// The number of the next event.
     next: u64,
 }
 
-/// Whom an event is about.
+/// The subject of an event.
 #[derive(Debug, Default)]
 pub(super) struct About {
     pub(super) pipeline: Option<u64>,
@@ -39,18 +38,17 @@ pub(super) struct About {
 }
 
 impl Journal {
-    /// Without events, of a process that began at `now`, Unix ms.
+    /// A journal without events, of a process that began at `now`, Unix ms.
     pub(super) fn new(now: u64) -> Self {
         let first = now.saturating_mul(PER_MS);
         Self { events: VecDeque::new(), first, next: first }
     }
 
-    /// The number of the next event.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Something happened at `at`, Unix ms.
+    /// Records an event that happened at `at`, Unix ms.
     pub(super) fn push(&mut self, kind: &str, at: u64, about: About, data: Map<String, Value>) {
         if self.events.len() >= KEPT {
             self.events.pop_front();
@@ -63,14 +61,15 @@ impl Journal {
         self.next += 1;
     }
 
-    /// The events that a query is about, from its number on; first, how many were missed before.
+    /// The events that match a query, from its number on. If some were missed, the first event says
+    /// how many.
     pub(super) fn page(&self, query: &SpeculationEventQuery) -> SpeculationEventPage {
-        let limit = query.limit.unwrap_or(PAGE).clamp(1, PAGE_LIMIT);
+        let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE_EVENTS);
         let oldest = self.next - self.events.len() as u64;
         let from = query.from.unwrap_or(oldest);
         let mut events = Vec::new();
         if from < oldest {
-            // Of the processes before this one it is not known how many there were.
+            // The number of events of earlier processes is unknown.
             let restarted = from < self.first;
             let missed = oldest - from.max(self.first);
             if missed > 0 || restarted {
@@ -85,7 +84,7 @@ impl Journal {
                 });
             }
         }
-        // A number beyond the next one is of another devnet: it is heard of from now on.
+        // A number beyond the next one belongs to another devnet: the reader starts from now.
         let from = from.clamp(oldest, self.next);
         let skip = usize::try_from(from - oldest).unwrap_or(usize::MAX);
         let mut next = self.next;
@@ -157,7 +156,7 @@ mod tests {
         };
         let missed = json!({ "missed": 7, "restarted": false });
         assert_eq!(page(5_003), (EVENTS_MISSED.to_owned(), missed, vec![5_009, 5_010]));
-        // Of an earlier process.
+        // A number of an earlier process.
         let missed = json!({ "missed": 10, "restarted": true });
         assert_eq!(page(17), (EVENTS_MISSED.to_owned(), missed, vec![5_009, 5_010]));
         assert_eq!(page(5_010).2, [5_010, 5_011]);

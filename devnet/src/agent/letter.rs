@@ -1,4 +1,4 @@
-//! What the agent tells the chain of a task, each a transaction.
+//! The agent's messages to the chain about tasks, each sent as a transaction.
 
 use super::{core::Core, run::TaskRun};
 use crate::speculation::pipeline::{TaskEntry, elements};
@@ -12,31 +12,29 @@ use cowboy_engine::{
     speculation::{RollbackReason, TaskId},
 };
 
-/// The longest that the chain waits for a task, in blocks, and what it waits beside the time that
-/// its attempts may take.
+/// Longest wait of the chain for a task, and its margin beyond the time of all attempts, in blocks.
 const DEADLINE_BLOCKS: u64 = 500_000;
 const DEADLINE_MARGIN_BLOCKS: u64 = 10_000;
-/// How much longer than for the agent a claim lasts on the chain, in blocks: who acts first when it
-/// is over is the agent.
+/// How many blocks longer a claim lasts on the chain than for the agent, so that the agent acts
+/// first when it expires.
 const CLAIM_MARGIN_BLOCKS: u64 = 4;
 
-/// A transaction to be.
+/// A message to be sent as a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Letter {
     pub(super) task: TaskId,
-    /// The attempt that it belongs to.
     pub(super) attempt: u32,
     pub(super) kind: Kind,
-    /// It may have been sent before, by this process or an earlier one: whether the chain is so
-    /// already is looked at first.
+    /// Whether it may have been sent before, by this process or an earlier one: the chain is
+    /// checked first.
     pub(super) doubtful: bool,
 }
 
-/// What it says.
+/// The instruction of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Create,
-    /// Until when, Unix ms.
+    /// The claim's end, Unix ms.
     Claim {
         until: u64,
     },
@@ -45,11 +43,11 @@ pub(super) enum Kind {
         submission: u64,
         wrong: bool,
     },
-    /// `None`: the bond goes back.
+    /// `None` releases the bond.
     Resolve(Option<RollbackReason>),
 }
 
-/// A chain's clock, as far as it is needed.
+/// The time and pace of a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     pub(super) now: u64,
@@ -57,7 +55,7 @@ pub(super) struct Pace {
 }
 
 impl Kind {
-    /// The instruction's name.
+    /// The instruction's name on the chain.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Create => "create_task",
@@ -70,7 +68,8 @@ impl Kind {
 }
 
 impl Letter {
-    /// Whether the chain is as this letter would make it: nothing is left to be sent.
+    /// Whether the chain's state already contains this letter's effect, so that it need not be
+    /// sent.
     pub(super) fn is_answered(&self, state: &State, agent: &Address, core: &Core) -> bool {
         let task = state.task(&self.task);
         let completed = task.is_some_and(|task| task.status == TaskStatus::Completed);
@@ -92,7 +91,7 @@ impl Letter {
         }
     }
 
-    /// What the letter says now; `None`: it has nothing to say any more.
+    /// The instruction as of now; `None` if it is obsolete.
     pub(super) fn payload(
         &self,
         core: &Core,
@@ -122,7 +121,7 @@ impl Letter {
                 })
             }
             Kind::Claim { until } => {
-                // It lasts longer where the chain was away since.
+                // The claim has been extended if the chain was away since.
                 let live = machine.task(&task_id).filter(|_| now_valid);
                 let until = live.map_or(until, |live| until.max(live.claim_expires_at));
                 let blocks = until.saturating_sub(pace.now).div_ceil(pace.block_ms.max(1));
@@ -163,12 +162,12 @@ impl Letter {
     }
 }
 
-/// What the agent would commit to for a task.
+/// The agent's commitment to a task's output.
 pub(super) struct Commitment {
     agent: Address,
-    /// Absent before it has an output.
+    /// `None` before the task has an output.
     output: Option<Hash>,
-    /// What that was made from.
+    /// The digest of the inputs that the output was made from.
     inputs: Option<Hash>,
 }
 
@@ -179,7 +178,7 @@ impl Commitment {
         Self { agent: core.agent, output, inputs: inputs.map(|inputs| inputs.0) }
     }
 
-    /// Whether that is what the chain has.
+    /// Whether the chain has this commitment.
     pub(super) fn is(&self, task: &Task) -> bool {
         let Some(there) = task.commitment else { return false };
         there.agent == self.agent

@@ -1,8 +1,8 @@
 //! Runs pipelines of tasks ahead of the chain (spec speculation.md, "In a devnet").
 //!
-//! The agent is an account of the devnet, and a part of its process. It has the runners do the work
-//! of tasks, makes their proofs, and brings both onto the chain; what may run when, and what is
-//! undone, the machine of [`cowboy_engine::speculation`] says.
+//! The agent is an account of the devnet and runs in its process. It has runners do the tasks'
+//! work, makes their proofs, and brings both onto the chain. The machine of
+//! [`cowboy_engine::speculation`] decides when a task may run and what is undone.
 //!
 //! ```text
 //!   pipelines ─▶ ┌──────┐ ─ Execute ─▶ crew ──▶ runners, by way of validators' gateways
@@ -13,17 +13,17 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `core` | what is known and decided, over one machine |
-//! | `run` | a pipeline that was taken |
-//! | `journal` | what the components did last |
-//! | `letter` | what the chain is told of a task |
-//! | `post` | carries that to the chain |
-//! | `crew` | has work done by runners |
+//! | `core` | state and decisions, over one machine |
+//! | `run` | a pipeline that was accepted |
+//! | `journal` | the latest events of the components |
+//! | `letter` | messages to the chain about tasks |
+//! | `post` | sends them to the chain |
+//! | `crew` | has runners do work |
 //! | `prover` | makes proofs |
 //! | `spans` | a trace for each pipeline |
-//! | [`model`] | how long a pipeline takes, and what waits for what, without running it |
-//! | `store` | what outlives the process |
-//! | `view` | what the API answers |
+//! | [`model`] | forecasts of a pipeline's time and waits, without running it |
+//! | `store` | state that outlives the process |
+//! | `view` | the API's answers |
 //!
 //! The core is called under one lock and never waits. Times are Unix ms of the machine's clock.
 //! Nothing that the chain decides depends on them.
@@ -87,41 +87,39 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// The most of `proof.workerThreads`.
+/// Maximum of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
-/// The least time between two writes of what has changed.
+/// Minimum time between two writes.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
-/// The least time until a write that failed is tried again.
+/// Minimum time before a failed write is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait for a deadline: nothing is due later than that.
+/// Longest sleep between two checks of the deadlines.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// What an agent is made from.
+/// The parameters of an agent.
 pub struct Config {
     /// The agent's account.
     pub key: SecretKey,
-    /// How it speculates at first.
+    /// The initial speculation options.
     pub options: Options,
     /// How the chain checks proofs.
     pub scheme: Scheme,
-    /// What it asks of bonds at first.
+    /// The chain's initial bond terms.
     pub bonds: Bonds,
-    /// What the proving key is made from.
+    /// The seed of the proving key.
     pub proof_seed: [u8; 32],
-    /// The program that is a prover when it is started with [`PROVER`]; without one, proofs are
-    /// made in this process.
+    /// The program that becomes a prover when started with [`PROVER`]; without one, proofs are made
+    /// in this process.
     pub prover: Option<PathBuf>,
-    /// The chain.
     pub chain_id: u64,
-    /// The pace of blocks.
+    /// Nominal time between blocks.
     pub block_time: Duration,
-    /// Names of runners.
+    /// Names of the runners by address.
     pub runners: BTreeMap<Address, String>,
-    /// The devnet's name.
     pub devnet: String,
-    /// The collector that gets the pipelines' traces.
+    /// The collector that receives the pipelines' traces.
     pub collector: Option<Endpoint>,
-    /// Where it keeps what outlives the process.
+    /// The file of the state that outlives the process.
     pub path: PathBuf,
 }
 
@@ -137,25 +135,25 @@ struct Inner {
     metrics: Metrics,
     runners: BTreeMap<Address, String>,
     block_ms: u64,
-    /// What is being done for each task, and for which of its attempts.
+    /// Running work per task, with its attempt.
     doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
-    /// Held while what has changed is written: of two writes the later one stays.
+    /// Held during a write, so that the later of two writes wins.
     writing: Mutex<()>,
-    /// Nothing is begun any more.
+    /// Set once no new work may start.
     closed: AtomicBool,
-    /// A panic has left the books as they should not be.
+    /// Set when a panic has corrupted the books.
     broken: watch::Sender<bool>,
-    /// Something may be due earlier than before.
+    /// Signals that the next deadline may have moved earlier.
     sooner: Notify,
-    /// Something is to be stored.
+    /// Signals that there is something to store.
     changed: Notify,
-    /// The number of the next event of the journal.
+    /// The number of the journal's next event.
     told: watch::Sender<u64>,
     runtime: Handle,
 }
 
-/// Closes the agent upon a panic while its books change. Made after the books are locked, it does
-/// so before they are seen by anything else.
+/// Closes the agent on a panic while its books change. Create it after locking the books, so that
+/// it closes the agent before the lock is released.
 struct Guard<'a>(&'a Inner);
 
 impl Drop for Guard<'_> {
@@ -167,18 +165,18 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// What is under the one lock.
+/// The state under the one lock.
 struct Books {
     core: Core,
     post: Post,
-    /// Whether what an earlier process left has been taken up.
+    /// Whether the state of an earlier process has been resumed.
     resumed: bool,
     /// The height of the last block seen.
     seen: Option<Height>,
 }
 
 impl Agent {
-    /// An agent with what an earlier process left. Runs on the runtime that this is called on.
+    /// Opens an agent with the state of an earlier process. Its tasks run on the calling runtime.
     pub fn open(config: Config) -> Result<Self, StoreError> {
         let Config { key, options, scheme, bonds, proof_seed, prover, .. } = config;
         let (chain_id, block_time) = (config.chain_id, config.block_time);
@@ -193,7 +191,7 @@ impl Agent {
             Exporter::start(&collector, &resource, "speculation", metrics.spans().clone())
         });
         let agent = key.address();
-        // Salts and what blinds proofs: never told.
+        // Secret: the salts and the proofs' blinding derive from it.
         let secret = keccak256(&[b"cowboy/agent-secret/v1", &key.to_bytes()]).0;
         let workers = options.config.worker_threads;
         let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -229,7 +227,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// A validator runs from now on: the agent has its runners work, and talks to the chain by it.
+    /// Adds a running validator: the agent reaches runners and the chain through it.
     pub fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         let (state, blocks) = (services.ledger.head(), services.ledger.subscribe());
         tokio::spawn(follow(self.clone(), services.ledger.clone(), blocks));
@@ -243,12 +241,12 @@ impl Agent {
         }
     }
 
-    /// A validator runs no longer.
+    /// Removes a validator that has stopped.
     pub fn left(&self, name: &str) {
         self.0.crew.left(name);
     }
 
-    /// A validator has executed a block; of several that do, the first counts.
+    /// A validator has executed a block; only the first report of each height counts.
     fn block(&self, ledger: &Ledger, block: &ExecutedBlock) {
         let height = block.block.header.height;
         let (gap, news) = {
@@ -287,14 +285,13 @@ impl Agent {
         });
     }
 
-    /// Resolves when a panic has left the agent's books as they should not be. What was stored
-    /// before is good.
+    /// Resolves when a panic has corrupted the agent's books. The stored state is still good.
     pub async fn failed(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.0.broken.subscribe().wait_for(|broken| *broken).await;
     }
 
-    /// Stops all work and stores what there is, if it is good. Nothing is begun after that.
+    /// Stops all work and stores the state unless it is corrupt. Nothing new starts after that.
     pub async fn stop(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
         for (_, handle) in std::mem::take(&mut *self.0.doing.lock()).into_values().flatten() {
@@ -306,7 +303,7 @@ impl Agent {
         let agent = self.clone();
         let written = tokio::task::spawn_blocking(move || agent.write()).await;
         if let Ok(Err(error)) = written {
-            tracing::error!(%error, "what the agent knows is not stored");
+            tracing::error!(%error, "the agent's state is not stored");
         }
         let exporter = self.0.books.lock().core.spans.stop();
         if let Some(exporter) = exporter {
@@ -318,7 +315,7 @@ impl Agent {
         self.0.closed.load(Ordering::Relaxed)
     }
 
-    /// Stores what has changed. What cannot be stored now is tried again with the next change.
+    /// Stores all changes. After an error they are written again with the next change.
     fn write(&self) -> Result<(), StoreError> {
         let _alone = self.0.writing.lock();
         let change = {
@@ -334,7 +331,7 @@ impl Agent {
         written
     }
 
-    /// Calls the core, then does what it says.
+    /// Calls the core, then carries out its actions.
     fn act<T>(&self, call: impl FnOnce(&mut Core, u64) -> T) -> T {
         let begun = Instant::now();
         let (out, actions, undoes) = {
@@ -461,7 +458,7 @@ impl Agent {
         }
     }
 
-    /// Does something for a task's attempt, until it is done or stopped.
+    /// Runs work for a task's attempt until it is done or stopped.
     fn spawn(&self, task: TaskId, attempt: u32, work: impl Future<Output = ()> + Send + 'static) {
         let mut doing = self.0.doing.lock();
         let handle = self.0.runtime.spawn(work).abort_handle();
@@ -470,7 +467,7 @@ impl Agent {
         of_task.push((attempt, handle));
     }
 
-    /// Counts and tells what happened (AgenC §8; docs/observability.md).
+    /// Counts and logs an event (AgenC §8; docs/observability.md).
     fn count(&self, count: Count, begun: Instant) {
         let metrics = &self.0.metrics;
         match count {
@@ -505,13 +502,13 @@ impl Agent {
     }
 }
 
-/// What the chain has of a task's output.
+/// The chain's commitment to a task's output.
 fn output_on_chain(state: &State, task: &TaskId) -> Option<Hash> {
     let output = state.task(task).and_then(Task::output_commitment)?;
     Some(Hash(output.to_bytes()))
 }
 
-/// What came of letters, for the core.
+/// Reports the outcomes of letters to the core.
 fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     for one in news {
         match one {
@@ -522,19 +519,19 @@ fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     }
 }
 
-/// Tells the agent of the blocks of one validator, until that ends.
+/// Reports one validator's blocks to the agent until the validator stops.
 async fn follow(agent: Agent, ledger: Ledger, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>>) {
     loop {
         match blocks.recv().await {
             Ok(block) => agent.block(&ledger, &block),
-            // The next one shows the gap.
+            // The next block shows the gap.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Calls the core when something is due, until the agent is stopped.
+/// Calls the core at each deadline until the agent is stopped.
 async fn keep_time(agent: Agent) {
     while !agent.is_closed() {
         let due = agent.0.books.lock().core.due();
@@ -552,7 +549,7 @@ async fn keep_time(agent: Agent) {
     }
 }
 
-/// Stores what has changed, until the agent is stopped, in a tenth of the time at most.
+/// Stores changes until the agent is stopped, using at most a tenth of the time.
 async fn keep_books(agent: Agent) {
     while !agent.is_closed() {
         agent.0.changed.notified().await;
@@ -565,7 +562,7 @@ async fn keep_books(agent: Agent) {
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = refused {
-            tracing::error!(error, "what the agent knows is not stored: it is tried again");
+            tracing::error!(error, "the agent's state is not stored; trying again");
             agent.0.changed.notify_one();
             pause = pause.max(RETRY_PAUSE);
         }

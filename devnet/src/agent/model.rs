@@ -1,11 +1,12 @@
-//! How long a pipeline takes and what waits for what, from what its tasks take: nothing is run.
+//! Forecasts how long a pipeline takes, and which tasks wait and why, without running it.
 //!
-//! The agent's rules are played through in made-up time, over the machine that the agent goes by:
-//! a task asks as soon as its parents have outputs, those with parents before roots, each in
-//! topological order; its work takes what it takes; its proof waits for a prover and takes what one
-//! takes; it goes out when the machine says so; the chain has it in the first block that is made
-//! after a validator has it, of blocks at a pace, and no more transactions are on their way than
-//! the post lets. With `enabled: false` that is the synchronous pipeline.
+//! The agent's rules are simulated in virtual time with the agent's own speculation machine. A task
+//! asks to be accepted as soon as its parents have outputs: tasks with parents before roots, each
+//! group in topological order. Its work takes its cost; its proof waits for a free prover and takes
+//! the proof's cost; it is submitted when the machine says so. The chain includes it in the first
+//! block made after a validator has it. Blocks come at a fixed pace, and at most as many
+//! transactions are in flight as the post allows. With `enabled: false` this is the synchronous
+//! pipeline.
 
 use super::{
     core::{CLAIM_MS, REFUSALS},
@@ -28,24 +29,24 @@ use std::{
     ops::Bound,
 };
 
-/// Transactions that come before a task's work: its creation and its claim.
+/// Transactions that precede a task's work: its creation and its claim.
 const BEFORE_WORK: usize = 2;
-/// Waits of a task that are told apart; later ones count to the last.
+/// Waits of a task that are told apart; later ones are added to the last.
 const WAITS: usize = 16;
 
-/// What a task takes, in ms.
+/// The time that a task takes, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// From being accepted to its output.
+    /// From acceptance to its output.
     pub work_ms: u64,
     /// The prover's time.
     pub proof_ms: u64,
-    /// How much later than by the chain its confirmation is told.
+    /// Delay of its confirmation beyond the chain's own.
     pub late_ms: u64,
 }
 
 impl Cost {
-    /// What a fault adds to a task's proof and to its confirmation, in ms.
+    /// The time that a fault adds to a task's proof and to its confirmation, in ms.
     pub const fn added(fault: Option<Fault>) -> (u64, u64) {
         match fault {
             Some(Fault::Slow(ms)) => (ms, 0),
@@ -55,29 +56,29 @@ impl Cost {
     }
 }
 
-/// Where it runs.
+/// The devnet that the forecast is for.
 #[derive(Debug, Clone)]
 pub struct Devnet {
     /// The agent's options.
     pub config: Config,
-    /// What the chain asks of bonds.
+    /// The chain's bond terms.
     pub bonds: Bonds,
-    /// What the agent may lock.
+    /// Stake that the agent may lock.
     pub stake: Wei,
-    /// From a submission to the confirmation at least, in ms.
+    /// Minimum time from a submission to its confirmation, in ms.
     pub latency_ms: u64,
-    /// Between two blocks, in ms.
+    /// Time between two blocks, in ms.
     pub block_ms: u64,
-    /// From when a block is made, with what a validator has by then, until it is seen, in ms.
+    /// From the making of a block, with what a validator has by then, until it is seen, in ms.
     pub lag_ms: u64,
-    /// How long the circuit breaker lets nothing through, in ms; absent where it is closed.
+    /// How long the circuit breaker stays open, in ms; `None` if it is closed.
     pub breaker_ms: Option<u64>,
-    /// Whether claims, commitments and proofs can be late.
+    /// Whether claims, commitments and proofs can expire.
     pub expires: bool,
 }
 
 impl Devnet {
-    /// One with speculation off that confirms whatever it is given: no stake, time or memory limits
+    /// A devnet with speculation off that confirms everything: stake, time and memory do not limit
     /// it.
     pub(super) fn synchronous(config: &Config, latency_ms: u64, pace: (u64, u64)) -> Self {
         let mut config = config.clone();
@@ -103,57 +104,56 @@ impl Devnet {
     }
 }
 
-/// What a pipeline would take.
+/// The forecast of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
-    /// From its submission to its last confirmation, in ms; absent where a task is not confirmed.
+    /// From its submission to its last confirmation, in ms; `None` if a task is not confirmed.
     pub length_ms: Option<u64>,
-    /// The most that is locked for it at a time.
+    /// The highest total bond locked at a time.
     pub peak: Wei,
     /// Its tasks, in the order of its file.
     pub tasks: Vec<TaskForecast>,
 }
 
-/// What would become of a task. Times are ms from its pipeline's submission; absent where it does
-/// not come so far.
+/// The forecast of a task. Times are ms from its pipeline's submission; `None` if the task does not
+/// get that far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskForecast {
-    /// Unconfirmed tasks above it when it is accepted.
+    /// Unconfirmed ancestors when it is accepted.
     pub depth: Option<u32>,
-    /// What is locked for it then.
+    /// The bond locked at that time.
     pub bond: Option<Wei>,
-    /// What it is refused for before, in order.
+    /// Refusals before it is accepted, in order.
     pub waits: Vec<Wait>,
-    /// Why it is undone, or never accepted.
+    /// Why it is undone or never accepted.
     pub failed: Option<RollbackReason>,
-    /// Every parent has an output.
+    /// All parents have outputs.
     pub ready_ms: Option<u64>,
-    /// It is accepted.
+    /// The task is accepted.
     pub scheduled_ms: Option<u64>,
-    /// Its output is there.
+    /// Its output exists.
     pub executed_ms: Option<u64>,
-    /// A prover begins with its proof.
+    /// A prover begins its proof.
     pub proving_ms: Option<u64>,
-    /// Its proof is there.
+    /// Its proof is made.
     pub proved_ms: Option<u64>,
-    /// Its proof goes to the chain.
+    /// Its proof is submitted to the chain.
     pub submitted_ms: Option<u64>,
-    /// The chain's confirmation is there.
+    /// The chain's confirmation arrives.
     pub confirmed_ms: Option<u64>,
 }
 
-/// A time in which a task is not accepted.
+/// A time during which a task is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// Why.
     pub reason: Reason,
-    /// From when, in ms.
+    /// The start, in ms.
     pub from_ms: u64,
-    /// Until when, in ms; absent where it does not end.
+    /// The end, in ms; `None` if it does not end.
     pub until_ms: Option<u64>,
 }
 
-/// What a pipeline would take that an agent takes under this number.
+/// Forecasts a pipeline that an agent would accept under this number.
 pub fn forecast(
     pipeline: Checked,
     (agent, number): (&Address, u64),
@@ -163,7 +163,7 @@ pub fn forecast(
     of_run(&Run::new(agent, number, pipeline, 0), costs, devnet)
 }
 
-/// What ends at a moment.
+/// Timed events of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Worked(usize),
@@ -180,27 +180,27 @@ struct Play<'a> {
     devnet: &'a Devnet,
     machine: Speculation,
     places: BTreeMap<TaskId, usize>,
-    /// The machine's time when the pipeline comes.
+    /// The machine's time when the pipeline is submitted.
     start: u64,
     now: u64,
-    /// By time, then by the order of their beginnings.
+    /// By time, then by the order in which they were added.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     begun: u64,
-    /// Per task, its parents without an output.
+    /// Per task, the number of its parents without an output.
     missing: Vec<usize>,
     /// Tasks that ask to be accepted, by rank: those with parents, and roots.
     ready: [BTreeSet<(usize, usize)>; 2],
-    /// What one of each kind was refused for last.
+    /// The reason of the last refusal, per kind.
     refused: [Option<Reason>; 2],
-    /// Whether they should ask again.
+    /// Whether the tasks should ask again.
     stirred: bool,
     /// Tasks whose proofs are being made.
     proving: BTreeSet<usize>,
     to_prove: VecDeque<usize>,
     submissions: Vec<u64>,
-    /// Transactions that wait for the post; one that brings a proof names its task.
+    /// Transactions that wait for the post; one with a proof names its task.
     letters: VecDeque<Option<usize>>,
-    /// Those that a validator has, and since when.
+    /// Transactions that a validator has, and since when.
     flying: VecDeque<(u64, Option<usize>)>,
     /// Whether the next block is among the events.
     awaited: bool,
@@ -208,7 +208,7 @@ struct Play<'a> {
     peak: Wei,
 }
 
-/// What a pipeline that was taken would take.
+/// Forecasts a pipeline that was accepted.
 pub(super) fn of_run(run: &Run, costs: &[Cost], devnet: &Devnet) -> Forecast {
     let mut play = Play::new(run, costs, devnet);
     play.fill();
@@ -262,7 +262,7 @@ impl<'a> Play<'a> {
         play
     }
 
-    /// What is next happens; false: nothing is.
+    /// Performs the next event; false when none is left.
     fn step(&mut self) -> bool {
         let live = self.machine.graph().live() > 0;
         let due = self.machine.next_deadline().filter(|_| live);
@@ -296,7 +296,7 @@ impl<'a> Play<'a> {
         self.tasks[task].failed.is_some()
     }
 
-    /// Every parent of a task has an output.
+    /// All parents of a task have outputs, so it asks to be accepted.
     fn asks(&mut self, task: usize) {
         let kind = usize::from(self.run.pipeline.tasks[task].parents.is_empty());
         self.ready[kind].insert((self.run.rank[task], task));
@@ -336,7 +336,7 @@ impl<'a> Play<'a> {
                 self.heed();
             }
             Event::Confirmed(task) => {
-                // One that was undone meanwhile stays so.
+                // An undone task stays undone.
                 let _ = self.machine.confirm(self.id(task), time);
                 self.heed();
             }
@@ -357,7 +357,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Does what the machine says.
+    /// Follows the machine's outputs.
     fn heed(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             let at = |task: &TaskId| self.places.get(task).copied();
@@ -396,7 +396,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// A task comes to nothing, and so does what waits for it.
+    /// A task fails, and so do the tasks that wait for it.
     fn undo(&mut self, task: usize, reason: RollbackReason) {
         let mut left = vec![(task, reason)];
         while let Some((at, reason)) = left.pop() {
@@ -415,7 +415,7 @@ impl<'a> Play<'a> {
         self.stirred = true;
     }
 
-    /// Begins whatever there is room for.
+    /// Begins everything that has room.
     fn fill(&mut self) {
         while mem::take(&mut self.stirred) {
             self.schedule_ready();
@@ -438,12 +438,12 @@ impl<'a> Play<'a> {
             self.flying.push_back((self.now, letter));
             if let Some(task) = letter {
                 let (id, submission, time) = (self.id(task), self.submissions[task], self.time());
-                // Stale where it was undone meanwhile.
+                // Stale if the task was undone since.
                 let _ = self.machine.submitted(id, submission, time);
             }
         }
         if let Some((since, _)) = self.flying.front().filter(|_| !self.awaited) {
-            // The pipeline came in the middle between two blocks.
+            // The pipeline is submitted halfway between two blocks.
             let (pace, half) = (self.devnet.block_ms, self.devnet.block_ms / 2);
             let least = since.saturating_add(self.devnet.lag_ms).max(self.now + 1);
             let at = least.saturating_sub(half).div_ceil(pace).saturating_mul(pace) + half;
@@ -471,7 +471,7 @@ impl<'a> Play<'a> {
                         if reason == Reason::ClaimTooSoon {
                             self.undo(task, RollbackReason::ClaimExpired);
                         } else if self.run.pipeline.tasks[task].parents.is_empty() {
-                            // All roots ask for the same.
+                            // All roots would be refused for the same reason.
                             break;
                         }
                     }
@@ -485,7 +485,7 @@ impl<'a> Play<'a> {
         let parent = |(parent, order_only): &(usize, bool)| {
             let link = if *order_only { Link::OrderOnly } else { Link::Reads };
             let id = self.run.tasks[*parent].id;
-            // Confirmed tasks may have been forgotten by the machine.
+            // The machine may have forgotten confirmed tasks.
             self.machine.graph().status(&id).map(|_| (id, link))
         };
         let parents: Vec<_> = written.parents.iter().filter_map(parent).collect();
@@ -508,7 +508,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// A task is refused for this, now or still.
+    /// A task is refused for this reason, newly or still.
     fn waits(&mut self, task: usize, reason: Reason) {
         let (now, task) = (self.now, &mut self.tasks[task]);
         let count = task.waits.len();
@@ -520,7 +520,8 @@ impl<'a> Play<'a> {
         task.waits.push(Wait { reason, from_ms, until_ms: None });
     }
 
-    /// A task waits no longer; where it had no turn to be refused, it was for what others were.
+    /// Ends a task's wait. A task that never got a turn waited for the reason that stopped the
+    /// others.
     fn accepted(&mut self, task: usize, others: Option<Reason>) {
         let (now, task) = (self.now, &mut self.tasks[task]);
         let ready = task.ready_ms.unwrap_or(now);
@@ -537,7 +538,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Opens a machine's circuit breaker at its time 0, by failures of made-up tasks.
+/// Opens a machine's circuit breaker at time 0 with failures of invented tasks.
 fn open(machine: &mut Speculation) {
     machine.set_stake(Wei::new(u64::MAX.into()));
     for n in 0..=machine.config().breaker.threshold {

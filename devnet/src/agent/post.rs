@@ -1,10 +1,9 @@
-//! Carries letters to the chain: in their order, a bounded number at a time, again where they got
-//! lost, and tells what came of each.
+//! Sends letters to the chain, in order and a bounded number at a time, sends lost ones again, and
+//! reports the outcome of each.
 //!
-//! Only the agent uses its account, so its nonces are counted here. A transaction that is not in a
-//! block after [`PATIENCE`] blocks is handed to a validator again. One whose nonce is taken, or
-//! whose fee has become too low, is signed again. A proof waits until its task's commitment is in a
-//! block.
+//! Only the agent uses its account, so nonces are counted here. A transaction that is not in a
+//! block after [`PATIENCE`] blocks is handed to a validator again. One with a used nonce or too low
+//! a fee is signed again. A proof waits until its task's commitment is in a block.
 
 use super::{
     core::Core,
@@ -15,27 +14,27 @@ use crate::{
     validator::node::Services,
 };
 use cowboy_engine::{
-    chain::{SignedTransaction, State, Status, Transaction},
+    chain::{SignedTransaction, State, Status, Transaction, admission::AdmissionError},
     primitives::{Hash, SecretKey, Wei},
     speculation::TaskId,
 };
 use std::collections::BTreeMap;
 
-/// Transactions on their way at a time; half of what a mempool keeps for an account.
+/// Maximum transactions in flight; half of what a mempool keeps for an account.
 pub(super) const WINDOW: usize = 32;
-/// Blocks within which a transaction is expected in the chain.
+/// Blocks within which a transaction should be in the chain.
 const PATIENCE: u64 = 4;
-/// How much more than now a cycle or cell may cost before a transaction is signed anew.
+/// Fee cap as a multiple of the current price of a cycle or cell; above it the transaction is
+/// signed again.
 const FEE_MARGIN: u128 = 8;
 
-/// Letters that wait, and those on their way.
+/// Letters that wait, and letters in flight.
 pub(super) struct Post {
     key: SecretKey,
-    /// How many letters there were.
+    /// Letters added so far.
     written: u64,
-    /// By their number.
+    /// Letters by number.
     waiting: BTreeMap<u64, Letter>,
-    /// By nonce.
     flying: BTreeMap<u64, Flight>,
 }
 
@@ -46,7 +45,7 @@ struct Flight {
     sent_at: u64,
 }
 
-/// What came of a letter.
+/// The outcome of a letter.
 pub(super) enum News {
     /// A validator has it.
     Posted(Letter, Hash),
@@ -66,13 +65,13 @@ impl Post {
         self.waiting.insert(self.written, letter);
     }
 
-    /// A letter goes out again, in its place.
+    /// Requeues a letter at its old position.
     fn again(&mut self, flight: Flight) {
         self.waiting.insert(flight.number, Letter { doubtful: true, ..flight.letter });
     }
 
-    /// Whether the chain may lack what this letter builds on: something of the same task that was
-    /// to arrive before it, or a task, has not.
+    /// Whether the chain may lack something that this letter builds on: an earlier letter of the
+    /// same task, or the creation of or commitment to another task, is still on its way.
     fn is_early(&self, number: u64, letter: &Letter) -> bool {
         let waiting = self.waiting.range(..number).map(|(_, letter)| letter);
         let flying = self.flying.values().filter(|flight| flight.number < number);
@@ -85,16 +84,16 @@ impl Post {
         })
     }
 
-    /// Whether something of the same task is to arrive before this letter: the chain will not be as
-    /// it is now.
+    /// Whether an earlier letter of the same task is still on its way, which will change the
+    /// chain's state for the task.
     fn has_earlier(&self, number: u64, task: &TaskId) -> bool {
         let waiting = self.waiting.range(..number).any(|(_, letter)| letter.task == *task);
         let mut flying = self.flying.values().filter(|flight| flight.number < number);
         waiting || flying.any(|flight| flight.letter.task == *task)
     }
 
-    /// Whether the commitment to a task is still to reach the chain: a proof that comes before it
-    /// would be refused, and one that meets another commitment would cost its bond.
+    /// Whether the commitment to a task has not reached the chain yet. A proof that arrives before
+    /// it would be refused, and one that meets another commitment would cost its bond.
     fn is_uncommitted(&self, task: &TaskId) -> bool {
         let of_task = |letter: &Letter| {
             let leads = matches!(letter.kind, Kind::Create | Kind::Claim { .. } | Kind::Commit);
@@ -103,7 +102,7 @@ impl Post {
         self.waiting.values().any(of_task) || self.flying.values().any(|f| of_task(&f.letter))
     }
 
-    /// What a block says of letters.
+    /// Takes the results of a block's transactions.
     pub(super) fn block(&mut self, core: &Core, block: &ExecutedBlock) -> Vec<News> {
         let (mut news, agent) = (Vec::new(), self.key.address());
         let state = &block.execution.state;
@@ -117,18 +116,18 @@ impl Post {
             let Some(flight) = self.flying.remove(&nonce) else { continue };
             match &receipt.status {
                 Status::Success => {}
-                // It was sent before, by an earlier process: what it says is so.
+                // An earlier process sent it, and it has taken effect.
                 Status::Failed(_) if flight.letter.is_answered(state, &agent, core) => {}
-                // One before it had its nonce taken.
+                // It arrived before a letter that it builds on, which lost its nonce.
                 Status::Failed(_) if self.is_early(flight.number, &flight.letter) => {
                     self.again(flight);
                 }
                 Status::Failed(error) => news.push(News::Refused(flight.letter, error.clone())),
-                // Its nonce did not stand, or its price: it goes out again.
+                // Its nonce or its fee was wrong: it is sent again.
                 Status::Skipped(_) => self.again(flight),
             }
         }
-        // Those whose block was not seen here: what they say is looked for in the state.
+        // Nonces used in a block that was not seen here: the state shows whether they took effect.
         let next = state.account(&agent).nonce;
         let later = self.flying.split_off(&next);
         for flight in std::mem::replace(&mut self.flying, later).into_values() {
@@ -137,7 +136,7 @@ impl Post {
         news
     }
 
-    /// Hands out what may go, by way of `validators`.
+    /// Hands letters that may go to `validators`.
     pub(super) fn deliver(
         &mut self,
         core: &Core,
@@ -160,7 +159,7 @@ impl Post {
                 flight.signed = signed;
             }
             flight.sent_at = height;
-            // All of them: the one that had it may be cut off.
+            // All validators: the one that had it may be cut off.
             for services in validators {
                 if let Err(error) = services.submit(flight.signed.clone()) {
                     tracing::debug!(%error, nonce, "not handed to a validator again");
@@ -209,7 +208,7 @@ impl Post {
         news
     }
 
-    /// Whether something waits or is on its way.
+    /// Whether a letter waits or is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting.is_empty() || !self.flying.is_empty()
     }
@@ -235,8 +234,8 @@ fn sign(
     Some(transaction.sign(key))
 }
 
-/// Hands a transaction to the first validator that takes it; the last one's error where none does,
-/// nothing where none runs.
+/// Hands a transaction to the first validator that accepts it. Fails with the last validator's
+/// error, or with `None` if no validator runs.
 fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Option<MempoolError>> {
     let mut last = None;
     for services in validators {
@@ -252,8 +251,9 @@ fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Opt
 const fn is_final(error: &MempoolError) -> bool {
     matches!(
         error,
-        MempoolError::InsufficientBalance(_)
-            | MempoolError::TooLarge { .. }
-            | MempoolError::LimitTooLow { .. }
+        MempoolError::TooLarge { .. }
+            | MempoolError::Admission(
+                AdmissionError::InsufficientBalance(_) | AdmissionError::LimitTooLow { .. }
+            )
     )
 }

@@ -1,10 +1,9 @@
-//! Makes proofs, at most `proof.workerThreads` at a time, each in a process of its own: a prover
-//! that is killed takes no other down, and its proof is made again.
+//! Makes proofs, at most `proof.workerThreads` at a time, each in a separate process: a killed
+//! prover affects no other, and its proof is made again.
 //!
-//! Processes are started as they are needed and serve one proof after the other. What they prove
-//! with is computed once, here, and handed to each. Where there is no program to start, as for
-//! those who use this as a library, and where it cannot be started, proofs are made in threads of
-//! this process.
+//! Processes are started on demand and make one proof after another. Their proving key is computed
+//! once, here, and handed to each. Proofs are made in threads of this process when there is no
+//! program to start, as in a library user's process, or when it cannot be started.
 
 mod maker;
 pub(super) mod process;
@@ -34,38 +33,37 @@ use tokio::{
 
 /// A pool of provers.
 pub(super) struct Provers {
-    /// As the chain has it.
+    /// The chain's proof scheme.
     scheme: Scheme,
     secret: Secret,
-    /// What processes prove with, as bytes.
+    /// The processes' proving key, as bytes.
     maker: OnceCell<Vec<u8>>,
     agent: [u8; 32],
-    /// What is started as a prover; `None`: nothing, any more.
+    /// The program to start as a prover; `None` once it may not be started.
     program: Mutex<Option<PathBuf>>,
-    /// Processes that have nothing to do.
+    /// Idle processes.
     idle: Mutex<Vec<Process>>,
-    /// What proves in this process.
+    /// The prover in this process.
     here: Arc<OnceLock<Maker>>,
     places: Arc<Semaphore>,
     workers: Mutex<usize>,
 }
 
-/// A proof to be made.
 pub(super) struct Order {
     pub(super) task: Hash,
     pub(super) what: Box<ToProve>,
-    /// What blinds it.
+    /// The seed of the blinding.
     pub(super) seed: [u8; 32],
-    /// How long it takes at least.
+    /// Minimum time that it takes.
     pub(super) latency: Duration,
-    /// Whether the prover dies in the middle of its work, unnoticed.
+    /// Whether the prover dies unnoticed in the middle of its work.
     pub(super) crash: bool,
-    /// How often it is begun in all where its prover dies.
+    /// Maximum number of attempts when provers die.
     pub(super) attempts: u64,
 }
 
 impl Provers {
-    /// Without a process so far. `program` is started with [`process::ARGUMENT`].
+    /// A pool without processes. `program` is started with [`process::ARGUMENT`].
     pub(super) fn new(
         scheme: Scheme,
         seed: [u8; 32],
@@ -88,7 +86,7 @@ impl Provers {
         this
     }
 
-    /// What makes the proofs: `mock` proves nothing.
+    /// The name of the proof generator; `mock` proves nothing.
     pub(super) const fn generator(&self) -> &'static str {
         match self.scheme {
             Scheme::Groth16(_) => "groth16",
@@ -96,7 +94,7 @@ impl Provers {
         }
     }
 
-    /// Changes how many proofs are made at a time; those under way are finished.
+    /// Changes the number of proofs made at a time; running ones are finished.
     pub(super) fn set_workers(&self, workers: u64) {
         let wanted = usize::try_from(workers).unwrap_or(MAX_WORKERS).clamp(1, MAX_WORKERS);
         let mut workers = self.workers.lock();
@@ -104,7 +102,7 @@ impl Provers {
             self.places.add_permits(wanted - *workers);
         } else if wanted < *workers {
             let (places, fewer) = (self.places.clone(), *workers - wanted);
-            // Taken for good as they come free.
+            // Permits are removed as they become free.
             tokio::spawn(async move {
                 let fewer = u32::try_from(fewer).unwrap_or(u32::MAX);
                 if let Ok(taken) = places.acquire_many_owned(fewer).await {
@@ -116,15 +114,15 @@ impl Provers {
         self.idle.lock().truncate(wanted);
     }
 
-    /// Ends all processes that have nothing to do; the others end with their proofs.
+    /// Ends all idle processes; the others end with their proofs.
     pub(super) fn close(&self) {
         self.program.lock().take();
         self.idle.lock().clear();
     }
 
-    /// The proof's bytes and how long it took, in ms; `None`: its prover has died unnoticed.
-    /// Dropped before that is done, the prover is killed. `begins` is called when one has time for
-    /// it, `lost` with each attempt whose prover has died.
+    /// The proof's bytes and how long it took, in ms; `None` if its prover has died unnoticed.
+    /// Dropping the future kills the prover. `begins` is called when a prover is free, `lost` with
+    /// each attempt whose prover has died.
     pub(super) async fn prove(
         &self,
         order: Order,
@@ -136,7 +134,7 @@ impl Provers {
         if crash {
             begins();
             tokio::time::sleep(latency / 2).await;
-            tracing::warn!(%task, "the prover dies, as its pipeline wants");
+            tracing::warn!(%task, "the prover dies, because its task has the fault `crash`");
             return None;
         }
         let request = Request::of(&what, self.agent, seed, latency);
@@ -171,7 +169,7 @@ impl Provers {
         Some(made.map(|proof| (proof.to_vec(), took)))
     }
 
-    /// Has a process make a proof, and keeps it for the next one.
+    /// Has a process make a proof, and keeps the process for the next one.
     async fn prove_with(
         &self,
         mut prover: Process,
@@ -186,7 +184,7 @@ impl Provers {
         Ok(proof)
     }
 
-    /// A running process: one that has nothing to do, or a new one. `None`: proofs are made here.
+    /// An idle process or a new one. `None`: proofs are made in this process.
     async fn process(&self) -> Result<Option<Process>, Lost> {
         while let Some(mut idle) = self.idle.lock().pop() {
             if idle.is_alive() {

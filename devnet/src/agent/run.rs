@@ -1,4 +1,4 @@
-//! A pipeline that was taken: its tasks, how far each is.
+//! An accepted pipeline: its tasks and their progress.
 
 use crate::{
     api::types::{HashText, PipelineStatus, TaskStatus},
@@ -11,33 +11,33 @@ use cowboy_engine::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Transactions of a task that are remembered; the oldest go first.
+/// Maximum number of transactions kept per task; the oldest go first.
 const TRANSACTIONS: usize = 32;
 
-/// A pipeline that was taken.
+/// An accepted pipeline.
 pub(super) struct Run {
     pub(super) number: u64,
     pub(super) pipeline: Checked,
-    /// Per task, the positions of those that depend on it.
+    /// Per task, the positions of its children.
     pub(super) children: Vec<Vec<usize>>,
-    /// Per task, its place in the topological order.
+    /// Per task, its position in the topological order.
     pub(super) rank: Vec<usize>,
-    /// Tasks whose faults take memory, in MiB.
+    /// Tasks with memory faults, and the MiB that they take.
     pub(super) memory_faults: Vec<(usize, u64)>,
     pub(super) tasks: Vec<TaskRun>,
     /// Unix ms.
     pub(super) submitted_at: u64,
-    /// When its last task was final, Unix ms.
+    /// When its last task became final, Unix ms.
     pub(super) ended_at: Option<u64>,
-    /// Tasks that are not final.
+    /// Number of tasks that are not final.
     pub(super) open: usize,
-    /// Whether a task of it was accepted before its parents were confirmed.
+    /// Whether one of its tasks was accepted before its parents were confirmed.
     pub(super) speculated: bool,
-    /// What this devnet takes for it with speculation off, in ms; known once all are confirmed.
+    /// Time that this devnet would take with speculation off, in ms; known once all are confirmed.
     pub(super) synchronous_ms: Option<u64>,
 }
 
-/// What is stored of a pipeline as a whole.
+/// The stored state of a pipeline as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Course {
     pub(super) submitted_at: u64,
@@ -46,55 +46,55 @@ pub(super) struct Course {
     pub(super) synchronous_ms: Option<u64>,
 }
 
-/// How far a task is. What is stored of it, but for its output.
+/// A task's progress: everything stored of it except its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskRun {
     #[serde(skip)]
     pub(super) id: TaskId,
     pub(super) status: TaskStatus,
-    /// What it waits for, or why it failed.
+    /// Why it waits, or why it failed.
     pub(super) reason: Option<String>,
-    /// Attempts that ended by its own failure.
+    /// Attempts that failed by the task's own fault.
     pub(super) failures: u32,
     pub(super) attempt: u32,
     pub(super) depth: u32,
-    /// Wei; absent before it was accepted.
+    /// Wei; `None` before it was accepted.
     pub(super) bond: Option<u64>,
     pub(super) claim_expires_at: u64,
     pub(super) runner: Option<String>,
     pub(super) times: Times,
-    /// What its proof took to make, in ms.
+    /// Time that its proof took to make, in ms.
     pub(super) proof_ms: Option<u64>,
-    /// What its attempts that failed by themselves took, without what they waited for ancestors,
-    /// in ms.
+    /// Total time of its own failed attempts, without their waits for ancestors, in ms.
     pub(super) lost_ms: u64,
-    /// What was sent for it, and the hashes.
+    /// The instructions sent for it, with their transaction hashes.
     pub(super) sent: Vec<(String, HashText)>,
-    /// The chain has taken its proof, whatever became of it here.
+    /// Whether the chain has accepted its proof, whatever happened to the task here.
     pub(super) landed: bool,
-    /// The commitment to the output that the chain has, where that is known.
+    /// The output commitment that the chain has, if known.
     pub(super) taken: Option<HashText>,
-    /// Somebody asked for its end.
+    /// Whether its cancellation was requested.
     pub(super) cancelled: bool,
-    /// When it was retried last, after its end, Unix ms.
+    /// When it was last retried after its end, Unix ms.
     #[serde(default)]
     pub(super) retried_at: Option<u64>,
-    /// The digest of what its output is made from, as a commitment to it covers it: for others it
-    /// does not count.
+    /// The digest of the inputs that its output was made from, which a commitment covers. The
+    /// output is valid for these inputs only.
     pub(super) inputs: Option<HashText>,
-    /// The rollback that it was undone by last, until the chain has said what that cost.
+    /// The last rollback that undid it, until the chain has reported the cost.
     pub(super) undone_by: Option<u64>,
-    /// Wei that the chain slashed and released for its commitment while the task was live here, as
-    /// when the process was killed before it heard of a refusal: the next rollback accounts for it.
+    /// Wei that the chain slashed and released for its commitment while the task was live here, for
+    /// example because the process was killed before it heard of a refusal. The next rollback
+    /// accounts for it.
     #[serde(default)]
     pub(super) resolved: Option<(u64, u64)>,
-    /// Its output, while it counts or may be used again.
+    /// Its output, while it is valid or may be reused.
     #[serde(skip)]
     pub(super) output: Option<Arc<Vec<u8>>>,
 }
 
-/// When a task came how far in its last attempt, Unix ms.
+/// When its last attempt reached each stage, Unix ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Times {
@@ -102,14 +102,14 @@ pub(super) struct Times {
     pub(super) executed: Option<u64>,
     pub(super) proved: Option<u64>,
     pub(super) submitted: Option<u64>,
-    /// A validator had its proof.
+    /// When a validator received its proof.
     pub(super) delivered: Option<u64>,
     pub(super) confirmed: Option<u64>,
     pub(super) ended: Option<u64>,
 }
 
 impl Times {
-    /// What the attempt took until `now`, without what it waited for ancestors, in ms.
+    /// The attempt's time until `now`, without its wait for ancestors, in ms.
     pub(super) fn own_ms(self, now: u64) -> u64 {
         let waited = self.submitted.unwrap_or(now).saturating_sub(self.proved.unwrap_or(now));
         now.saturating_sub(self.scheduled.unwrap_or(now)).saturating_sub(waited)
@@ -129,7 +129,7 @@ impl Run {
         Self::of(number, pipeline, tasks, course, open)
     }
 
-    /// A pipeline as it was stored.
+    /// Restores a pipeline from the store.
     pub(super) fn restored(
         agent: &Address,
         number: u64,
@@ -183,7 +183,7 @@ impl Run {
         }
     }
 
-    /// What is stored of it as a whole.
+    /// The stored state of the whole pipeline.
     pub(super) const fn course(&self) -> Course {
         let Self { submitted_at, ended_at, speculated, synchronous_ms, .. } = *self;
         Course { submitted_at, ended_at, speculated, synchronous_ms }
@@ -193,19 +193,19 @@ impl Run {
         &self.pipeline.tasks[at].entry
     }
 
-    /// The pipeline as it was written.
+    /// The pipeline as its file describes it.
     pub(super) fn written(&self) -> Pipeline {
         let tasks = self.pipeline.tasks.iter().map(|task| task.entry.clone()).collect();
         Pipeline { name: self.pipeline.name.clone(), tasks }
     }
 
-    /// When it was submitted, or a task of it was retried last.
+    /// When it was submitted, or when one of its tasks was last retried.
     pub(super) fn begun_at(&self) -> u64 {
         let retried = self.tasks.iter().filter_map(|task| task.retried_at).max();
         retried.unwrap_or(self.submitted_at)
     }
 
-    /// Bytes of its tasks' outputs.
+    /// Total bytes of its tasks' outputs.
     pub(super) fn output_bytes(&self) -> u64 {
         let outputs = self.tasks.iter().filter_map(|task| task.output.as_ref());
         outputs.map(|output| output.len() as u64).sum()
@@ -228,12 +228,12 @@ impl Run {
         }
     }
 
-    /// Whether every parent's output is there.
+    /// Whether all parents have outputs.
     pub(super) fn can_run(&self, at: usize) -> bool {
         self.pipeline.tasks[at].parents.iter().all(|(parent, _)| self.tasks[*parent].is_executed())
     }
 
-    /// Whether something that a task depends on has ended otherwise than by being confirmed.
+    /// Whether a parent has ended without being confirmed.
     pub(super) fn is_hopeless(&self, at: usize) -> bool {
         let mut parents = self.pipeline.tasks[at].parents.iter();
         parents.any(|(parent, _)| {
@@ -242,14 +242,14 @@ impl Run {
         })
     }
 
-    /// The outputs that a task reads, by name.
+    /// The outputs that a task reads, by the parent's name.
     pub(super) fn inputs(&self, at: usize) -> BTreeMap<String, Vec<u8>> {
         let reads = self.pipeline.tasks[at].parents.iter().filter(|(_, order_only)| !order_only);
         let output = |at: usize| self.tasks[at].output.as_deref().cloned().unwrap_or_default();
         reads.map(|(parent, _)| (self.entry(*parent).id.clone(), output(*parent))).collect()
     }
 
-    /// From its submission until the last output was there, in ms.
+    /// Time from its submission to its last output, in ms.
     pub(super) fn outputs_ms(&self) -> Option<u64> {
         let executed = self.tasks.iter().map(|task| task.times.executed);
         let last: Option<Vec<u64>> = executed.collect();
@@ -286,13 +286,13 @@ impl Default for TaskRun {
 }
 
 impl TaskRun {
-    /// Whether the chain may have a proof of its output, or has it: another output would not be
-    /// the chain's.
+    /// Whether the chain has, or may have, a proof of its output. If so, another output would not
+    /// match the chain.
     pub(super) const fn may_have_landed(&self) -> bool {
         self.landed || self.times.delivered.is_some()
     }
 
-    /// Whether its output is there and counts.
+    /// Whether it has a valid output.
     pub(super) const fn is_executed(&self) -> bool {
         matches!(
             self.status,

@@ -1,23 +1,23 @@
-//! Traces (AgenC §8.2): one for each pipeline. Its root is the pipeline, and the root's children
-//! are what is done for tasks, each from when it begins until it ends.
+//! Traces (AgenC §8.2): one for each pipeline. The root span is the pipeline; its children are the
+//! stages of its tasks, each from its begin to its end.
 //!
 //! | span | begins | ends |
 //! |---|---|---|
-//! | `pipeline` | the pipeline is taken | its last task is final, and so is all below |
+//! | `pipeline` | the pipeline is accepted | its last task is final and all children have ended |
 //! | `schedule` | a task asks to run | it is accepted, or refused for a new reason |
-//! | `proof_generate` | a prover begins | the proof is there, or its prover is gone |
-//! | `proof_submit` | a proof is handed out | a validator has it, or none takes it |
+//! | `proof_generate` | a prover begins | the proof is made, or its prover is gone |
+//! | `proof_submit` | a proof is handed out | a validator has it, or none accepts it |
 //! | `confirm_wait` | a validator has it | it is confirmed, refused or undone |
-//! | `rollback` | a failure is heard of | what it undoes is undone, and stopped |
+//! | `rollback` | a failure is noticed | its tasks are undone and their work is stopped |
 //!
 //! Their names begin with `speculation.`.
 //!
-//! A trace's id, and its root's, follow from the devnet's agent, the pipeline's number and when it
-//! was taken: a process that goes on with a pipeline adds to the same trace. What was under way
-//! when the devnet stopped ends with an error there; what was when it was killed is lost.
+//! The ids of a trace and its root derive from the devnet's agent, the pipeline's number and the
+//! time it was accepted, so a process that resumes a pipeline adds to the same trace. Spans open
+//! when the devnet stops end with an error; spans open when it is killed are lost.
 //!
-//! Spans say which task, how deep, for which bond, and names of reasons. They hold no salt, output,
-//! proof or key.
+//! Spans contain the task, depth, bond and names of reasons. They contain no salt, output, proof or
+//! key.
 
 use crate::{
     api::types::{HashText, PipelineStatus},
@@ -33,10 +33,9 @@ use std::{
 };
 use tracing::info_span;
 
-/// The ns of a ms.
 const NS: u64 = 1_000_000;
 
-/// What is done for a task over some time, in the order of doing.
+/// Timed stages of a task, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Generate,
@@ -56,7 +55,7 @@ impl Stage {
     }
 }
 
-/// A span that has begun. The log's lines within it are those of `log`.
+/// An open span. Log lines within it belong to the span `log`.
 pub(super) struct Open {
     pipeline: u64,
     task: TaskId,
@@ -66,38 +65,38 @@ pub(super) struct Open {
     attributes: Vec<(&'static str, Value)>,
 }
 
-/// A pipeline's trace, while it goes on.
+/// The trace of a pipeline that is still open.
 struct Trace {
     id: TraceId,
     root: SpanId,
     log: tracing::Span,
     start_ns: u64,
     attributes: Vec<(&'static str, Value)>,
-    /// Children that have not ended.
+    /// Number of open children.
     open: usize,
-    /// How the pipeline has ended.
+    /// The pipeline's final status.
     ended: Option<PipelineStatus>,
 }
 
-/// The spans of an agent's pipelines.
+/// The spans of the agent's pipelines.
 pub(super) struct Spans {
     exporter: Option<Exporter>,
     chain_id: u64,
     agent: Address,
-    /// When this was made, by both clocks: the one for spans does not go back.
+    /// The creation time by both clocks: spans use the monotonic one.
     since: (u64, Instant),
-    /// Spans so far, of this process.
+    /// Spans created by this process.
     count: u64,
     traces: BTreeMap<u64, Trace>,
     stages: BTreeMap<(TaskId, Stage), Open>,
-    /// When what goes on now began, Unix ns.
+    /// When the current event began, Unix ns.
     begun_ns: u64,
-    /// Rollbacks that are carried out but for what is to be stopped.
+    /// Rollbacks that are done except for stopping work.
     rollbacks: Vec<Open>,
 }
 
 impl Spans {
-    /// Without pipelines. Nothing is exported without an exporter.
+    /// Spans without pipelines. Without an exporter nothing is exported.
     pub(super) fn new(chain_id: u64, agent: Address, exporter: Option<Exporter>) -> Self {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let unix = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
@@ -119,13 +118,13 @@ impl Spans {
         self.since.0.saturating_add(passed)
     }
 
-    /// Something happens that others may follow from.
+    /// Marks the start of an event that may cause spans.
     pub(super) fn stirs(&mut self) {
         self.begun_ns = self.now_ns();
     }
 
-    /// A pipeline was taken or retried, then, Unix ms, by this process or an earlier one. One that
-    /// has a trace keeps it.
+    /// A pipeline was accepted or retried at `begun_at` (Unix ms), by this process or an earlier
+    /// one. An existing trace is kept.
     pub(super) fn pipeline(&mut self, number: u64, name: &str, tasks: usize, begun_at: u64) {
         if let Some(trace) = self.traces.get_mut(&number) {
             trace.ended = None;
@@ -151,7 +150,7 @@ impl Spans {
     pub(super) fn ended(&mut self, number: u64, status: PipelineStatus) {
         if let Some(trace) = self.traces.get_mut(&number) {
             trace.ended = Some(status);
-            // A letter of a task that was undone may have come late, and nothing follows it.
+            // A late letter of an undone task may have opened a stage that nothing ends.
             let left = self.stages.extract_if(.., |_, open| open.pipeline == number);
             for (_, open) in left.collect::<Vec<_>>() {
                 self.end(open, Some("its pipeline has ended".to_owned()));
@@ -160,7 +159,7 @@ impl Spans {
         }
     }
 
-    /// Ends the root where nothing goes on below it.
+    /// Ends the root span if the pipeline has ended and no child is open.
     fn close(&mut self, number: u64) {
         let over = |trace: &Trace| trace.open == 0 && trace.ended.is_some();
         if !self.traces.get(&number).is_some_and(over) {
@@ -178,7 +177,7 @@ impl Spans {
             start_ns: trace.start_ns,
             end_ns: self.now_ns().max(trace.start_ns),
             attributes: trace.attributes,
-            error: failed.then(|| "a task of it failed for good".to_owned()),
+            error: failed.then(|| "one of its tasks failed for good".to_owned()),
         };
         self.export(span);
     }
@@ -225,7 +224,7 @@ impl Spans {
         }
     }
 
-    /// A task asks to run.
+    /// Opens the span of a task that asks to run.
     pub(super) fn schedule(&mut self, pipeline: u64, task: &TaskId) -> Option<Open> {
         let log = |parent: &tracing::Span| {
             info_span!(
@@ -239,7 +238,7 @@ impl Spans {
         self.open((pipeline, task), "speculation.schedule", log, Vec::new())
     }
 
-    /// It is accepted.
+    /// Ends the span of an accepted task.
     pub(super) fn accepted(&mut self, open: Option<Open>, parents: &str, depth: u32, bond: Wei) {
         let Some(mut open) = open else { return };
         open.decided(parents, true, Some(depth), Some(bond));
@@ -252,7 +251,7 @@ impl Spans {
         self.end(open, None);
     }
 
-    /// It is refused; `parents` where that is news.
+    /// Ends the span of a refused task; `parents` is `None` if the refusal is not new.
     pub(super) fn refused(&mut self, open: Option<Open>, parents: Option<&str>, why: &Refused) {
         let Some(mut open) = open else { return };
         let Some(parents) = parents else { return self.discard(open) };
@@ -265,7 +264,8 @@ impl Spans {
         self.end(open, None);
     }
 
-    /// A stage of a task begins, if it has not: of its attempt, or of a proof's submission.
+    /// Opens a stage of a task unless it is open; `attempt` counts the task's attempts or the
+    /// proof's submissions.
     pub(super) fn begin(&mut self, pipeline: u64, task: &TaskId, stage: Stage, attempt: u32) {
         if self.stages.contains_key(&(*task, stage)) {
             return;
@@ -285,21 +285,21 @@ impl Spans {
         }
     }
 
-    /// A stage of a task ends, if it goes on.
+    /// Ends a stage of a task if it is open.
     pub(super) fn done(&mut self, task: &TaskId, stage: Stage, outcome: Result<(), &str>) {
         if let Some(open) = self.stages.remove(&(*task, stage)) {
             self.end(open, outcome.err().map(str::to_owned));
         }
     }
 
-    /// All that goes on for a task ends.
+    /// Ends all open stages of a task.
     pub(super) fn all_done(&mut self, task: &TaskId, outcome: Result<(), &str>) {
         for stage in Stage::ALL {
             self.done(task, stage, outcome);
         }
     }
 
-    /// A task is confirmed, by this transaction where it is the agent's.
+    /// Ends the stages of a confirmed task; `transaction` is the agent's own, if it was that.
     pub(super) fn confirmed(
         &mut self,
         task: &TaskId,
@@ -319,7 +319,7 @@ impl Spans {
         self.all_done(task, Ok(()));
     }
 
-    /// A rollback is being carried out, since what set it off was heard of; the log's span of it.
+    /// Opens a rollback's span at the time when its cause was noticed. Returns the log's span.
     pub(super) fn rollback(&mut self, pipeline: u64, summary: &Summary) -> tracing::Span {
         let trigger = &summary.trigger;
         let log = |parent: &tracing::Span| {
@@ -351,25 +351,26 @@ impl Spans {
         log
     }
 
-    /// What rollbacks undo is stopped, too.
+    /// Ends the spans of rollbacks: the undone work is stopped.
     pub(super) fn rolled_back(&mut self) {
         for open in std::mem::take(&mut self.rollbacks) {
             self.end(open, None);
         }
     }
 
-    /// The devnet stops: what goes on ends here, and the exporter, which is to be closed.
+    /// Ends all open spans because the devnet stops. Returns the exporter, which the caller must
+    /// close.
     pub(super) fn stop(&mut self) -> Option<Exporter> {
         self.rolled_back();
         for open in std::mem::take(&mut self.stages).into_values() {
-            self.end(open, Some("the devnet stops: it is done again when it runs".to_owned()));
+            self.end(open, Some("the devnet stopped: it is done again after a restart".to_owned()));
         }
         self.exporter.take()
     }
 }
 
 impl Open {
-    /// What was decided, in the order of the source.
+    /// Adds the decision's attributes, in the order of the source.
     fn decided(&mut self, parents: &str, accepted: bool, depth: Option<u32>, bond: Option<Wei>) {
         if !parents.is_empty() {
             self.attributes.push(("task.parent_id", text(&parents)));

@@ -1,6 +1,6 @@
-//! What the agent keeps on the disk: one SQLite file, written a moment after each change, in one
-//! transaction. A process killed at any time finds pipelines, outputs and the machine as they were
-//! together; what happened in the last moment is done again.
+//! The agent's state on disk: one SQLite file, written shortly after each change, in one
+//! transaction. After a kill at any time, pipelines, outputs and machine are consistent with each
+//! other; the work of the last moment is done again.
 
 use super::{
     core::{Core, ROLLBACKS, Undone},
@@ -18,13 +18,9 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
-/// The file's format.
 const FORMAT: i64 = 3;
-/// How long a statement waits for a reader of another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (
@@ -46,54 +42,38 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS rollbacks (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT;
 ";
 
-/// Why what was kept cannot be used.
+/// Why the stored state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("{path}: {error}")]
     Io {
-        /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// SQLite refuses.
     #[error("{path}: {error}")]
-    Sqlite {
-        /// Which file.
-        path: PathBuf,
-        /// What it said.
-        error: rusqlite::Error,
-    },
-    /// A file of another version, or of another chain.
-    #[error("{path} is of {got}, this is {expected}; `devnet reset` deletes the chain")]
+    Sqlite { path: PathBuf, error: rusqlite::Error },
+    /// The file is of another version or another chain.
+    #[error("{path} has {got}, expected {expected}; `devnet reset` deletes the chain")]
     Other {
-        /// Which file.
         path: PathBuf,
-        /// What it says.
+        /// The file's version or chain.
         got: String,
-        /// What is wanted.
+        /// The required version or chain.
         expected: String,
     },
-    /// A record that is none.
+    /// A record is malformed.
     #[error("{path}: {what} is damaged: {error}; `devnet reset` deletes the chain")]
-    Damaged {
-        /// Which file.
-        path: PathBuf,
-        /// Which record.
-        what: String,
-        /// How.
-        error: String,
-    },
+    Damaged { path: PathBuf, what: String, error: String },
 }
 
-/// The file.
 pub(super) struct Store {
     path: PathBuf,
     connection: Mutex<Connection>,
 }
 
-/// What is to be written.
+/// Changes to be written.
 pub(super) struct Change {
     machine: Vec<u8>,
     next: u64,
@@ -109,7 +89,7 @@ pub(super) struct Change {
 type ChangedOutput = (u64, usize, Option<Arc<Vec<u8>>>);
 
 impl Change {
-    /// What has changed since the last one.
+    /// The changes since the last one; `None` if nothing changed.
     pub(super) fn of(core: &mut Core) -> Option<Self> {
         let nothing = core.dirty.is_empty()
             && core.dirty_runs.is_empty()
@@ -152,7 +132,7 @@ impl Change {
         })
     }
 
-    /// It is not stored: all of it is still to be.
+    /// Marks everything in the change as unstored, because the write failed.
     pub(super) fn undone(self, core: &mut Core) {
         core.dirty_books = true;
         core.dirty_runs.extend(self.pipelines.iter().map(|(number, ..)| *number));
@@ -164,7 +144,7 @@ impl Change {
 }
 
 impl Store {
-    /// Opens or makes the file, which only its owner may read.
+    /// Opens or creates the file, which only its owner may read.
     pub(super) fn open(path: &Path, chain_id: u64) -> Result<Self, StoreError> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         file.map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
@@ -172,7 +152,6 @@ impl Store {
         let connection = Connection::open(path).map_err(sqlite)?;
         let chain = format!("{chain_id:#x}");
         let prepare = |connection: &Connection| {
-            connection.busy_timeout(BUSY_TIMEOUT)?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             connection.execute_batch(SCHEMA)?;
@@ -200,17 +179,17 @@ impl Store {
         StoreError::Damaged { path, what, error }
     }
 
-    /// Puts what was kept into a core that has nothing yet.
+    /// Loads the stored state into an empty core.
     pub(super) fn load(&self, core: &mut Core, now: u64) -> Result<(), StoreError> {
         let sqlite = |error| StoreError::Sqlite { path: self.path.clone(), error };
         let kept = self.read().map_err(sqlite)?;
         if let Some(machine) = kept.machine {
             let config = core.options.config.clone();
-            // While this process was not there, neither was the chain.
+            // The chain was down while this process was.
             let mut machine = Speculation::restore(&machine, 0)
                 .map_err(|error: SnapshotError| self.damaged("the machine's snapshot", error))?;
             machine.chain_lost(machine.now(), now);
-            // The topology says how it goes on, and with how much.
+            // The configuration and the deposit come from the topology.
             machine.set_config(config, now);
             let deposit = Wei::new(core.options.deposit.into());
             machine.set_stake(deposit.saturating_sub(machine.stake().slashed));
@@ -223,7 +202,7 @@ impl Store {
                 serde_json::from_str(&written).map_err(|error| self.damaged(what(), error))?;
             let checked = pipeline.check().map_err(|error| self.damaged(what(), error))?;
             let mut of_run = Vec::with_capacity(checked.tasks.len());
-            // Of pipelines that are not there.
+            // Skips tasks of pipelines that are gone.
             while tasks.next_if(|(of, ..)| *of < number).is_some() {}
             while let Some((_, record, output)) = tasks.next_if(|(of, ..)| *of == number) {
                 let task: TaskRun =
@@ -274,7 +253,7 @@ impl Store {
         Ok(Kept { machine, next, booked, pipelines, tasks, rollbacks })
     }
 
-    /// Writes all of a change, or nothing.
+    /// Writes a change completely or not at all.
     pub(super) fn write(&self, change: &Change) -> Result<(), StoreError> {
         let write = || {
             let mut connection = self.connection.lock();

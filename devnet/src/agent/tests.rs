@@ -1,4 +1,4 @@
-//! The core over a world that is made up: runners, provers and a chain that do what a seed says.
+//! The core in a simulated world: runners, provers and a chain that a seed drives.
 
 mod broken;
 mod timed;
@@ -35,7 +35,7 @@ fn options(settings: &[(&str, &str)]) -> Options {
     defaults.with(settings.iter().copied()).unwrap()
 }
 
-/// What is under way in the made-up world.
+/// Work in progress in the simulated world.
 enum Doing {
     Work { task: TaskId, attempt: u32 },
     Proof { task: TaskId, attempt: u32 },
@@ -43,23 +43,23 @@ enum Doing {
     Letter(Letter),
 }
 
-/// What a chain knows of bonds, by the rules of the real one.
+/// A chain's record of bonds, by the rules of the real one.
 struct Bonded {
     terms: Bonds,
-    /// Open commitments: what is locked, the letter that brought it, and the output's commitment.
+    /// Open commitments: the bond, the letter that brought it, and the output's commitment.
     bonds: BTreeMap<TaskId, (Wei, u64, Hash)>,
-    /// The letter by which a commitment to a task came to nothing last.
+    /// The letter by which the last commitment to a task failed.
     failed: BTreeMap<TaskId, u64>,
     letters: u64,
-    /// What was resolved, and how much of it the agent has heard.
     events: Vec<CommitmentResolved>,
+    /// The number of events that the agent has heard of.
     told: usize,
-    /// Cascades that it did not believe.
+    /// Number of cascades that the chain refused.
     disbelieved: u64,
 }
 
 impl Bonded {
-    /// Ends a commitment, if there is one.
+    /// Ends a commitment if there is one.
     fn end(&mut self, task_id: TaskId, reason: Option<RollbackReason>) {
         let Some((bond, ..)) = self.bonds.remove(&task_id) else { return };
         let slashed = reason.map_or(Wei::ZERO, |reason| self.terms.slashed(bond, reason));
@@ -70,7 +70,7 @@ impl Bonded {
         self.events.push(CommitmentResolved { task_id, agent: AGENT, reason, released, slashed });
     }
 
-    /// What was slashed, and what was given back of commitments that came to nothing.
+    /// The slashed total, and the total released from failed commitments.
     fn sums(&self) -> (u128, u128) {
         let failed = self.events.iter().filter(|event| event.reason.is_some());
         let failed: Vec<_> = failed.collect();
@@ -83,11 +83,10 @@ struct World {
     core: Core,
     now: u64,
     doing: Vec<Doing>,
-    /// Tasks that the chain has.
     completed: BTreeSet<TaskId>,
     chain: Bonded,
     rng: ChaCha8Rng,
-    /// Of a hundred pieces of work and letters, how many fail.
+    /// Percentage of work and letters that fail.
     unlucky: u32,
 }
 
@@ -121,7 +120,7 @@ impl World {
         self.rng.random_range(0..100) < self.unlucky
     }
 
-    /// Takes up what the core says.
+    /// Carries out the core's actions.
     fn take_up(&mut self) {
         for action in self.core.take().0 {
             match action {
@@ -143,7 +142,7 @@ impl World {
         }
     }
 
-    /// One thing happens; letters arrive in their order. False: nothing is under way.
+    /// Performs one random event; letters arrive in order. False if nothing is in progress.
     fn step(&mut self) -> bool {
         self.take_up();
         self.now += self.rng.random_range(0..50);
@@ -174,14 +173,14 @@ impl World {
         true
     }
 
-    /// Delivers a letter, then tells of what the chain resolved by it.
+    /// Delivers a letter, then reports what the chain resolved because of it.
     fn deliver(&mut self, letter: &Letter) {
         self.chain.letters += 1;
         self.accept(letter);
         self.tell();
     }
 
-    /// Tells the agent of what the chain has resolved since it was told last.
+    /// Tells the agent what the chain has resolved since the last call.
     fn tell(&mut self) {
         for event in &self.chain.events[self.chain.told..] {
             self.core.resolved(event, self.now);
@@ -195,7 +194,7 @@ impl World {
             Kind::Commit => {
                 let Some((run, at)) = self.core.task(&letter.task) else { return };
                 let task = &run.tasks[at];
-                // As a letter that has nothing to say any more is not sent.
+                // An obsolete letter is not sent.
                 let present = task.attempt == letter.attempt;
                 let commitment = self.core.machine.commitment(&letter.task);
                 let output = commitment.map(|one| one.opening.output_commitment);
@@ -258,7 +257,7 @@ impl World {
         }
     }
 
-    /// Goes on until everything has ended.
+    /// Runs until everything has ended.
     fn finish(&mut self) {
         for _ in 0..1_000_000 {
             if self.step() {
@@ -267,7 +266,7 @@ impl World {
             if self.core.open() == 0 {
                 return;
             }
-            // Only time can help.
+            // Only time can help now.
             self.now = self.core.machine.next_deadline().unwrap_or(self.now).max(self.now) + 1_000;
             self.core.advance(self.now);
         }
@@ -282,12 +281,12 @@ impl World {
         tasks.map(|(at, task)| (run.entry(at).id.as_str(), task.status, task.attempt)).collect()
     }
 
-    /// What has to hold whatever happened.
+    /// Checks the invariants that hold after every run.
     fn holds(&self) {
         let stake = self.core.machine.stake();
         assert_eq!(stake.locked, Wei::ZERO);
         assert!(self.chain.bonds.is_empty(), "bonds are left: {:?}", self.chain.bonds);
-        // The agent's books are the sum of the chain's events, to the wei.
+        // The agent's books equal the sum of the chain's events, to the wei.
         let (slashed, released) = self.chain.sums();
         assert_eq!(stake.slashed.get(), slashed);
         assert_eq!(stake.available.get() + slashed, u128::from(self.core.options.deposit));
@@ -350,14 +349,14 @@ fn what_waits_for_a_failure_ends_with_it() {
     assert_eq!(ends, [failed, undone, undone, TaskStatus::Confirmed]);
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Failed);
 
-    // Tried again it is confirmed, with what was rolled back below it.
+    // A retry confirms it together with what was rolled back below it.
     let retry = |world: &mut World, names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         world.core.retry(1, &names, world.now).map_err(|error| error.to_string())
     };
-    let refused = "task `b` depends on `a`, which is failed: that has to succeed first";
+    let refused = "task `b` depends on `a`, which is failed and has to succeed first";
     assert_eq!(retry(&mut world, &["b"]).unwrap_err(), refused);
-    let refused = "task `d` is confirmed: what failed or was rolled back can be tried again";
+    let refused = "task `d` is confirmed: only failed or rolled-back tasks can be retried";
     assert_eq!(retry(&mut world, &["a", "d"]).unwrap_err(), refused);
     assert_eq!(retry(&mut world, &["a"]).unwrap(), ["a", "b", "c"]);
     let refused = "task `c` is waiting: the pipeline still runs it";
@@ -367,7 +366,7 @@ fn what_waits_for_a_failure_ends_with_it() {
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
     assert_eq!(world.statuses(1)[0].2, 2, "a second attempt");
     assert_eq!(world.core.runs[&1].synchronous_ms, None);
-    assert!(retry(&mut world, &[]).unwrap_err().contains("nothing of pipeline 1 failed"));
+    assert!(retry(&mut world, &[]).unwrap_err().contains("pipeline 1 has no failed task"));
 }
 
 #[test]
@@ -380,7 +379,7 @@ fn a_cancelled_pipeline_ends_at_once() {
     world.core.submit(pipeline, START).unwrap();
     assert_eq!(world.core.cancel(1, Some("a"), START).unwrap(), 2);
     let error = world.core.cancel(1, Some("a"), START).unwrap_err();
-    assert_eq!(error.to_string(), "task `a` is cancelled: nothing cancels that");
+    assert_eq!(error.to_string(), "task `a` is already cancelled and cannot be cancelled");
     assert_eq!(world.core.cancel(1, None, START).unwrap(), 1);
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Cancelled);
     assert!(world.core.cancel(2, None, START).is_err());
@@ -408,7 +407,7 @@ fn memory_that_a_fault_takes_stops_new_tasks_alone() {
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
 }
 
-/// A pipeline of which each task depends on some before it.
+/// A pipeline whose tasks depend on earlier ones at random.
 fn random(rng: &mut ChaCha8Rng) -> Checked {
     let tasks = rng.random_range(1..20);
     let faults = ["wrong_proof", "crash", "{ memory_mb: 5000 }", "{ late_event_ms: 100 }"];
@@ -438,7 +437,7 @@ fn random(rng: &mut ChaCha8Rng) -> Checked {
     checked(&yaml)
 }
 
-/// Pipelines end whatever goes wrong, cancelled or not, under each policy; no bond is left.
+/// Pipelines end whatever goes wrong, cancelled or not, under each policy, and leave no bond.
 #[test]
 fn whatever_happens_everything_ends() {
     let (mut slashed, mut cascades, mut disbelieved) = (0, 0, 0);
@@ -462,7 +461,7 @@ fn whatever_happens_everything_ends() {
         }
         world.finish();
         world.holds();
-        // Once more, with what goes wrong only at a first attempt.
+        // Retries, without the faults that apply only to a first attempt.
         for number in (1..=3).filter(|_| seed % 4 == 1) {
             let again = world.core.retry(number, &[], world.now);
             assert!(again.is_ok_and(|tasks| !tasks.is_empty()) == (world.core.open() > 0));
@@ -475,12 +474,12 @@ fn whatever_happens_everything_ends() {
         cascades += world.chain.events.iter().filter(|event| event.reason == cascade).count();
     }
     assert!(slashed > 0 && cascades > 50, "{slashed} wei, {cascades} cascades");
-    // Where the chain has taken the proof of what was undone.
+    // These are cases in which the chain has accepted the proof of an undone task.
     assert!(disbelieved * 10 < cascades as u64, "{disbelieved} of {cascades}");
 }
 
-/// What a child with a checkpoint was made from is gone: it is made again, whatever the policy
-/// keeps. What reads the same is not.
+/// A child with a checkpoint whose inputs are gone is run again, whatever the policy keeps. One
+/// whose inputs are the same is not.
 #[test]
 fn a_kept_output_serves_only_what_reads_the_same() {
     for (root, expected) in [("same", 1), ("other", 2)] {
@@ -493,7 +492,7 @@ fn a_kept_output_serves_only_what_reads_the_same() {
         let mut made = BTreeMap::new();
         for _ in 0..10_000 {
             world.take_up();
-            // Works end before anything is confirmed, each child's output tells of its root's.
+            // All work ends before anything is confirmed; each child's output contains its root's.
             let work = |doing: &Doing| matches!(doing, Doing::Work { .. });
             let Some(at) = world.doing.iter().position(work) else {
                 if !world.step() {
@@ -521,7 +520,8 @@ fn a_kept_output_serves_only_what_reads_the_same() {
     }
 }
 
-/// The chain has a proof that was rolled back here while it was on its way: its output is the one.
+/// The chain accepts a proof that was rolled back here while in flight: its output is the valid
+/// one.
 #[test]
 fn an_output_that_may_be_on_the_chain_is_the_one_that_is_used_again() {
     let mut world = World::new(&[("confirmationTimeoutMs", "5000")], 1, 0);
@@ -553,7 +553,7 @@ fn an_output_that_may_be_on_the_chain_is_the_one_that_is_used_again() {
     world.holds();
     assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
 
-    // Another output than the chain's is never confirmed.
+    // An output other than the chain's is never confirmed.
     let mut world = World::new(&[], 1, 0);
     let pipeline = checked(
         "name: p\ntasks:\n- { id: a, command: [x], attempts: 3 }\n\
@@ -580,7 +580,7 @@ fn a_claim_within_the_buffer_is_refused_before_anything_runs() {
         refused,
         "task `a`: claim_ms is 1000: expected more than claimBufferMs, which is 1000"
     );
-    // Where the buffer grows while it waits, it fails and says why.
+    // When the buffer grows while it waits, it fails with a reason.
     let two = checked(
         "name: p\ntasks:\n- { id: a, command: [x] }\n\
          - { id: b, depends_on: [a], command: [x], claim_ms: 1001 }\n",
@@ -593,11 +593,11 @@ fn a_claim_within_the_buffer_is_refused_before_anything_runs() {
     let b = &world.core.runs[&1].tasks[1];
     assert_eq!(b.status, TaskStatus::Failed);
     assert!(b.reason.as_ref().unwrap().contains("claim_too_soon"), "{b:?}");
-    // The status counts a refusal as the metrics do.
+    // The status counts a refusal once, as the metrics do.
     assert_eq!(world.core.machine.counters().tasks_rejected.iter().sum::<u64>(), 1);
 }
 
-/// However long the process is not there, nothing expires: nor was the chain.
+/// However long the process is down, nothing expires, because the chain is down too.
 #[test]
 fn a_restart_after_a_long_time_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -635,7 +635,7 @@ fn a_restart_after_a_long_time_loses_nothing() {
     assert!(longer.iter().zip(&before).any(|(longer, before)| *longer >= before + 3_600_000));
 }
 
-/// The deposit is the topology's again after a restart, less what was slashed.
+/// After a restart the deposit is again the topology's, less the slashes.
 #[test]
 fn a_restart_brings_the_topologys_deposit_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -658,7 +658,7 @@ fn a_restart_brings_the_topologys_deposit_back() {
     assert_eq!(again.machine.stake().slashed.get(), slashed);
 }
 
-/// What is stored and read again is the same, at any moment.
+/// The state reads back unchanged at any moment.
 #[test]
 fn what_is_stored_is_what_there_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -684,7 +684,7 @@ fn what_is_stored_is_what_there_was() {
         assert_eq!(again.next, world.core.next);
     }
     let other = Store::open(&path, 10).map(drop).unwrap_err().to_string();
-    assert!(other.contains("is of chain 0x9, this is chain 0xa"), "{other}");
+    assert!(other.contains("has chain 0x9, expected chain 0xa"), "{other}");
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

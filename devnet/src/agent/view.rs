@@ -1,4 +1,4 @@
-//! What the API answers of pipelines.
+//! The API's answers about pipelines.
 
 use super::{
     Agent,
@@ -33,11 +33,11 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// Ancestors that are named of those that a proof waits for.
+/// Maximum number of ancestors listed that a proof waits for.
 const NAMED: usize = 8;
-/// Completed pipelines in the status.
+/// Completed pipelines in the status answer.
 const COMPLETED: usize = 10;
-/// Running pipelines there.
+/// Running pipelines in the status answer.
 const RUNNING: usize = 10;
 
 impl Speculation for Agent {
@@ -52,9 +52,9 @@ impl Speculation for Agent {
             return Err(ApiError::unavailable("the devnet is stopping"));
         }
         let number = self.act(|core, now| core.submit(checked, now))?;
-        // Who is answered finds it again, whatever happens.
+        // Stored before the answer, so that the pipeline survives a kill.
         self.write().map_err(|error| {
-            ApiError::internal(format!("pipeline {number} is taken, but cannot be stored: {error}"))
+            ApiError::internal(format!("pipeline {number} is taken but cannot be stored: {error}"))
         })?;
         Ok(PipelineAccepted { pipeline: number, name, tasks })
     }
@@ -148,15 +148,15 @@ impl Speculation for Agent {
             return Err(ApiError::unavailable("the devnet is stopping"));
         }
         let tasks = self.act(|core, now| core.retry(number, &request.tasks, now))?;
-        // Who is answered finds it so, whatever happens.
+        // Stored before the answer, so that the retry survives a kill.
         self.write().map_err(|error| {
-            ApiError::internal(format!("tasks are tried again, which cannot be stored: {error}"))
+            ApiError::internal(format!("tasks are retried, but that cannot be stored: {error}"))
         })?;
         Ok(TasksRetried { pipeline: number, tasks })
     }
 
     fn status(&self) -> SpeculationStatus {
-        // What is due is done first: whether the chain is there is seen then.
+        // Advances first, so that the answer shows whether the chain is reachable now.
         self.act(Core::advance);
         let core = &self.0.books.lock().core;
         let (machine, config) = (&core.machine, core.machine.config());
@@ -235,9 +235,9 @@ impl Speculation for Agent {
         if wanted.name() != chain {
             return Err(ApiError::conflict(format!(
                 "speculation.proof.generator: this chain's proofs are `{chain}` from its first \
-                 block on, `{wanted}` can be had on another devnet"
+                 block on; `{wanted}` needs a new chain"
             ))
-            .hint("set it in the topology and begin anew: cowboyctl devnet reset"));
+            .hint("set it in the topology and start over: cowboyctl devnet reset"));
         }
         let changed = self.act(|core, now| core.configure(&request.options, now));
         changed.map_err(refused)?;
@@ -261,12 +261,12 @@ impl From<AskError> for ApiError {
         let text = error.to_string();
         match error {
             AskError::NoPipeline(_) => {
-                Self::not_found(text).hint("those that there are: cowboyctl speculation ls")
+                Self::not_found(text).hint("list all pipelines: cowboyctl speculation ls")
             }
             AskError::NoTask(number, _) => Self::not_found(text)
                 .hint(format!("its tasks: cowboyctl speculation graph {number}")),
             AskError::ShortClaim { .. } => Self::bad_request(text)
-                .hint("see it, and set it: cowboyctl speculation config claimBufferMs"),
+                .hint("show or set it: cowboyctl speculation config claimBufferMs"),
             AskError::NothingFailed(number) => Self::conflict(text)
                 .hint(format!("see where its tasks are: cowboyctl speculation show {number}")),
             AskError::ParentEnded { ref parent, .. } => {
@@ -316,13 +316,13 @@ fn breaker(core: &Core, opened: &Opened) -> BreakerOpened {
     }
 }
 
-/// Whether the pipeline that a list is to be of is there.
+/// Fails if the query names a pipeline that does not exist.
 fn known(core: &Core, query: &OfPipelineQuery) -> Result<(), AskError> {
     let missing = query.pipeline.filter(|number| !core.runs.contains_key(number));
     missing.map_or(Ok(()), |number| Err(AskError::NoPipeline(number)))
 }
 
-/// Every task that a list may be of, the newest pipelines first.
+/// All tasks that match the query, the newest pipelines first.
 fn tasks<'a>(
     core: &'a Core,
     query: &OfPipelineQuery,
@@ -333,7 +333,7 @@ fn tasks<'a>(
     runs.flat_map(|run| run.pipeline.order.iter().map(move |at| (run, *at)))
 }
 
-/// Where the proofs of a pipeline's tasks are.
+/// Counts of a pipeline's proofs by stage.
 fn proof_counts(core: &Core, run: &Run) -> ProofCounts {
     let mut counts = ProofCounts::default();
     for task in run.tasks.iter().filter(|task| run.open > 0 && task.is_executed()) {

@@ -1,7 +1,7 @@
-//! What the API answers from, and how the process that runs the devnet feeds it.
+//! The API's source of data, and its interface to the process that runs the devnet.
 //!
-//! Whoever runs the devnet makes one [`Backend`], tells each [`ValidatorSlot`] when its validator
-//! starts ([`ValidatorSlot::set_running`]) and stops ([`ValidatorSlot::set_stopped`]), and whether
+//! That process creates one [`Backend`], tells each [`ValidatorSlot`] when its validator starts
+//! ([`ValidatorSlot::set_running`]) and stops ([`ValidatorSlot::set_stopped`]), and reports whether
 //! runners run ([`Backend::set_runner_running`]). The API starts and stops nothing by itself: it
 //! calls [`Hooks`].
 
@@ -52,87 +52,86 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// A chain has halted when its newest block is older than this,
+/// A chain has halted when its newest block is older than this
 const HALTED_AFTER: Duration = Duration::from_secs(10);
-/// and than so many block times: several leaders that are gone, one after the other, cost less.
+/// and older than this number of block times: several absent leaders in a row delay it by less.
 const HALTED_BLOCKS: u32 = 10;
 
-/// Accounts that have a name at most: each is in every list of accounts.
+/// Maximum number of accounts with a name, because every list of accounts contains all of them.
 const MOST_ACCOUNTS: usize = 2_000;
 
-/// What a request wants a node to do.
+/// A request's command to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Run: a validator, or a runner of the process.
+    /// Start a validator, or a runner of the process.
     Start,
-    /// Stop, cleanly: the others are told.
+    /// Stop cleanly: the node announces it to the others.
     Stop,
-    /// End at once, as a crash would: a validator or a runner of the process.
+    /// End a validator or a runner of the process at once, like a crash.
     Kill,
-    /// Run without what it has stored, which it takes from the others: a validator.
+    /// Restart a validator without its stored chain, which it fetches from the others.
     Resync,
 }
 
-/// Starts, stops or kills the node of this name; resolves once that is done and the backend says
-/// so, or with the reason why not.
+/// Starts, stops or kills the node of this name. Resolves once this is done and the backend shows
+/// it, or with the reason of the failure.
 pub type SwitchHook =
     Box<dyn Fn(&str, Switch) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// A change of who is in the devnet.
+/// A change of the devnet's validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
-    /// A validator of this name comes and follows the chain; `None`: of any free name.
+    /// A validator of this name joins and follows the chain; `None` picks any free name.
     Join(Option<Name>),
-    /// This validator, which the committee has let go, is stopped and forgotten.
+    /// This validator, which has left the committee, is stopped and removed.
     Leave(String),
 }
 
-/// Why it does not change.
+/// Why a change of validators failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
-    /// There is no such validator.
+    /// No such validator.
     #[error("{0}")]
     NotFound(String),
-    /// As things are, it cannot be.
+    /// The current state does not allow it.
     #[error("{0}")]
     Conflict(String),
-    /// It was tried.
+    /// The attempt failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Has a validator join or leave; resolves with its name once that is done.
+/// Makes a validator join or leave; resolves with its name once this is done.
 pub type MembershipHook =
     Box<dyn Fn(Membership) -> BoxFuture<'static, Result<String, MembershipError>> + Send + Sync>;
 
-/// Why no snapshot is made.
+/// Why no snapshot was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
-    /// As things are, it cannot be.
+    /// The current state does not allow it.
     #[error("{0}")]
     Conflict(String),
-    /// It was tried.
+    /// The attempt failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Saves the devnet as a snapshot of this name, or of one that says what is in it; resolves once it
-/// is there and the chain goes on.
+/// Saves the devnet as a snapshot of this name, or of a descriptive one; resolves once the snapshot
+/// exists and the chain continues.
 pub type SaveHook =
     Box<dyn Fn(Option<Name>) -> BoxFuture<'static, Result<Snapshot, SaveError>> + Send + Sync>;
 
-/// Steers the runner of this name; resolves with what its validators are told then, or `None` where
-/// it does not run.
+/// Steers the runner of this name; resolves with its report to its validators after that, or `None`
+/// if it does not run.
 pub type SteerHook =
     Box<dyn Fn(&str, Steer) -> BoxFuture<'static, Option<Result<Told, SteerError>>> + Send + Sync>;
 
-/// What the API asks of the process that runs the devnet.
+/// The API's requests to the process that runs the devnet.
 pub struct Hooks {
-    /// Starts, stops and kills nodes. Called for one validator at most once at a time.
+    /// Starts, stops and kills nodes. There is at most one call at a time per validator.
     pub switch: SwitchHook,
-    /// Steers runners.
     pub steer: SteerHook,
-    /// Has validators join and leave.
+    /// Makes validators join and leave.
     pub membership: MembershipHook,
     /// Saves the devnet.
     pub save: SaveHook,
@@ -140,9 +139,9 @@ pub struct Hooks {
     pub shutdown: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What runs pipelines of tasks, as the API asks it.
+/// The API's interface to the agent that runs pipelines of tasks.
 pub trait Speculation: Send + Sync {
-    /// Takes a pipeline, and stores it.
+    /// Accepts a pipeline, and stores it.
     fn submit(&self, pipeline: PipelineRequest) -> Result<PipelineAccepted, ApiError>;
     /// Pipelines, newest first.
     fn pipelines(&self, query: &PipelineQuery) -> Vec<PipelineSummary>;
@@ -156,28 +155,27 @@ pub trait Speculation: Send + Sync {
     fn proofs(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeProof>, ApiError>;
     /// Rollbacks, newest first.
     fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ApiError>;
-    /// What its components did, of what is kept of that, oldest first.
+    /// The kept events of its components, oldest first.
     fn events(&self, query: &SpeculationEventQuery) -> SpeculationEventPage;
-    /// The number of the next event; it changes when something has happened.
+    /// The number of the next event, which changes with every new event.
     fn told(&self) -> watch::Receiver<u64>;
     /// Cancels a task with those that depend on it, or all of a pipeline.
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError>;
-    /// Has tasks tried again that failed or were rolled back.
+    /// Retries tasks that failed or were rolled back.
     fn retry(&self, number: u64, request: &RetryRequest) -> Result<TasksRetried, ApiError>;
-    /// What it is doing.
+    /// Its current state.
     fn status(&self) -> SpeculationStatus;
-    /// Every option.
     fn options(&self) -> Vec<SpeculationOption>;
     /// Changes options, all or none.
     fn configure(&self, request: &ConfigureRequest) -> Result<Vec<SpeculationOption>, ApiError>;
-    /// Its metrics, as a part of an OpenMetrics text.
+    /// Its metrics as a part of an OpenMetrics text.
     fn metrics(&self) -> String;
 }
 
-/// Tells the time, Unix ms.
+/// Returns the time in Unix milliseconds.
 pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// What a backend is made from.
+/// The configuration of a backend.
 pub struct Config {
     /// The devnet's name.
     pub name: String,
@@ -185,45 +183,45 @@ pub struct Config {
     pub genesis: Genesis,
     /// The pace of blocks.
     pub block_time: Duration,
-    /// What the ages of blocks are told by.
+    /// The clock for the ages of blocks.
     pub clock: Clock,
     /// The process that runs the devnet.
     pub pid: u32,
-    /// Since when it runs.
+    /// The time at which it was started.
     pub started_at: Timestamp,
-    /// What a request that changes state must show.
+    /// The token that a request that changes state must show.
     pub token: String,
     /// Names and addresses of accounts, in the order in which they are listed.
     pub accounts: Vec<(String, Address)>,
-    /// Names and keys of validators, whether they are in the committee or not.
+    /// Names and keys of validators, in the committee or not.
     pub validators: Vec<(String, Validator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
     /// Names that users gave. An actor's name can be used wherever its address can.
     pub labels: Labels,
-    /// What goes wrong between the nodes.
+    /// The injected faults between nodes.
     pub faults: Faults,
-    /// What the API asks of the process.
+    /// The API's requests to the process.
     pub hooks: Hooks,
-    /// What runs pipelines of tasks, where something does.
+    /// The agent that runs pipelines of tasks, if there is one.
     pub speculation: Option<Arc<dyn Speculation>>,
 }
 
-/// Why a configuration makes no backend.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// The genesis document starts no chain.
+    /// The genesis document is invalid.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// Its validators are no committee.
+    /// Its validators do not form a committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// Nobody to answer from.
+    /// There is no validator to answer from.
     #[error("a devnet needs a validator")]
     NoValidators,
 }
 
-/// The names of a devnet's accounts and nodes. Addresses without one stand for themselves.
+/// The names of a devnet's accounts and nodes. An address without a name is shown as it is.
 #[derive(Debug, Default)]
 pub struct Names(Mutex<Named>);
 
@@ -240,7 +238,7 @@ impl Names {
         named.by_name.insert(name.to_owned(), address);
     }
 
-    /// Gives an address this name in place of the one that it had, unless the name is another's.
+    /// Gives an address this name, replacing its previous one, unless another address has the name.
     pub(super) fn give(&self, name: &str, address: Address) {
         let mut named = self.0.lock();
         if named.by_name.get(name).is_some_and(|known| *known != address) {
@@ -267,14 +265,14 @@ impl Names {
         self.0.lock().by_name.get(name).copied()
     }
 
-    /// The name that was probably meant, of those for which this holds.
+    /// The name that was probably meant, among addresses for which `holds` is true.
     pub fn nearest(&self, typed: &str, holds: impl Fn(&Address) -> bool) -> Option<String> {
         let named = self.0.lock();
         let names = named.by_name.iter().filter(|(_, address)| holds(address));
         nearest(typed, names.map(|(name, _)| name.as_str())).map(str::to_owned)
     }
 
-    /// The address that a name or an address stands for.
+    /// Resolves a name or an address.
     pub fn resolve(&self, text: &str) -> Option<Address> {
         let named = self.0.lock().by_name.get(text).copied();
         named.or_else(|| text.parse::<Text<Address>>().ok().map(|address| address.0))
@@ -284,87 +282,83 @@ impl Names {
 /// A runner's connection, as the validator at its other end sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The runner.
     pub runner: Address,
-    /// Why the chain does not let it be connected there, where it does not.
+    /// Why the chain does not allow the connection, if it does not.
     pub refused: Option<GoodbyeReason>,
-    /// What else keeps the validator from counting it as present.
+    /// The first other condition that keeps the validator from counting the runner as present.
     pub unmet: Option<Unmet>,
-    /// What it said there last of its load.
+    /// The load that the runner last reported there.
     pub load: Option<BackpressureSignal>,
     /// The height of the last valid ping; `None` before the first.
     pub last_ping: Option<Height>,
-    /// Labels of what the runner said there that it cannot do for now.
+    /// The labels that the runner has withdrawn for now at that validator.
     pub withdrawn: Vec<String>,
 }
 
-/// How far a runner is with a job, as it said last to the validator at the other end of its
-/// connection.
+/// A runner's last report of its progress with a job, over its connection to a validator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// The runner.
     pub runner: Address,
-    /// Done, from 0 to 100.
+    /// The percentage done, from 0 to 100.
     pub percent: u16,
-    /// What is being done, in the runner's words.
+    /// The current activity, in the runner's words.
     pub detail: Option<String>,
     /// The validator's height at that time.
     pub height: Height,
 }
 
-/// What the runners of a validator said last of an open job.
+/// Returns the last progress reports of a validator's runners about an open job.
 pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<Progress> + Send + Sync>;
 
-/// What a validator has done with runners, and how many connections wait for their handshake.
+/// Returns a validator's journal of its runners, and the number of connections that wait for their
+/// handshake.
 pub type JournalHook = Arc<dyn Fn() -> (Journal, usize) + Send + Sync>;
 
 /// A running validator.
 #[derive(Clone)]
 pub struct Running {
-    /// Its chain.
     pub ledger: Ledger,
-    /// Its mempool.
     pub mempool: Mempool,
     /// The authenticated connections of runners it holds.
     pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
-    /// What its runners said last of an open job.
+    /// The last progress reports of its runners about an open job.
     pub progress: ProgressHook,
-    /// What it has done with runners since it started.
+    /// The journal of its runners since it started.
     pub journal: JournalHook,
-    /// Takes checked results that are to go onto the chain.
+    /// Takes checked results to submit to the chain.
     pub handed_in: mpsc::Sender<Handed>,
-    /// Where runners reach it over QUIC.
+    /// The QUIC address for runners.
     pub quic: SocketAddr,
-    /// Where other validators reach it.
+    /// The address for other validators.
     pub p2p: SocketAddr,
 }
 
-/// A running validator and the height it started from.
+/// A running validator, and the height from which it started.
 #[derive(Clone)]
 struct Run {
     running: Running,
     from: Height,
-    /// Why it is paused, where it is.
+    /// The reason why it is paused; `None` if it is not.
     paused: Option<String>,
 }
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone)]
 enum Occupant {
     Running(Run),
-    /// The state it stopped at: the genesis state before the first start. What it died of, where it
-    /// has ended by itself.
+    /// The state at which it stopped (the genesis state before the first start), and the reason why
+    /// it died if it ended by itself.
     Stopped(State, Option<String>),
 }
 
-/// A validator's place in the API, whether it runs or not.
+/// A validator in the API, whether or not it runs.
 pub struct ValidatorSlot {
     name: String,
     identity: Validator,
     occupant: watch::Sender<Occupant>,
     /// [`Backend::begun`].
     begun: Arc<OnceLock<Height>>,
-    /// Held by the request that starts or stops it.
+    /// Held by the request that is starting or stopping it.
     pub(super) switching: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -394,7 +388,7 @@ impl ValidatorSlot {
         self.identity.pubkey.address()
     }
 
-    /// The validator runs from now on: reads may be answered from it.
+    /// The validator runs from now on, and reads may be answered from it.
     pub fn set_running(&self, running: Running) {
         let from = running.ledger.head().height();
         // The first start of any validator counts.
@@ -402,7 +396,7 @@ impl ValidatorSlot {
         self.occupant.send_replace(Occupant::Running(Run { running, from, paused: None }));
     }
 
-    /// The validator has stopped: nothing of it is touched any more, event streams from it end.
+    /// The validator has stopped: the API no longer uses its parts, and event streams from it end.
     pub fn set_stopped(&self) {
         self.end(None);
     }
@@ -421,7 +415,7 @@ impl ValidatorSlot {
         });
     }
 
-    /// The validator decides nothing for now. What it has stored is read as before.
+    /// The validator decides nothing for now. Its store is read as before.
     pub fn set_paused(&self, reason: String) {
         self.occupant.send_modify(|occupant| {
             if let Occupant::Running(run) = occupant {
@@ -430,7 +424,7 @@ impl ValidatorSlot {
         });
     }
 
-    /// Why it is paused, where it is.
+    /// The reason why it is paused; `None` if it is not.
     pub(super) fn paused(&self) -> Option<String> {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => run.paused.clone(),
@@ -438,7 +432,7 @@ impl ValidatorSlot {
         }
     }
 
-    /// What it died of, where it has ended by itself.
+    /// The reason why it died, if it ended by itself.
     pub(super) fn died(&self) -> Option<String> {
         match &*self.occupant.borrow() {
             Occupant::Running(_) => None,
@@ -446,7 +440,7 @@ impl ValidatorSlot {
         }
     }
 
-    /// The validator, where it runs.
+    /// The validator, if it runs.
     pub fn running(&self) -> Option<Running> {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => Some(run.running.clone()),
@@ -454,7 +448,7 @@ impl ValidatorSlot {
         }
     }
 
-    /// The state after its newest stored block; the last one where it is stopped.
+    /// The state after its newest stored block; the last known one if it is stopped.
     pub fn head(&self) -> State {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => run.running.ledger.head(),
@@ -462,7 +456,7 @@ impl ValidatorSlot {
         }
     }
 
-    /// The height it started from, where it runs.
+    /// The height from which it started, if it runs.
     pub(super) fn started_from(&self) -> Option<Height> {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => Some(run.from),
@@ -470,12 +464,12 @@ impl ValidatorSlot {
         }
     }
 
-    /// Resolves when the validator has started, stopped or was replaced since the call.
+    /// Resolves when the validator has started, stopped or been replaced since the call.
     pub fn changes(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut occupant = self.occupant.subscribe();
         occupant.mark_unchanged();
         async move {
-            // An error: the whole backend is gone.
+            // An error means that the whole backend is gone.
             let _ = occupant.changed().await;
         }
     }
@@ -488,7 +482,7 @@ impl fmt::Debug for ValidatorSlot {
     }
 }
 
-/// All that the API knows. Shared by the API and the process that runs the devnet.
+/// All data of the API, shared with the process that runs the devnet.
 pub struct Backend {
     pub(super) name: String,
     pub(super) chain_id: u64,
@@ -509,15 +503,15 @@ pub struct Backend {
     haste: Haste,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     begun: Arc<OnceLock<Height>>,
-    /// What is counted of the timer lane.
+    /// Metrics of the timer lane.
     pub(super) lane: LaneMetrics,
     runners: BTreeMap<Address, AtomicBool>,
-    /// Held while a transaction is taken: of two that are the same, one is new.
+    /// Held while a transaction is submitted, so that only one of two identical ones counts as new.
     pub(super) submissions: Mutex<()>,
 }
 
 impl Backend {
-    /// A backend whose validators are all stopped and whose runners do not run.
+    /// Creates a backend with all validators and runners stopped.
     pub fn new(config: Config) -> Result<Self, BackendError> {
         let state = config.genesis.state()?;
         let genesis = config.genesis.block()?;
@@ -569,7 +563,7 @@ impl Backend {
         })
     }
 
-    /// The accounts that have a name, in the order in which they are listed.
+    /// The accounts with a name, in the order in which they are listed.
     pub(super) fn accounts(&self) -> Vec<Address> {
         self.accounts.lock().clone()
     }
@@ -580,7 +574,7 @@ impl Backend {
         address.is_some_and(|address| self.accounts.lock().contains(&address))
     }
 
-    /// Gives an account a name and a place in the list, unless the name is another's.
+    /// Gives an account a name and adds it to the list; a conflict if another address has the name.
     pub(super) fn add_account(&self, name: &str, address: Address) -> Result<(), ApiError> {
         let mut accounts = self.accounts.lock();
         match self.names.named(name) {
@@ -590,7 +584,7 @@ impl Backend {
             }
             Some(_) => {}
             None if accounts.len() >= MOST_ACCOUNTS => {
-                let what = format!("the devnet has {MOST_ACCOUNTS} accounts with a name, the most");
+                let what = format!("the devnet has {MOST_ACCOUNTS} named accounts, the maximum");
                 return Err(ApiError::conflict(what));
             }
             None => self.names.insert(name, address),
@@ -621,7 +615,7 @@ impl Backend {
         self.slots.borrow().iter().find(|slot| slot.address() == *address).cloned()
     }
 
-    /// Makes room for a validator that joins while the devnet runs; it is stopped at first.
+    /// Adds a validator that joins while the devnet runs; it is stopped at first.
     pub fn add_validator(&self, name: &str, identity: Validator) {
         self.names.insert(name, identity.pubkey.address());
         let (newest, begun) = (self.newest(), self.begun.clone());
@@ -629,27 +623,27 @@ impl Backend {
         self.slots.send_modify(|slots| slots.push(Arc::new(slot)));
     }
 
-    /// Forgets a validator that has left. Its name goes on standing for its address.
+    /// Removes a validator that has left. Its name still resolves to its address.
     pub fn remove_validator(&self, name: &str) {
         self.slots.send_modify(|slots| slots.retain(|slot| slot.name != name));
     }
 
-    /// The height that the first validator of this process started from; genesis before that.
+    /// The height from which the first validator of this process started; genesis before that.
     pub(super) fn begun(&self) -> Height {
         self.begun.get().copied().unwrap_or(Height::GENESIS)
     }
 
-    /// What goes wrong between the nodes.
+    /// The injected faults between nodes.
     pub const fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// Lifts the pace of whoever proposes.
+    /// Lifts the pace of proposers.
     pub const fn haste(&self) -> &Haste {
         &self.haste
     }
 
-    /// What runs pipelines of tasks, where something does.
+    /// The agent that runs pipelines of tasks, if there is one.
     pub(super) const fn speculation(&self) -> Option<&Arc<dyn Speculation>> {
         self.speculation.as_ref()
     }
@@ -659,14 +653,14 @@ impl Backend {
         self.runners.keys().map(|address| self.names.of(address))
     }
 
-    /// Says whether a runner of this process runs. Other addresses are ignored.
+    /// Records whether a runner of this process runs. Other addresses are ignored.
     pub fn set_runner_running(&self, runner: &Address, running: bool) {
         if let Some(flag) = self.runners.get(runner) {
             flag.store(running, Ordering::Relaxed);
         }
     }
 
-    /// Whether a runner runs in this process; `None`: it is none of this process's.
+    /// Whether a runner of this process runs; `None` if it does not belong to this process.
     pub(super) fn runner_runs(&self, runner: &Address) -> Option<bool> {
         self.runners.get(runner).map(|flag| flag.load(Ordering::Relaxed))
     }
@@ -679,14 +673,14 @@ impl Backend {
         async move {
             tokio::select! {
                 _ = any => {}
-                // An error: the whole backend is gone.
+                // An error means that the whole backend is gone.
                 _ = slots.changed() => {}
             }
         }
     }
 
-    /// How long ago the newest block was proposed, where that is so long that the chain has halted.
-    /// Proposers tell the time of their blocks: one that lies moves it by seconds at most.
+    /// The age of the newest block, if the chain has halted. The age is based on the proposer's
+    /// timestamp, which a lying proposer can shift by seconds at most.
     pub(super) fn halted(&self) -> Option<Duration> {
         let proposed_ms = self.newest().head().timestamp_ms;
         let age = Duration::from_millis((self.clock)().saturating_sub(proposed_ms));
@@ -694,7 +688,7 @@ impl Backend {
         (age > limit).then_some(age)
     }
 
-    /// The newest state that any validator has reached, whether it runs or not.
+    /// The newest state that any validator, running or not, has reached.
     pub fn newest(&self) -> State {
         let slots = self.slots();
         let heads = slots.iter().map(|slot| slot.head());

@@ -1,8 +1,8 @@
 //! Gauges and counters of presence and of runners' connections, as Prometheus reads them
 //! (docs/observability.md).
 //!
-//! Presence is that of the newest certificate on the chain, as the validator with the highest head
-//! has it. The rest is what each running validator has counted since it started: a label names the
+//! Presence is derived from the newest certificate on the chain of the validator with the highest
+//! head. The other metrics are counts of each running validator since it started: a label names the
 //! validator, and a validator that does not run has no series.
 
 use super::{convert::count, error::ApiError, view::View};
@@ -18,7 +18,7 @@ use prometheus_client::{
 };
 use std::{fmt, sync::atomic::AtomicI64};
 
-/// Series whose labels are known when they are read.
+/// Series with labels that are only known at the time of a read.
 #[derive(Debug)]
 struct Table<M>(Vec<(Vec<(&'static str, String)>, M)>);
 
@@ -47,7 +47,7 @@ fn gauge(value: u64) -> CountGauge {
     gauge
 }
 
-/// All of it as a part of an OpenMetrics text.
+/// The metrics as a part of an OpenMetrics text.
 pub(super) fn part(view: &View) -> Result<String, ApiError> {
     let mut registry = Registry::default();
     presence(view, registry.sub_registry_with_prefix("presence"))?;
@@ -55,7 +55,7 @@ pub(super) fn part(view: &View) -> Result<String, ApiError> {
     Ok(openmetrics::part(&registry))
 }
 
-/// Of the newest P(h): how many runners it has, and how far each is from the other side.
+/// Registers the runners of the newest P(h), and the margin of votes by which they are present.
 fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
     let newest = view.state.known_presence().map(|known| known.height);
     let stored = newest.map(|height| view.store().presence(height)).transpose()?.flatten();
@@ -72,7 +72,7 @@ fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
     let needed = match view.state.params().threshold_rule {
         ThresholdRule::Committee => threshold::of(validators),
         ThresholdRule::Quorum => threshold::of(votes),
-        // Each runner has its own.
+        // Each runner has its own threshold.
         ThresholdRule::Subset => return Ok(()),
     };
     let ballots: Vec<(u32, &Bitmap)> =
@@ -89,7 +89,7 @@ fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What each running validator has counted.
+/// Registers the counts of each running validator.
 fn connections(view: &View, to: &mut Registry) {
     let slots = view.backend.slots();
     let running = slots.iter().filter_map(|slot| Some((slot.name().to_owned(), slot.running()?)));
@@ -136,6 +136,6 @@ fn connections(view: &View, to: &mut Registry) {
     let help = "From the dispatch of a job to the runner's answer";
     to.register("dispatch_answer_duration_ms", help, Table(answers.collect()));
     let starts = met.iter().map(|(name, _, (met, _))| (of(name), met.starts.clone()));
-    let help = "From the dispatch of a job to the runner's first word that it works on it";
+    let help = "From the dispatch of a job to the runner's first report that it works on it";
     to.register("dispatch_start_duration_ms", help, Table(starts.collect()));
 }

@@ -1,4 +1,4 @@
-//! Why a request has no answer, and the response that says so.
+//! Refusals of requests, and their responses.
 
 use super::types::{ErrorBody, ErrorCode, ErrorDetail, ParseError};
 use crate::{chain::mempool::MempoolError, storage::StorageError, topology::FAUCET};
@@ -11,7 +11,7 @@ use axum::{
 use cowboy_engine::primitives::Shortfall;
 use std::fmt;
 
-/// How an account that has too little gets what is missing: by this command.
+/// A hint with the command that transfers the missing amount to an account with too little.
 pub fn funding(short: &Shortfall, payer: Option<&str>) -> String {
     let amount = short.to_fund();
     match payer {
@@ -23,7 +23,7 @@ pub fn funding(short: &Shortfall, payer: Option<&str>) -> String {
     }
 }
 
-/// A refusal: what the body says, and the HTTP status that carries it.
+/// A refusal: the body's content, and its HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
     detail: ErrorDetail,
@@ -37,17 +37,17 @@ impl ApiError {
         Self { detail, status }
     }
 
-    /// No such thing.
+    /// The object does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::NotFound, message)
     }
 
-    /// Not now, or not this validator.
+    /// The request cannot be served now, or not by this validator.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, message)
     }
 
-    /// The request is none.
+    /// The request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::BadRequest, message)
     }
@@ -57,18 +57,18 @@ impl ApiError {
         Self::new(ErrorCode::Conflict, message)
     }
 
-    /// No longer there. `text` opens with the error's name and a colon.
+    /// The object no longer exists. `text` starts with the error's name and a colon.
     pub fn gone(text: impl Into<String>) -> Self {
         Self::named(ErrorCode::Gone, text.into())
     }
 
-    /// No token, or a wrong one.
+    /// The token is missing or wrong.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unauthorized, message)
             .hint("send `Authorization: Bearer <token>`; the token is in the devnet's `token` file")
     }
 
-    /// Not done in time.
+    /// The request was not done in time.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Timeout, message)
     }
@@ -78,7 +78,7 @@ impl ApiError {
         Self::new(ErrorCode::Internal, message)
     }
 
-    /// The chain's rules refuse. `text` opens with the error's name and a colon.
+    /// The chain's rules refuse the transaction. `text` starts with the error's name and a colon.
     pub fn rejected(text: impl Into<String>) -> Self {
         Self::named(ErrorCode::Rejected, text.into())
     }
@@ -90,19 +90,19 @@ impl ApiError {
         error
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint on how to fix it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = Some(hint.into());
         self
     }
 
-    /// The same under another HTTP status, which tells more than the code's own.
+    /// Replaces the code's HTTP status by a more specific one.
     pub const fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// What the body says.
+    /// The content of the body.
     pub const fn detail(&self) -> &ErrorDetail {
         &self.detail
     }
@@ -159,7 +159,7 @@ impl From<JsonRejection> for ApiError {
     }
 }
 
-/// Integers as serde names what it expected, and what they may be.
+/// Integer types by the name that serde uses in errors, with their bounds.
 const INTEGERS: [(&str, i128, i128); 7] = [
     ("u8", 0, u8::MAX as i128),
     ("u16", 0, u16::MAX as i128),
@@ -170,7 +170,7 @@ const INTEGERS: [(&str, i128, i128); 7] = [
     ("i64", i64::MIN as i128, i64::MAX as i128),
 ];
 
-/// What serde says of a number, with the lowest and the highest that it may be.
+/// Serde's error about a number, with the bounds in place of the type's name.
 fn with_bounds(text: &str) -> String {
     INTEGERS.iter().fold(text.to_owned(), |text, (name, least, most)| {
         let expected = format!("expected a number from {least} to {most}");

@@ -1,17 +1,17 @@
 //! `GET /v1/events`: every block as it becomes final, as server-sent events.
 //!
-//! A stream knows one number, the height it sends next. As long as that block is stored it reads
-//! and sends it; else it waits until a validator has stored one. So a stream has no queue: a reader
-//! that is slow, or starts far back, reads the store at its own pace, and neither misses a block
-//! nor gets one twice.
+//! A stream's only state is the height that it sends next. While that block is stored, it reads and
+//! sends it; otherwise it waits until a validator has stored the block. So a stream has no queue: a
+//! reader that is slow, or starts far back, reads the store at its own pace, and neither misses a
+//! block nor gets one twice.
 //!
-//! Each block comes from the running validator with the highest head, so that one that is paused,
-//! cut off or stopped holds up no reader. A stream that names a validator takes blocks from that
-//! one alone and ends when it stops. Every stream ends when the server stops or no validator runs;
-//! the reader comes back with `Last-Event-ID`.
+//! Each block comes from the running validator with the highest head, so that a paused, isolated or
+//! stopped validator does not hold up readers. A stream that names a validator takes blocks only
+//! from that one and ends when it stops. Every stream ends when the server stops or no validator
+//! runs; the reader returns with `Last-Event-ID`.
 //!
 //! A stream that has to make room for another ([`streams`](super::streams)) ends with an event that
-//! says so, and asks the reader to wait before it comes back.
+//! announces this and asks the reader to wait before it returns.
 
 use super::{
     convert::{self, count},
@@ -45,8 +45,8 @@ use cowboy_engine::{
 use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream};
 use std::{sync::Arc, time::Duration};
 
-/// The header with the number of the last event that a returning reader has seen: of a block, its
-/// height.
+/// The header with the number of the last event that a returning reader has seen; the number of a
+/// block is its height.
 pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /v1/events`
@@ -59,7 +59,7 @@ pub(super) async fn events(
 ) -> Result<Response, ApiError> {
     let last = headers.get(LAST_EVENT_ID).map(last_seen).transpose()?;
     let NodeQuery { node } = node;
-    // Before a validator is chosen: it may stop at any moment.
+    // Subscribed before a validator is chosen, because that one may stop at any moment.
     let executed = Executed::new(shared.backend.clone(), node.clone());
     let closed = shared.closed();
     let view = View::of(shared.backend.clone(), node.as_deref())?;
@@ -81,7 +81,7 @@ pub(super) async fn events(
     })))
 }
 
-/// Server-sent events as they come, which no cache keeps.
+/// A response with server-sent events as they come, which must not be cached.
 pub(super) fn respond(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(KEEP_ALIVE_SECS));
     let events = Sse::new(events.map(Ok::<_, axum::Error>));
@@ -99,7 +99,7 @@ pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
 /// A stream of blocks.
 struct Blocks {
     shared: Arc<Shared>,
-    /// The validator that the request names; `None`: whichever has the highest head.
+    /// The validator that the request names; `None` means the one with the highest head.
     node: Option<String>,
     /// Wakes when a validator has executed a block; the block is read from a store.
     executed: Executed,
@@ -109,7 +109,7 @@ struct Blocks {
     closed: BoxFuture<'static, ()>,
     /// One of the places for streams.
     place: Place,
-    /// Another stream has the place, and the reader was told.
+    /// Another stream has taken the place, and the reader has been told.
     replaced: bool,
 }
 
@@ -142,7 +142,7 @@ impl Blocks {
             return None;
         }
         let height = self.next;
-        // Why it cannot be read was logged; a reader that returns gets it as an answer.
+        // A read error has been logged, and a returning reader gets it as an answer.
         let notice = self.shared.blocking(move |_| notice(&view, height)).await.ok()?;
         self.next = height.next();
         Event::default().event("block").id(height.to_string()).json_data(&notice).ok()
@@ -154,10 +154,10 @@ pub(super) fn farewell() -> Event {
     Event::default()
         .event(REPLACED)
         .retry(Duration::from_millis(RETURN_MS))
-        .data("all event streams are taken, and another needed this place")
+        .data("all places for event streams are taken, and another stream needed this one")
 }
 
-/// A block as the stream tells of it.
+/// A block's message in the stream.
 fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
     let block = view.block(height)?;
     let header = &block.header;
@@ -180,12 +180,13 @@ fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
     })
 }
 
-/// Whether a block had no P(h) that is recent enough, as its own events say.
+/// Whether a block had no recent enough P(h), according to its own events.
 fn unknown(events: &[StoredEvent]) -> bool {
     events.iter().any(|stored| matches!(stored.event.kind, EventKind::PresenceUnavailable(_)))
 }
 
-/// How many runners the newest P(h) has that is known in a block, whose `events` these are.
+/// The number of runners in the newest P(h) known in the block at `height`, which has these
+/// `events`.
 fn present(view: &View, height: Height, events: &[StoredEvent]) -> Result<u32, ApiError> {
     let newest = |events: &[StoredEvent]| {
         let derived = events.iter().filter(|stored| stored.height <= height);
@@ -197,12 +198,12 @@ fn present(view: &View, height: Height, events: &[StoredEvent]) -> Result<u32, A
         });
         derived.max_by_key(|(certified, _)| *certified)
     };
-    // Nothing newer than the parent's can be known, and mostly that is.
+    // The parent's P(h) is the newest that can be known, and it usually is known.
     let of_parent = newest(events).filter(|(certified, _)| Some(*certified) == height.previous());
     if let Some((_, present)) = of_parent {
         return Ok(present);
     }
-    // P(h) is embedded after h, and none counts that is older than this.
+    // P(h) is embedded after h, and it no longer counts when it is older than this.
     let most = Connectivity::MAX_PRESENCE_TIMEOUT;
     let from = Height::new(height.get().saturating_sub(most));
     let limit = count((most as usize + 1) * (MAX_OPEN + 1));
@@ -211,8 +212,8 @@ fn present(view: &View, height: Height, events: &[StoredEvent]) -> Result<u32, A
     Ok(newest(&derived.rows).map_or(0, |(_, present)| present))
 }
 
-/// How many runners count as present in a block, and how many are registered after it. From events,
-/// since the state of an old block is not kept.
+/// The number of runners present in a block, and the number registered after it. Derived from
+/// events, because the state of an old block is not kept.
 fn runners(view: &View, height: Height, events: &[StoredEvent]) -> Result<(u32, u32), ApiError> {
     let present = match unknown(events) {
         true => 0,

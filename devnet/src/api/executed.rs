@@ -9,20 +9,21 @@ use futures::{
 use std::{future::pending, sync::Arc};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-/// Listens to all validators that run, so that one which is paused, cut off or stopped holds up no
-/// reader; or to one of them.
+/// Listens to one validator, or to all that run, so that a paused, isolated or stopped validator
+/// does not hold up readers.
 pub struct Executed {
     backend: Arc<Backend>,
-    /// The validator, by name or address; `None`: all that run.
+    /// The validator, by name or address; `None` means all that run.
     node: Option<String>,
-    /// Resolves when a validator has started, stopped, joined or left since `blocks` was made.
+    /// Resolves when a validator has started, stopped, joined or left since `blocks` was created.
     changed: BoxFuture<'static, ()>,
-    /// The ledgers themselves are not kept: a validator that stops closes its files.
+    /// One receiver per ledger. The ledgers themselves are not kept, so that a stopping validator
+    /// can close its files.
     blocks: Vec<Receiver<Arc<ExecutedBlock>>>,
 }
 
 impl Executed {
-    /// Hears every block that is executed from now on.
+    /// Subscribes to every block that is executed from now on.
     pub fn new(backend: Arc<Backend>, node: Option<String>) -> Self {
         let (changed, blocks) = (backend.changed().boxed(), Vec::new());
         let mut executed = Self { backend, node, changed, blocks };
@@ -42,8 +43,9 @@ impl Executed {
         self.blocks = running.iter().map(|running| running.ledger.subscribe()).collect();
     }
 
-    /// The next block that one of them has executed. Each of them tells of the same blocks, and one
-    /// that lags may leave some out. `None`: blocks were missed, or the validators have changed.
+    /// The next block that one of the validators has executed. Every validator reports the same
+    /// blocks, but a lagging one may skip some. `None` means that blocks were missed, or that the
+    /// validators have changed.
     pub async fn next(&mut self) -> Option<Arc<ExecutedBlock>> {
         let blocks = &mut self.blocks;
         let any = async {
@@ -61,7 +63,7 @@ impl Executed {
             () = &mut self.changed => {}
             block = any => return block,
         }
-        // Before the validators are looked at: they may change again meanwhile.
+        // Before the subscription, because the validators may change during it.
         self.changed = self.backend.changed().boxed();
         self.subscribe();
         None

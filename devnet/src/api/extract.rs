@@ -1,10 +1,10 @@
-//! What handlers take from a request, refused with the API's own error bodies.
+//! Extractors for requests that refuse with the API's own error bodies.
 
 use super::{
     error::ApiError,
     server::{BODY_LIMIT, Shared},
-    view,
 };
+use crate::http::bearer::{bearer, is_token};
 use axum::{
     Json,
     body::{Body, to_bytes},
@@ -52,10 +52,10 @@ impl<T: DeserializeOwned + IntoParams> FromRequestParts<Arc<Shared>> for InQuery
     }
 }
 
-/// What Rust says of a number that its type has no room for.
+/// Rust's error about a number that overflows its type.
 const NO_ROOM: &str = "number too large to fit in target type";
 
-/// The highest number that a parameter takes, which a text names before its last colon.
+/// The maximum of the parameter that `text` names before its last colon.
 fn highest(all: &[Parameter], text: &str) -> u64 {
     let name = text.trim_end_matches([':', ' ']).rsplit(' ').next();
     let schema = all.iter().find(|one| Some(one.name.as_str()) == name);
@@ -68,7 +68,7 @@ fn highest(all: &[Parameter], text: &str) -> u64 {
     }
 }
 
-/// The body, as a JSON object. Serde would take an array for a structure too, field by field.
+/// The body, which must be a JSON object: serde would also accept an array of a structure's fields.
 pub(super) struct InBody<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
@@ -78,7 +78,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, BODY_LIMIT).await;
         let body =
-            body.map_err(|error| ApiError::bad_request(format!("the body breaks off: {error}")))?;
+            body.map_err(|error| ApiError::bad_request(format!("the body is cut off: {error}")))?;
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first.is_some_and(|first| *first != b'{') {
             return Err(ApiError::bad_request("the body is not a JSON object"));
@@ -89,8 +89,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
     }
 }
 
-/// Proof that the request shows the token. First among a handler's arguments, so that nothing else
-/// of the request is looked at without one.
+/// Proof that the request shows the token. It comes first among a handler's arguments, so that a
+/// request without the token is not examined further.
 pub(super) struct Authorized;
 
 impl FromRequestParts<Arc<Shared>> for Authorized {
@@ -101,16 +101,13 @@ impl FromRequestParts<Arc<Shared>> for Authorized {
     }
 }
 
-/// Whether a request shows this token.
+/// Checks that a request shows this token.
 pub(crate) fn authorize(headers: &HeaderMap, expected: &str) -> Result<(), ApiError> {
-    let header = headers
-        .get(AUTHORIZATION)
-        .ok_or_else(|| ApiError::unauthorized("the request changes state and shows no token"))?;
-    let (scheme, token) = header.as_bytes().split_at(header.len().min(BEARER.len()));
-    if !scheme.eq_ignore_ascii_case(BEARER) || !view::shows_token(expected, token) {
+    if !headers.contains_key(AUTHORIZATION) {
+        return Err(ApiError::unauthorized("the request changes state and shows no token"));
+    }
+    if !bearer(headers).is_some_and(|token| is_token(expected, token)) {
         return Err(ApiError::unauthorized("the token shown is not this devnet's"));
     }
     Ok(())
 }
-
-const BEARER: &[u8] = b"bearer ";

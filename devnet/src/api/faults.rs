@@ -1,4 +1,4 @@
-//! Laying and healing faults, for requests and for those whose time is up.
+//! Injecting and healing faults, for requests and when a fault's time is up.
 
 use super::{
     backend::{Backend, Switch},
@@ -19,15 +19,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A fault heals by itself after a day at most; one that is to stay has no end.
+/// The maximum time, in milliseconds, after which a fault heals by itself; a permanent fault has no
+/// end.
 const MAX_FOR_MS: u64 = 24 * 3_600 * 1_000;
 
-/// All that is in force, the oldest first.
+/// All faults in force, oldest first.
 pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
     backend.faults().rules().iter().map(|rule| convert(backend, rule)).collect()
 }
 
-/// Lays a fault.
+/// Puts a fault in force.
 pub(super) async fn lay(
     backend: &Arc<Backend>,
     request: &FaultRequest,
@@ -49,14 +50,14 @@ pub(super) async fn lay(
     Ok(convert(backend, &rule))
 }
 
-/// Heals every fault, or the one of a number, or those laid on a node; shows what was healed.
+/// Heals every fault, the one with a number, or those on a node; returns the healed faults.
 pub(super) async fn heal_some(
     backend: &Arc<Backend>,
     which: Option<&str>,
 ) -> Result<Vec<types::Fault>, ApiError> {
     let rules = chosen(backend, which)?;
     let (mut healed, mut refused) = (Vec::new(), None);
-    // One that cannot be healed keeps no other from it.
+    // A fault that cannot be healed does not keep the others from being healed.
     for rule in &rules {
         match heal(backend, rule.id).await {
             Ok(()) => healed.push(convert(backend, rule)),
@@ -66,8 +67,8 @@ pub(super) async fn heal_some(
     refused.map_or(Ok(healed), Err)
 }
 
-/// Heals a fault: takes the rule away, and starts a node that was killed. One that is gone already
-/// is fine.
+/// Heals a fault: removes the rule, and starts a node that was killed. Succeeds if the fault is
+/// already gone.
 pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError> {
     let rules = backend.faults().rules();
     let Some(rule) = rules.iter().find(|rule| rule.id == id) else { return Ok(()) };
@@ -81,7 +82,7 @@ pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError
     Ok(())
 }
 
-/// The rules that a request to heal is about; none where nothing is laid on the node.
+/// The rules that a request to heal refers to; empty if the node has no fault.
 fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError> {
     let rules = backend.faults().rules();
     let Some(which) = which else { return Ok(rules) };
@@ -96,7 +97,7 @@ fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError>
     Ok(rules.into_iter().filter(|rule| rule.fault.is_laid_on(&node)).collect())
 }
 
-/// When a fault is to heal by itself.
+/// When a fault heals by itself.
 enum End {
     After(Duration),
     Blocks(u64),
@@ -121,7 +122,7 @@ fn end(request: &FaultRequest) -> Result<Option<End>, ApiError> {
     }
 }
 
-/// The fault that is asked for, if it can be.
+/// The requested fault, if it is valid.
 fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
     Ok(match spec {
         FaultSpec::Kill { at } => Fault::Kill { node: nodes::find(backend, at)? },
@@ -142,7 +143,7 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             }
             if longest.is_zero() {
                 return Err(ApiError::bad_request(format!(
-                    "a latency without delay and jitter is none: expected 1 µs to {}",
+                    "a latency needs a delay or a jitter: expected 1 µs to {}",
                     Exact(MAX_DELAY)
                 )));
             }
@@ -172,7 +173,7 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
     })
 }
 
-/// The name and the address of a runner that votes are about: a registered one, wherever it runs.
+/// The name and the address of a runner that votes misreport: a registered one, wherever it runs.
 fn registered(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
     let state = backend.newest();
     let registered = |address: &Address| state.registry().get(address).is_some();
@@ -223,8 +224,8 @@ fn partition(backend: &Backend, groups: &[Vec<String>]) -> Result<Vec<BTreeSet<S
     }
     let rest = seen.len() < nodes::all(backend).len();
     if named.len() + usize::from(rest) < 2 {
-        return Err(ApiError::bad_request("a partition with fewer than two groups parts nobody")
-            .hint("name some of the nodes: those not named form a group, too"));
+        return Err(ApiError::bad_request("a partition needs at least two groups")
+            .hint("name some of the nodes: those not named form a group too"));
     }
     Ok(named)
 }
@@ -239,7 +240,7 @@ fn convert(backend: &Backend, rule: &Rule) -> types::Fault {
             let all = nodes::all(backend);
             let is_named = |node: &&String| groups.iter().any(|group| group.contains(*node));
             others = all.iter().filter(|node| !is_named(node)).cloned().collect();
-            // A node that left the devnet meanwhile comes last.
+            // A node that has left the devnet since then comes last.
             let place = |node: &String| all.iter().position(|one| one == node).unwrap_or(all.len());
             let in_order = |group: &BTreeSet<String>| {
                 let mut group: Vec<_> = group.iter().cloned().collect();

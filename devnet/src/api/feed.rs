@@ -1,10 +1,10 @@
-//! `GET /v1/speculation/events/stream`: what the components of speculation do, as it happens, as
+//! `GET /v1/speculation/events/stream`: the actions of speculation's components as they happen, as
 //! server-sent events.
 //!
-//! As the stream of blocks ([`events`](super::events)) it knows one number, that of the event it
-//! sends next, and has no queue: it reads the agent's journal at its reader's pace. Who is so slow
-//! that the journal has dropped what comes next gets an event in its place that says how many those
-//! were. It makes room for others as that one does.
+//! Like the stream of blocks ([`events`](super::events)), it stores only the number of the event
+//! that it sends next, and has no queue: it reads the agent's journal at its reader's pace. If a
+//! reader is so slow that the journal has dropped its next events, one event with the number of
+//! dropped events replaces them. The stream makes room for others as the stream of blocks does.
 
 use super::{
     backend::Speculation,
@@ -27,7 +27,7 @@ use futures::{FutureExt as _, future::BoxFuture, stream};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 
-/// Events that are read at a time.
+/// The number of events read at a time.
 const PAGE: usize = 256;
 
 /// `GET /v1/speculation/events/stream`
@@ -67,17 +67,17 @@ pub(super) async fn feed(
 struct Feed {
     shared: Arc<Shared>,
     agent: Arc<dyn Speculation>,
-    /// Wakes when something has happened; what, is read from the journal.
+    /// Wakes when there is a new event, which is then read from the journal.
     told: watch::Receiver<u64>,
-    /// Which events, from the one to read next.
+    /// The filter of the events; its `from` is the event to read next.
     query: SpeculationEventQuery,
-    /// Those that were read, a page at most.
+    /// Events read but not sent yet, at most one page.
     read: VecDeque<SpeculationEvent>,
     /// Resolves when the server stops.
     closed: BoxFuture<'static, ()>,
     /// One of the places for streams.
     place: Place,
-    /// Another stream has the place, and the reader was told.
+    /// Another stream has taken the place, and the reader has been told.
     replaced: bool,
 }
 
@@ -99,7 +99,7 @@ impl Feed {
                 let told = Event::default().event(SPECULATION_EVENT).id(event.seq.to_string());
                 return told.json_data(&event).ok();
             }
-            // Seen before it is read: what happens meanwhile wakes it again.
+            // Marked as seen before the read, so that events during the read wake it again.
             self.told.borrow_and_update();
             let (agent, query) = (self.agent.clone(), self.query.clone());
             let page = self.shared.blocking(move |_| Ok(agent.events(&query))).await.ok()?;

@@ -1,17 +1,18 @@
 //! Names of actors, timers and jobs, given by users and kept in a file of the devnet's folder. A
 //! reset removes them with the chain.
 //!
-//! A name is one thing's at a time. Once a timer or a job has ended, its name is free for another.
+//! A name refers to one object at a time. Once a timer or a job has ended, its name is free for
+//! another one.
 
 use super::types::NamedKind;
 use crate::topology::Name;
 use commonware_utils::sync::Mutex;
 use std::{collections::BTreeMap, fmt};
 
-/// Names of one kind at most.
+/// Maximum number of names of one kind.
 pub(super) const MOST: usize = 10_000;
 
-/// Keeps the names, as text for [`Labels::new`]; an error is the reason why it could not.
+/// Saves the names as text for [`Labels::new`]; the error is the reason of the failure.
 pub type SaveNames = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// The names of a devnet.
@@ -43,7 +44,7 @@ impl Kept {
 }
 
 impl Labels {
-    /// The names in a text that was saved; empty: none.
+    /// Reads the names from a saved text; an empty text has none.
     pub fn new(text: &str, save: SaveNames) -> Result<Self, serde_json::Error> {
         let ids = match text {
             "" => BTreeMap::new(),
@@ -64,7 +65,7 @@ impl Labels {
         Some(kept.names.get(&kind)?.get(&id.to_string())?.to_string())
     }
 
-    /// How many names of a kind there are.
+    /// The number of names of a kind.
     pub(super) fn count(&self, kind: NamedKind) -> usize {
         self.kept.lock().ids.get(&kind).map_or(0, BTreeMap::len)
     }
@@ -74,8 +75,8 @@ impl Labels {
         self.kept.lock().ids.get(&kind).cloned().unwrap_or_default()
     }
 
-    /// Gives an id this name, in place of the one that it had. The name may have been another's. An
-    /// error is the reason why it is not kept, and then it is not given.
+    /// Gives an id this name, replacing its previous name. The name may have belonged to another
+    /// id. When the names cannot be saved, the error is the reason and nothing changes.
     pub(super) fn give(&self, kind: NamedKind, name: Name, id: String) -> Result<(), String> {
         let mut kept = self.kept.lock();
         let mut ids = kept.ids.clone();

@@ -2,11 +2,11 @@
 //!
 //! A scrape reads the store of the validator that answers. Counters grow by the blocks after the
 //! last one counted, up to that validator's head. Those blocks are final and the same on every
-//! validator: each counts once, also when another validator answers the next scrape, and one whose
-//! head is below the last block counted adds nothing.
+//! validator, so each counts once even if another validator answers the next scrape. A validator
+//! with a head below the last block counted adds nothing.
 //!
 //! Counters begin at 0 with the process: the first block counted is the one after
-//! [`Backend::begun`](super::Backend::begun). Every value of a label is there from the start, so
+//! [`Backend::begun`](super::Backend::begun). Every value of a label is present from the start, so
 //! that a rate sees the first event.
 
 use super::{error::ApiError, view::View};
@@ -18,8 +18,8 @@ use cowboy_engine::{
 };
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 
-/// Blocks that one scrape counts at most: half an hour of them at the default block time. To
-/// explain why one timer waited, a request reads five times as many.
+/// Maximum number of blocks that one scrape counts: half an hour at the default block time. A
+/// request that explains why a timer waited reads five times as many.
 const BLOCKS: u64 = 2_000;
 
 /// Why a due timer waits, in the order of [`LaneMetrics::show_block`].
@@ -28,7 +28,7 @@ const WAITS: [&str; 3] = ["priced_out", "over_cap", "other"];
 /// Why the lane removed a timer, in the order of [`LaneMetrics::count`].
 const REMOVALS: [&str; 2] = ["expired", "insufficient_funds"];
 
-/// What is counted of a devnet's timer lane.
+/// The metrics of a devnet's timer lane.
 #[derive(Debug)]
 pub struct LaneMetrics {
     registry: Registry,
@@ -61,7 +61,7 @@ impl Default for LaneMetrics {
 }
 
 impl LaneMetrics {
-    /// Nothing counted yet, every series at 0.
+    /// Creates the metrics with every series at 0.
     pub fn new() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
@@ -89,10 +89,10 @@ impl LaneMetrics {
         metrics
     }
 
-    /// Counts up to the head of a validator, [`BLOCKS`] at most, and sets the gauges to that head.
+    /// Counts up to the head of a validator, at most [`BLOCKS`], and sets the gauges to that head.
     pub(super) fn follow(&self, view: &View) -> Result<(), ApiError> {
         let (store, head) = (view.store(), view.head());
-        // Held to the end: two scrapes at a time count no block twice.
+        // Held to the end, so that two concurrent scrapes do not count a block twice.
         let mut counted = self.counted.lock();
         let done = (*counted).max(view.backend.begun());
         if let Some((from, to)) = uncounted(done, store.kept_from(), head) {
@@ -115,7 +115,7 @@ impl LaneMetrics {
         Ok(())
     }
 
-    /// All of it as a part of an OpenMetrics text.
+    /// The metrics as a part of an OpenMetrics text.
     pub fn encode(&self) -> String {
         openmetrics::part(&self.registry)
     }
@@ -131,10 +131,10 @@ impl LaneMetrics {
         self.questions.inc_by(amount(report.questions));
     }
 
-    /// Sets the gauges that the newest block's report has.
+    /// Sets the gauges from the newest block's report.
     fn show_block(&self, report: &LaneReport) {
         self.due.set(report.deferred);
-        // A handler or a transaction may have cancelled what the scan had counted.
+        // A handler or a transaction may have cancelled timers after the scan counted them.
         let told = report.priced_out.saturating_add(report.over_cap);
         let other = report.deferred.saturating_sub(told);
         for (place, timers) in [report.priced_out, report.over_cap, other].into_iter().enumerate() {
@@ -146,7 +146,7 @@ impl LaneMetrics {
         self.free_cells.set(report.cell_capacity.saturating_sub(report.cells));
     }
 
-    /// Sets the gauges that the state after the newest block has.
+    /// Sets the gauges from the state after the newest block.
     fn show_state(&self, state: &State) {
         self.queued.set(state.timers().len() as u64);
         self.basefee.set(amount(state.lane_basefee(state.height().next())));
@@ -154,7 +154,7 @@ impl LaneMetrics {
         self.burned.set(amount(state.lane().burned));
     }
 
-    /// Counters are registered without `_total`, which the text gets.
+    /// Counters are registered without `_total`, which the encoder appends.
     fn register(&self) -> Registry {
         let mut to = Registry::with_prefix("timer_lane");
         to.register("due", "Timers that are due and wait after the newest block", self.due.clone());
@@ -216,15 +216,15 @@ impl LaneMetrics {
         );
         to.register(
             "questions_wei",
-            "What owners of timers paid for questions to agents, in wei",
+            "Payments of timers' owners for questions to agents, in wei",
             self.questions.clone(),
         );
         to
     }
 }
 
-/// The first and the last block to count after `done`: blocks that are kept, up to the head, and
-/// [`BLOCKS`] at most.
+/// The first and the last block to count after `done`: blocks that are kept, up to the head, at
+/// most [`BLOCKS`].
 fn uncounted(done: Height, kept_from: Height, head: Height) -> Option<(Height, Height)> {
     let from = done.next().max(kept_from);
     let to = head.min(from.after(BLOCKS - 1));
@@ -259,12 +259,12 @@ mod tests {
         }
     }
 
-    /// Series that are not at 0, without the prefix.
+    /// The series that are not 0, without the prefix.
     fn changed(metrics: &LaneMetrics) -> BTreeMap<String, u64> {
         let text = metrics.encode();
         let mut changed = BTreeMap::new();
         for (series, value) in samples(&text) {
-            let name = series.strip_prefix("timer_lane_").expect("every name begins so");
+            let name = series.strip_prefix("timer_lane_").expect("every name has the prefix");
             if value != 0.0 {
                 changed.insert(name.to_owned(), value as u64);
             }
@@ -322,13 +322,13 @@ mod tests {
             ("free_cells", 300),
         ]);
         assert_eq!(changed(&metrics), newest);
-        // What waited at the scan and was cancelled later in the block.
+        // Timers waited at the scan and were cancelled later in the block.
         metrics.show_block(&LaneReport { deferred: 6, ..report() });
         assert_eq!(changed(&metrics).get("deferred{reason=\"other\"}"), None);
     }
 
     #[test]
-    fn blocks_are_counted_in_order_once_and_so_many_at_a_time() {
+    fn blocks_are_counted_in_order_once_and_a_bounded_number_at_a_time() {
         let check = |done: u64, kept_from: u64, head: u64, expected: Option<(u64, u64)>| {
             let got = uncounted(Height::new(done), Height::new(kept_from), Height::new(head));
             let got = got.map(|(from, to)| (from.get(), to.get()));
@@ -337,10 +337,10 @@ mod tests {
         check(0, 1, 0, None);
         check(0, 1, 1, Some((1, 1)));
         check(7, 1, 9, Some((8, 9)));
-        // Another validator answers, which is behind.
+        // A validator that is behind answers.
         check(9, 1, 7, None);
         check(9, 1, 9, None);
-        // What the validator has dropped cannot be counted any more.
+        // Blocks that the validator has dropped can no longer be counted.
         check(9, 258, 300, Some((258, 300)));
         check(0, 1, 5_000, Some((1, BLOCKS)));
         check(BLOCKS, 1, 5_000, Some((BLOCKS + 1, 2 * BLOCKS)));

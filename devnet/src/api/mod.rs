@@ -1,7 +1,8 @@
 //! The control API of a running devnet: HTTP on the loopback, JSON, server-sent events.
 //!
-//! [`types`] says what is asked and answered, and lists the routes. Whoever runs a devnet makes a
-//! [`Backend`], keeps it up to date as validators start and stop, and hands it to [`start`]:
+//! [`types`] defines the requests and responses, and lists the routes. The process that runs a
+//! devnet creates a [`Backend`], keeps it up to date as validators start and stop, and hands it to
+//! [`start`]:
 //!
 //! ```text
 //! request -> server (limits, Host) -> extract (token, parameters) -> routes -> view -> answer
@@ -34,7 +35,6 @@ pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, V
 pub use error::funding;
 pub use lane_metrics::LaneMetrics;
 pub use server::start;
-pub(crate) use view::{same_hash, shows_token};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Nodes as requests name them, and what requests have done to them.
+//! Resolves the names of nodes in requests, and starts, stops and kills nodes for requests.
 
 use super::{
     backend::{Backend, Switch},
@@ -8,7 +8,7 @@ use super::{
 use crate::spelling::nearest;
 use std::sync::Arc;
 
-/// The name of the node that a name or an address in a request stands for.
+/// The name of the node that a name or an address in a request refers to.
 pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
     let found = backend.names.resolve(text).and_then(|address| {
         let validator = backend.slot_at(&address).map(|slot| slot.name().to_owned());
@@ -42,7 +42,7 @@ pub(super) async fn switch(
     wanted: Switch,
 ) -> Result<(), ApiError> {
     let name = name.to_owned();
-    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    // A separate task, so that the switch completes even if the client no longer waits.
     let task = tokio::spawn(async move {
         let slot = backend.slot(&name);
         let what = if slot.is_some() { "validator" } else { "runner" };
@@ -61,7 +61,7 @@ pub(super) async fn switch(
         let others =
             || backend.slots().iter().any(|slot| slot.name() != name && slot.running().is_some());
         if wanted == Switch::Resync && !others() {
-            let message = format!("no validator but `{name}` runs: nobody has the chain but it");
+            let message = format!("no validator but `{name}` runs: only it has the chain");
             return Err(ApiError::conflict(message)
                 .hint("start others first: cowboyctl validator start NAME"));
         }

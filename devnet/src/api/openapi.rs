@@ -1,4 +1,4 @@
-//! The OpenAPI document: from the table of routes and the types of their answers.
+//! The OpenAPI document, built from the table of routes and the types of their answers.
 
 use super::{routes, types::ErrorBody};
 use axum::{body::Bytes, http::Method};
@@ -22,7 +22,7 @@ const TOKEN: &str = "token";
 /// Named schemas that others refer to.
 pub(crate) type Components = Vec<(String, RefOr<Schema>)>;
 
-/// What a route answers with where it succeeds.
+/// A route's successful answer.
 pub(super) struct Answer {
     status: u16,
     content_type: &'static str,
@@ -31,14 +31,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A value.
     pub fn one<T: ToSchema>() -> Self {
         let mut components = Components::new();
         let schema = reference::<T>(&mut components).into();
         Self { status: 200, content_type: "application/json", schema, components }
     }
 
-    /// A list.
     pub fn many<T: ToSchema>() -> Self {
         let mut components = Components::new();
         let items = reference::<T>(&mut components);
@@ -46,22 +44,22 @@ impl Answer {
         Self { status: 200, content_type: "application/json", schema, components }
     }
 
-    /// A value, with status 202: what was asked for is under way.
+    /// A value, with status 202: the request is being carried out.
     pub fn accepted<T: ToSchema>() -> Self {
         Self { status: 202, ..Self::one::<T>() }
     }
 
-    /// A value, with status 201: it was made.
+    /// A value, with status 201: it was created.
     pub fn created<T: ToSchema>() -> Self {
         Self { status: 201, ..Self::one::<T>() }
     }
 
-    /// Server-sent events whose data are such values.
+    /// Server-sent events with such values as data.
     pub fn stream<T: ToSchema>() -> Self {
         Self { content_type: "text/event-stream", ..Self::one::<T>() }
     }
 
-    /// Metrics as OpenMetrics has them.
+    /// Metrics in the OpenMetrics text format.
     pub fn metrics() -> Self {
         Self { content_type: "application/openmetrics-text", ..Self::one::<String>() }
     }
@@ -74,7 +72,7 @@ impl Answer {
     }
 }
 
-/// What the document says of a route.
+/// A route's entry in the document.
 pub(super) struct Operation {
     summary: &'static str,
     parameters: Vec<Parameter>,
@@ -84,30 +82,30 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// A route that takes nothing but its path.
+    /// A route without parameters other than those in its path.
     pub const fn new(summary: &'static str, answer: Answer) -> Self {
         Self { summary, parameters: Vec::new(), body: None, answer, token: false }
     }
 
-    /// It takes these parameters in the query.
+    /// Adds parameters in the query.
     pub fn query<Q: IntoParams>(mut self) -> Self {
         self.parameters.extend(Q::into_params(|| Some(ParameterIn::Query)));
         self
     }
 
-    /// It takes a header.
+    /// Adds an optional header.
     pub fn header(mut self, name: &str, description: &str) -> Self {
         self.parameters.push(parameter(name, ParameterIn::Header, description, Required::False));
         self
     }
 
-    /// It takes a body.
+    /// Adds a body.
     pub fn body<T: ToSchema>(mut self) -> Self {
         self.body = Some(reference::<T>(&mut self.answer.components).into());
         self
     }
 
-    /// It changes state.
+    /// Marks the route as one that changes state.
     pub const fn needs_token(mut self) -> Self {
         self.token = true;
         self
@@ -118,7 +116,7 @@ impl Operation {
         let in_path = in_path(path)
             .map(|name| parameter(name, ParameterIn::Path, describe(name), Required::True));
         let success = ResponseBuilder::new()
-            .description("What was asked for")
+            .description("Success")
             .content(answer.content_type, Content::new(Some(answer.schema)));
         let mut operation = OperationBuilder::new()
             .summary(Some(summary))
@@ -139,7 +137,7 @@ impl Operation {
     }
 }
 
-/// The document's JSON, which is made once: making it takes longer than most requests.
+/// The document's JSON, built once because building it takes longer than most requests.
 pub(super) fn text() -> Bytes {
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
         serde_json::to_vec(&document()).expect("the document is plain data").into()
@@ -147,7 +145,6 @@ pub(super) fn text() -> Bytes {
     TEXT.clone()
 }
 
-/// The document.
 pub(super) fn document() -> OpenApi {
     let mut components = Components::new();
     reference::<ErrorBody>(&mut components);
@@ -186,7 +183,7 @@ pub(super) fn document() -> OpenApi {
         .build()
 }
 
-/// A reference to a type's schema, which goes to `components` with all that it refers to.
+/// A reference to a type's schema; the schema and those it refers to are added to `components`.
 pub(crate) fn reference<T: ToSchema>(components: &mut Components) -> Ref {
     components.push((T::name().into_owned(), T::schema()));
     T::schemas(components);
@@ -196,7 +193,7 @@ pub(crate) fn reference<T: ToSchema>(components: &mut Components) -> Ref {
 fn refusal() -> Response {
     let schema = Ref::from_schema_name(ErrorBody::name());
     ResponseBuilder::new()
-        .description("Why not")
+        .description("Failure")
         .content("application/json", Content::new(Some(RefOr::<Schema>::Ref(schema))))
         .build()
 }
@@ -216,7 +213,7 @@ fn in_path(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// What stands for a parameter of a path.
+/// The description of a parameter of a path.
 fn describe(name: &str) -> &'static str {
     match name {
         "height" => "A height, or `latest`",
@@ -226,7 +223,7 @@ fn describe(name: &str) -> &'static str {
         "actor" => "An actor's address, or enough of its beginning: 0x and hex digits",
         "fault" => "A fault's number, or a node by name or address",
         "kind" => "A job kind, as `custom`",
-        "subject" => "What a proof is about: its kind, as `timer`",
+        "subject" => "The kind of entry to prove, as `timer`",
         _ => "A name of this devnet, or an address: 0x and 40 hex digits",
     }
 }

@@ -1,9 +1,9 @@
-//! The API's HTTP server: its limits, and what every request passes.
+//! The API's HTTP server: its limits, and the checks that every request passes.
 //!
-//! A request is looked at in this order: its `Host` (a page in a browser that got the loopback's
-//! address under a name of its own is refused), its body's length, then the route. Requests that
-//! are refused early are still read to their end, within bounds: a client that is told too early
-//! sees a broken connection instead of the answer.
+//! The server checks a request in this order: its `Host` (this refuses a web page that resolved its
+//! own domain name to the loopback's address), the length of its body, then the route. The server
+//! still reads the body of a refused request to its end, up to a limit: a client that gets the
+//! answer too early sees a broken connection instead.
 
 use super::{backend::Backend, error::ApiError, routes, streams::Streams};
 use crate::{
@@ -36,24 +36,26 @@ use tokio::{
     time::timeout,
 };
 
-/// Requests that read a validator's store at a time.
+/// Maximum number of requests that read a validator's store at the same time.
 const READERS: usize = 8;
-/// The longest body that is taken: a transaction of the largest size, twice as long in hex, fits.
+/// The longest accepted body, in bytes: it fits a transaction of the maximum size, which is twice
+/// as long in hex.
 pub(super) const BODY_LIMIT: usize = 2 << 20;
-/// The longest body that is read, and thrown away, for the sake of an answer.
+/// The longest body, in bytes, that is read and discarded so that the client gets an answer.
 const DRAIN_LIMIT: usize = 64 << 20;
 
-/// How much the server does at a time, and for how long.
+/// The server's limits on concurrency and time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections; a further one gets the place of one that waits for its client, or waits.
+    /// Maximum number of connections. A further one replaces a connection that waits for its
+    /// client, or waits itself.
     pub connections: usize,
-    /// Event streams, fewer than connections; a further one replaces another.
+    /// Maximum number of event streams, below that of connections. A further one replaces another.
     pub streams: usize,
-    /// How long a client may take for the head of its next request, and for each part of a body
-    /// or an answer.
+    /// The time that a client may take for the head of its next request, and for each part of a
+    /// body or an answer.
     pub client: Duration,
-    /// How long a request may take from its head to the head of its answer.
+    /// The time from the head of a request to the head of its answer.
     pub request: Duration,
 }
 
@@ -63,8 +65,8 @@ impl From<Limits> for http::Limits {
     }
 }
 
-/// Most connections stay free for requests, whatever streams there are; a request takes as long as
-/// a validator may need to start over a long chain.
+/// Most connections stay free for requests, regardless of streams. A request may take as long as a
+/// validator needs to start with a long chain.
 const LIMITS: Limits = Limits {
     connections: 256,
     streams: 64,
@@ -72,10 +74,10 @@ const LIMITS: Limits = Limits {
     request: Duration::from_secs(30),
 };
 
-// Streams are not closed for a connection: some must be left that can be.
+// A new connection does not close a stream, so there must be connections that are not streams.
 const _: () = assert!(LIMITS.streams < LIMITS.connections);
 
-/// What every request shares.
+/// The state that all requests share.
 pub(super) struct Shared {
     pub backend: Arc<Backend>,
     /// Places for event streams.
@@ -87,18 +89,19 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Runs what reads a store where it holds up no other request.
+    /// Runs a read of a store on a blocking thread, so that it does not hold up other requests.
     pub async fn blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let _place = self.readers.acquire().await.expect("nobody closes the semaphore");
+        let _place = self.readers.acquire().await.expect("the semaphore is never closed");
         let backend = self.backend.clone();
         let done = spawn_blocking(move || read(backend)).await;
         done.map_err(|error| ApiError::internal(format!("the request's task failed: {error}")))?
     }
 
-    /// What such a read comes to, as JSON that is written there too: a long answer takes its time.
+    /// The result of such a read as JSON, which is serialized on that thread too because a long
+    /// answer takes time.
     pub async fn answer<T: Serialize + 'static>(
         &self,
         read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
@@ -112,8 +115,8 @@ impl Shared {
     }
 }
 
-/// Answers requests on `listener` in the background, on the runtime this is called on, until it is
-/// stopped. Dropping what is returned stops it too.
+/// Answers requests on `listener` in the background, on the current runtime, until it is stopped.
+/// Dropping the result also stops it.
 pub fn start(listener: TcpListener, backend: Arc<Backend>) -> Serving {
     start_within(LIMITS, listener, backend)
 }
@@ -142,10 +145,10 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
     http::start(LIMITS.into(), listener, None, |_| router)
 }
 
-/// How long a devnet may take to be saved: its whole folder is copied.
+/// The time limit for saving a devnet, which copies its whole folder.
 const SAVING: Duration = Duration::from_secs(3_600);
 
-/// The routes, and what every request passes before them.
+/// The routes, and the checks that every request passes before them.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
@@ -171,7 +174,7 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
         .status(StatusCode::METHOD_NOT_ALLOWED)
 }
 
-/// Refuses what no route should see, and bounds the time of the rest.
+/// Refuses requests that no route should see, and bounds the time of the others.
 async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> Response {
     let late = |limit| move |_| ApiError::timeout(format!("not done within {}", Plain(limit)));
     let begun = Instant::now();
@@ -202,7 +205,7 @@ async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> R
     response
 }
 
-/// Reads a body to its end; `None` where it is longer than `limit`.
+/// Reads a body to its end; `None` if it is longer than `limit` bytes.
 async fn receive(body: Body, limit: usize) -> Result<Option<Bytes>, ApiError> {
     let mut kept = Vec::new();
     let mut length = 0;
@@ -210,7 +213,7 @@ async fn receive(body: Body, limit: usize) -> Result<Option<Bytes>, ApiError> {
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| match http::is_late(&error) {
             true => ApiError::timeout(format!("the body: {error}")),
-            false => ApiError::bad_request(format!("the body breaks off: {error}")),
+            false => ApiError::bad_request(format!("the body is cut off: {error}")),
         })?;
         length += chunk.len();
         if length > DRAIN_LIMIT {
@@ -225,7 +228,7 @@ async fn receive(body: Body, limit: usize) -> Result<Option<Bytes>, ApiError> {
     Ok((length <= limit).then(|| kept.into()))
 }
 
-/// Whether a request is for the loopback, by each name it gives.
+/// Whether a request is for the loopback, according to its `Host` header and its URI.
 fn is_local(host: Option<&HeaderValue>, authority: Option<&Authority>) -> bool {
     let local = |authority: &Authority| {
         let host = authority.host();

@@ -1,4 +1,4 @@
-//! What requests have a runner take on while it runs, and what it tells its validators then.
+//! Requests that change a running runner's capacity, and the reports to its validators that follow.
 
 use super::{
     error::ApiError,
@@ -13,10 +13,10 @@ use cowboy_engine::{
 };
 use std::collections::BTreeSet;
 
-/// What a request wants of a runner of the process, beside starting and stopping.
+/// A request's command to a running runner of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
-    /// Nothing but the answer.
+    /// Change nothing, only answer.
     Look,
     /// Take no new jobs.
     Pause,
@@ -24,37 +24,36 @@ pub enum Steer {
     Resume,
     /// Take at most this many at a time.
     Limit(u32),
-    /// Do the first again, and the others not for now.
+    /// Restore the first abilities, and withdraw the others for now.
     Change(BTreeSet<Ability>, BTreeSet<Ability>),
 }
 
-/// Why a runner does not do what a request wants of it.
+/// Why a runner refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SteerError {
-    /// It would have withdrawn more than validators keep.
-    #[error("{0} labels withdrawn, where {MAX_WITHDRAWN} are the most")]
+    /// The runner would have more labels withdrawn than validators store.
+    #[error("{0} labels withdrawn, but the maximum is {MAX_WITHDRAWN}")]
     TooMany(usize),
-    /// It has no executor for jobs of that kind.
+    /// The runner has no executor for jobs of that kind.
     #[error("the runner cannot execute jobs of kind {0}")]
     CannotExecute(JobKind),
 }
 
-/// What a runner tells its validators.
+/// A runner's report to its validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Its load.
     pub load: BackpressureSignal,
-    /// What it cannot do for now.
+    /// The abilities withdrawn for now.
     pub withdrawn: BTreeSet<Ability>,
 }
 
 impl LimitRequest {
-    /// What it asks for, where that can be.
+    /// The command, if the request is valid.
     pub fn steer(&self) -> Result<Steer, ApiError> {
         let most = self.max_concurrent;
         if most == 0 || u64::from(most) > MAX_CONCURRENT_JOBS {
             return Err(ApiError::bad_request(format!(
-                "max_concurrent: {most} jobs at a time, where 1 to {MAX_CONCURRENT_JOBS} may be"
+                "max_concurrent: {most} jobs at a time, expected 1 to {MAX_CONCURRENT_JOBS}"
             ))
             .hint("to have it take none: cowboyctl runner pause RUNNER"));
         }
@@ -63,7 +62,7 @@ impl LimitRequest {
 }
 
 impl CapabilitiesRequest {
-    /// What it asks for, where that can be.
+    /// The command, if the request is valid.
     pub fn steer(&self) -> Result<Steer, ApiError> {
         let parsed = |field: &str, labels: &[String]| {
             let parsed = labels.iter().map(|label| label.parse());
@@ -88,7 +87,7 @@ impl CapabilitiesRequest {
 impl From<SteerError> for ApiError {
     fn from(error: SteerError) -> Self {
         let hint = match &error {
-            SteerError::TooMany(_) => "withdraw a kind in place of its models or servers",
+            SteerError::TooMany(_) => "withdraw a kind instead of its models or servers",
             SteerError::CannotExecute(_) => {
                 "configure it among the runner's executors, and start the runner again"
             }
@@ -114,8 +113,8 @@ mod tests {
             let error = request.steer().unwrap_err();
             assert!(error.to_string().contains(says), "{error}");
         };
-        check(request(&[], &["fax"]), "remove: `fax` is no label: expected a kind");
-        check(request(&["llm:"], &[]), "add: `llm:` is no label");
+        check(request(&[], &["fax"]), "remove: `fax` is not a label: expected a kind");
+        check(request(&["llm:"], &[]), "add: `llm:` is not a label");
         check(request(&["http"], &["custom", "http"]), "`http` is in `add` and in `remove`");
         check(request(&[&"x".repeat(129)], &[]), "add: a label of 129 bytes");
     }

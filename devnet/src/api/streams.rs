@@ -1,19 +1,20 @@
-//! Places for event streams: how many there are, who gets one, and who makes room.
+//! Places for event streams: their number, their assignment and their replacement.
 //!
-//! On the loopback nothing tells clients apart but the token. So there are two groups of streams:
-//! those whose request showed the token, and all others. A new stream always gets a place:
+//! On the loopback only the token tells clients apart. So there are two groups of streams: streams
+//! with a token in their request, and all others. A new stream always gets a place:
 //!
-//! * A group has three quarters of the places at most. At its most, it replaces one of its own.
-//! * Else, if a place is free, it takes that.
-//! * Else it replaces one of the group that has more places, or one of its own if both have equally
-//!   many.
+//! * A group has at most three quarters of the places. When it is full, the new stream replaces one
+//!   of its own group.
+//! * Otherwise, if a place is free, it takes that place.
+//! * Otherwise it replaces a stream of the larger group, or of its own group if both are equally
+//!   large.
 //!
-//! In the group, the stream goes whose client has not read for longest, as far as that shows: the
-//! system takes in some megabytes for a client before a write has to wait. If no write waits, the
-//! oldest stream goes.
+//! Within the group, the new stream replaces the one with the client that has not read for the
+//! longest time, as far as this is visible: the system buffers some megabytes for a client before a
+//! write blocks. If no write blocks, it replaces the oldest stream.
 //!
-//! So a group can always have a quarter of the places, and loses none to the other unless it has
-//! more than that.
+//! So a group can always have a quarter of the places, and loses none to the other group unless it
+//! has more than a quarter.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,6 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The places.
 pub(super) struct Streams {
     limit: usize,
     open: Mutex<Open>,
@@ -30,20 +30,20 @@ pub(super) struct Streams {
 #[derive(Default)]
 struct Open {
     next: u64,
-    /// By the order of their beginnings.
+    /// Keyed in the order in which they began.
     streams: BTreeMap<u64, Stream>,
 }
 
 struct Stream {
-    /// Its request showed the token.
+    /// Whether its request showed the token.
     known: bool,
-    /// Since when its client does not read, in an order of its own; `None`: it reads, or the system
-    /// does for it.
+    /// When its client stopped reading, as a number that only orders streams; `None` means that the
+    /// client reads, or that the system still buffers for it.
     stalled: Box<dyn Fn() -> Option<u64> + Send + Sync>,
     go: Arc<Notify>,
 }
 
-/// A stream's place, free again when this is dropped.
+/// A stream's place, which becomes free again on drop.
 pub(super) struct Place {
     streams: Arc<Streams>,
     number: u64,
@@ -51,7 +51,7 @@ pub(super) struct Place {
 }
 
 impl Streams {
-    /// So many places, at least one.
+    /// Creates `limit` places, at least one.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, open: Mutex::default() }
     }
@@ -61,7 +61,7 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a stream of this group. The stream that it replaces has none from here on.
+    /// A place for a stream of this group. A stream that it replaces loses its place at once.
     pub(super) fn take(
         self: &Arc<Self>,
         known: bool,
@@ -124,7 +124,7 @@ mod tests {
         place.replaced().now_or_never().is_some()
     }
 
-    /// How many of these have been replaced since they were asked last.
+    /// The number of places replaced since they were last checked.
     fn replaced(places: &[Place]) -> usize {
         places.iter().filter(|place| is_replaced(place)).count()
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn who_does_not_read_goes_first_and_then_the_oldest() {
         let streams = Arc::new(Streams::new(4));
-        // Three are what a group may have.
+        // A group may have three places.
         let oldest = streams.take(false, READS);
         let long = streams.take(false, || Some(3));
         let longer = streams.take(false, || Some(2));
@@ -143,7 +143,7 @@ mod tests {
             assert!(is_replaced(goes));
         }
         assert_eq!(replaced(&new), 0);
-        // One that was replaced has no place to give back.
+        // A replaced stream has no place to give back.
         drop((oldest, long, longer));
         let next = streams.take(false, READS);
         assert!(is_replaced(&new[0]) && !is_replaced(&next));

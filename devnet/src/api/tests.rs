@@ -1,4 +1,4 @@
-//! The API over a real listener, asked by the typed client and by hand.
+//! The API over a real listener, with requests from the typed client and by hand.
 
 mod actors;
 mod agents;

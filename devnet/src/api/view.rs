@@ -1,4 +1,4 @@
-//! What a read is answered from: one validator's chain, or a glance at all of them.
+//! The data that answers a read: one validator's chain, or a glance at all validators.
 
 use super::{
     backend::{Backend, Running},
@@ -8,12 +8,12 @@ use super::{
 use crate::{chain::ledger::Rooted, spelling::nearest, storage::Store};
 use cowboy_engine::{
     chain::{Block, Header, State},
-    primitives::{Address, Hash, Height, Shortfall, keccak256},
+    primitives::{Address, Hash, Height, Shortfall},
 };
 use jiff::Timestamp;
 use std::{fmt, ops::Deref, sync::Arc};
 
-/// The devnet as a whole, and the newest state of the validator that was asked for or of any.
+/// The devnet as a whole, and the newest state of the requested validator or of any.
 pub(super) struct Glance {
     pub backend: Arc<Backend>,
     pub state: State,
@@ -48,7 +48,8 @@ impl Glance {
         self.backend.names.of(address)
     }
 
-    /// An error's text, where it tells of an account that has too little: with that account's name.
+    /// Adds the account's name to an error about an account that has too little; other texts stay
+    /// as they are.
     pub fn with_payer(&self, text: String) -> String {
         let payer = Shortfall::in_text(&text).map(|short| short.payer);
         match payer.and_then(|payer| Some((payer, self.backend.names.get(&payer)?))) {
@@ -64,7 +65,7 @@ impl Glance {
         addresses.into_iter().map(|address| self.name(address)).collect()
     }
 
-    /// The address that a name or address in a request stands for. `what` names its kind.
+    /// The address that a name or address in a request refers to. `what` names its kind.
     pub fn resolve(&self, what: &str, text: &str) -> Result<Address, ApiError> {
         self.backend.names.resolve(text).ok_or_else(|| {
             let hint = match self.backend.names.nearest(text, |_| true) {
@@ -77,7 +78,7 @@ impl Glance {
 }
 
 impl View {
-    /// The chain of validator `node`, or of the furthest that runs.
+    /// The chain of validator `node`, or of the running validator with the highest head.
     pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
         let running = match node {
             Some(node) => chosen(&backend, node)?,
@@ -87,7 +88,7 @@ impl View {
         Ok(Self { glance: Glance { backend, state }, running })
     }
 
-    /// What the validator keeps.
+    /// The validator's store.
     pub fn store(&self) -> &Store {
         self.running.ledger.store()
     }
@@ -102,7 +103,8 @@ impl View {
         self.running.ledger.at(height).filter(|rooted| rooted.state.height() <= self.head())
     }
 
-    /// A height in a request: a number, or `latest`, which stands for `latest`.
+    /// Parses a height in a request: a number, or the word `latest`, which means the argument
+    /// `latest`.
     pub fn height(&self, text: &str, latest: Height) -> Result<Height, ApiError> {
         if text == "latest" {
             return Ok(latest);
@@ -111,14 +113,16 @@ impl View {
         let number = if digits { text.parse().ok() } else { None };
         let height = number.map(Height::new).ok_or_else(|| {
             let text = shown(text);
-            ApiError::bad_request(format!("`{text}` is no height: expected a number or `latest`"))
+            ApiError::bad_request(format!(
+                "`{text}` is not a height: expected a number or `latest`"
+            ))
         })?;
         self.reached(height)?;
         self.kept(height)?;
         Ok(height)
     }
 
-    /// Whether the validator still keeps the block at `height`. Genesis it always has.
+    /// Checks that the validator still keeps the block at `height`; it always has genesis.
     pub fn kept(&self, height: Height) -> Result<(), ApiError> {
         let first = self.store().kept_from();
         if height == Height::GENESIS || height >= first {
@@ -128,7 +132,7 @@ impl View {
         Err(ApiError::gone(message).hint("`storage.keep` in the topology says how much is kept"))
     }
 
-    /// Whether the block at `height` is final here.
+    /// Checks that the block at `height` is final here.
     pub fn reached(&self, height: Height) -> Result<(), ApiError> {
         let head = self.head();
         if height <= head {
@@ -137,7 +141,7 @@ impl View {
         let newest = self.backend.newest().height();
         if height <= newest {
             let message =
-                format!("block {height} is final, but the asked validator has only got to {head}");
+                format!("block {height} is final, but the validator asked has only reached {head}");
             return Err(ApiError::unavailable(message).hint("ask another validator, or wait"));
         }
         let message = format!("block {height} is not final yet; the head is {newest}");
@@ -153,7 +157,8 @@ impl View {
         self.store().block(height)?.ok_or_else(|| self.missing(height))
     }
 
-    /// The state root after a block, and when the validator executed it; genesis has no such time.
+    /// The state root after a block, and the time at which the validator executed it (`None` for
+    /// genesis).
     pub fn executed(&self, height: Height) -> Result<(Hash, Option<TimeText>), ApiError> {
         if height == Height::GENESIS {
             return Ok((self.backend.genesis_root, None));
@@ -162,7 +167,7 @@ impl View {
         Ok((root, Some(time(ms))))
     }
 
-    /// Why the store does not have a final block.
+    /// The error for a final block that the store does not have: pruned, or damaged.
     fn missing(&self, height: Height) -> ApiError {
         let damaged = || format!("block {height} is final, but the validator does not have it");
         self.kept(height).err().unwrap_or_else(|| ApiError::internal(damaged()))
@@ -199,8 +204,8 @@ fn chosen(backend: &Backend, node: &str) -> Result<Running, ApiError> {
     })
 }
 
-/// The running validator with the highest head; of several, the first. Reads without `node` never
-/// go back in time while one catches up.
+/// The running validator with the highest head; among equals, the first wins. So reads without
+/// `node` never go back in time while a validator catches up.
 fn furthest(backend: &Backend) -> Result<Running, ApiError> {
     let slots = backend.slots();
     let running = slots.iter().rev().filter_map(|slot| slot.running());
@@ -210,34 +215,25 @@ fn furthest(backend: &Backend) -> Result<Running, ApiError> {
     })
 }
 
-/// A hash in a request. `what` names what it is the hash of.
+/// Parses a hash in a request. `what` names the hashed object.
 pub(super) fn hash(what: &str, text: &str) -> Result<Hash, ApiError> {
     text.parse::<HashText>().map(|hash| hash.0).map_err(|_| {
         let text = shown(text);
-        ApiError::bad_request(format!("`{text}` is no {what}: expected 0x and 64 hex digits"))
+        ApiError::bad_request(format!(
+            "`{text}` is not a valid {what}: expected 0x and 64 hex digits"
+        ))
     })
 }
 
-/// The beginning of what a request said, so that an error stays a line.
+/// The first 80 characters of a request's text, escaped, so that an error fits on one line.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(80).flat_map(char::escape_default).collect()
 }
 
-/// A time from Unix ms; beyond what can be written, the last time that can.
+/// A time from Unix milliseconds, saturating at the last representable time.
 pub(super) fn time(unix_ms: u64) -> TimeText {
     let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
     Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
-}
-
-/// Whether a request shows the token. Digests are compared, so that the time it takes says nothing
-/// about the token.
-pub(crate) fn shows_token(expected: &str, got: &[u8]) -> bool {
-    same_hash(&keccak256(&[got]), &keccak256(&[expected.as_bytes()]))
-}
-
-/// Whether two hashes are equal; takes as long for any two.
-pub(crate) fn same_hash(a: &Hash, b: &Hash) -> bool {
-    a.0.iter().zip(b.0).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 impl fmt::Debug for View {

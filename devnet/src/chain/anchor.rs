@@ -1,4 +1,4 @@
-//! The newest state that a certified block names: what proofs are made from.
+//! The newest state whose root a certified block names: the basis of proofs.
 
 use super::ledger::Ledger;
 use crate::storage::StorageError;
@@ -7,8 +7,8 @@ use cowboy_engine::{
     primitives::Height,
 };
 
-/// Blocks below the head that are looked at.
-const LOOKED_AT: u64 = 64;
+/// Number of blocks below the head that are searched.
+pub const LOOKED_AT: u64 = 64;
 
 /// A state, and the certified header that names its root.
 #[derive(Debug, Clone)]
@@ -19,7 +19,8 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// The newest one whose state is of block `from` or a later one; `None`: not yet.
+    /// The newest anchor whose state is at or above block `from`; `None` if no block qualifies
+    /// yet.
     pub fn newest(ledger: &Ledger, from: Height) -> Result<Option<Self>, StorageError> {
         let (store, head) = (ledger.store(), ledger.head().height().get());
         let lowest = head.saturating_sub(LOOKED_AT).max(from.next().get());
@@ -37,12 +38,11 @@ impl Anchor {
         Ok(None)
     }
 
-    /// The state.
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// What the state has for a subject; `None`: the proof would be too large.
+    /// Proves a subject's value in the state; `None` if the proof would be too large.
     pub fn prove(&self, subject: Subject) -> Option<Vec<u8>> {
         let (header, certificate) = (self.header.clone(), self.certificate.clone());
         let proof = StateProof::new(&self.state, subject, header, certificate).ok()?;

@@ -1,11 +1,10 @@
-//! A chain that has just begun, for the tests of its parts.
+//! A chain at its genesis, for the tests of this module.
 
 use cowboy_engine::{
     chain::{Endowment, Genesis, Params, State, Validator},
     primitives::{SecretKey, Wei},
 };
 
-/// The key of a participant.
 pub(super) fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"fixture", name)
 }
@@ -29,7 +28,7 @@ pub(super) fn genesis() -> Genesis {
     }
 }
 
-/// The state before its first block.
+/// The state before the first block.
 pub(super) fn state() -> State {
     genesis().state().expect("it starts a chain")
 }

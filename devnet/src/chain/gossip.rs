@@ -1,9 +1,9 @@
 //! Transactions between validators.
 //!
-//! Upon a transaction that is new to the mempool, wherever it came from, the validator sends it to
-//! every other once. Several travel in one message, a CBOR list; what arrives is checked like a
-//! transaction of a user, and what is refused goes no further. A validator that is not reachable at
-//! that moment learns the transaction from a block.
+//! When a transaction that is new to its mempool arrives, from any source, a validator sends it
+//! once to every other validator. A message carries several, as a CBOR list. A received
+//! transaction is checked like a user's, and a refused one goes no further. A validator that is
+//! unreachable at that moment learns the transaction from a block.
 
 use super::{ledger::Ledger, mempool::Mempool};
 use commonware_macros::select;
@@ -16,14 +16,16 @@ use cowboy_engine::{
 };
 use std::time::Duration;
 
-/// The most bytes of transactions in a message: the longest transaction that any block holds.
+/// Maximum bytes of transactions in a message: the longest transaction that any block holds.
 const MAX_BATCH: usize = meter::MAX_BLOCK_CELLS as usize;
 /// The longest message: the list's head takes at most nine bytes.
-pub const MAX_MESSAGE: usize = MAX_BATCH + 9;
+pub const MAX_MESSAGE: usize = MAX_BATCH + LIST_HEAD;
+/// The longest head of an encoded list, in bytes.
+pub(super) const LIST_HEAD: usize = 9;
 /// Time for transactions to gather before the next message: the channel admits 128 a second.
-const GATHER: Duration = Duration::from_millis(10);
+pub(super) const GATHER: Duration = Duration::from_millis(10);
 
-/// Sends what is new in `mempool` and takes what others send, until the network ends.
+/// Sends what is new in `mempool` and accepts what others send, until the network ends.
 pub async fn run<E, S, R>(context: E, (sender, receiver): (S, R), ledger: Ledger, mempool: Mempool)
 where
     E: Clock,
@@ -54,7 +56,7 @@ async fn receive<R: Receiver>(mut receiver: R, ledger: &Ledger, mempool: &Mempoo
         let batch: Vec<SignedTransaction> = match from_slice(message.as_ref()) {
             Ok(batch) => batch,
             Err(error) => {
-                tracing::warn!(%peer, %error, "gossip that is no list of transactions");
+                tracing::warn!(%peer, %error, "gossip is not a list of transactions");
                 continue;
             }
         };

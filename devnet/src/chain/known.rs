@@ -1,8 +1,8 @@
 //! One copy of each transaction.
 //!
-//! A transaction reaches a validator by its users, by gossip and in blocks, decoded anew each
-//! time. Each copy would recover the sender's key again, which costs more than all the rest of a
-//! transfer; a copy that is exchanged for the known one shares what that has found out.
+//! A transaction reaches a validator from its users, by gossip and in blocks, and is decoded each
+//! time. Every copy would recover the sender's key again, which costs more than the rest of a
+//! transfer. Exchanging a copy for the known one shares the recovered key.
 
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{chain::SignedTransaction, fees::meter, primitives::Hash};
@@ -11,9 +11,9 @@ use std::{
     sync::Arc,
 };
 
-/// Transactions kept; the oldest are forgotten.
+/// Maximum number of transactions kept; the oldest are forgotten.
 const KEPT: usize = 65_536;
-/// Bytes of transactions kept: 64 full blocks.
+/// Maximum bytes of transactions kept: 64 full blocks.
 const KEPT_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
 
 /// Recent transactions by hash. A hash covers the whole transaction and its signature, so
@@ -29,7 +29,7 @@ struct Inner {
 }
 
 impl Known {
-    /// The known copy of `transaction`: itself where it is new.
+    /// The known copy of `transaction`, or itself if it is new.
     pub fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction {
         let hash = transaction.hash();
         let mut inner = self.0.lock();

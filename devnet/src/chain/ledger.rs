@@ -1,16 +1,16 @@
-//! One validator's chain, executed: recent states, and what happens to them.
+//! One validator's executed chain: its recent states and how they advance.
 //!
-//! A block enters once it is known to be final, in order, through one of two doors:
+//! A block enters once it is known to be final, in order, in one of two ways:
 //!
 //! * [`Ledger::execute`], when a certificate that a block embeds proves an ancestor final before
 //!   this validator's own archive has it. Consensus needs its state root to go on.
-//! * [`Ledger::commit`], when the archive delivers it. It executes the block unless the other door
-//!   did, stores it with all that it did in one transaction, and tells whoever subscribed. Only
-//!   then does the caller acknowledge the delivery: a process killed at any moment finds every
-//!   block either stored or delivered again.
+//! * [`Ledger::commit`], when the archive delivers it. It executes the block unless
+//!   [`Ledger::execute`] did, stores it with all its results in one transaction, and informs the
+//!   subscribers. Only then does the caller acknowledge the delivery: after a kill at any moment,
+//!   every block is either stored or delivered again.
 //!
-//! A start reads the newest snapshot and executes the stored blocks after it again. A block
-//! delivered again is left alone.
+//! On start the ledger reads the newest snapshot and executes the stored blocks after it again. It
+//! ignores a block that is delivered again.
 
 use crate::storage::{BlockRecord, StorageError, Store};
 use commonware_utils::{channel::oneshot, sync::Mutex};
@@ -24,66 +24,63 @@ use std::{
 };
 use tokio::sync::broadcast;
 
-/// Recent states that can be read and forked.
+/// Number of recent states that can be read and forked.
 pub const STATES_KEPT: usize = 256;
-/// Blocks that a slow subscriber may be behind before it is told that it missed some.
+/// Number of blocks by which a subscriber may lag before it is told that it missed some.
 pub const SUBSCRIBER_LAG: usize = 256;
-/// Final blocks that may be executed before the archive delivers them.
+/// Number of final blocks that may be executed before the archive delivers them.
 pub const MAX_AHEAD: u64 = 64;
 const _: () = assert!((MAX_AHEAD as usize) < STATES_KEPT, "the stored head's state stays known");
 
-/// Why a ledger cannot go on.
+/// Why a ledger cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The genesis document starts no chain.
+    /// The genesis document does not start a chain.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// The store refuses or is damaged.
+    /// The store fails or is damaged.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A final block does not extend the chain that this validator executed.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// Another block was final at this height before.
+    /// Another block was final at this height.
     #[error("block {height} is {got}, but {expected} was executed as final at that height")]
     Conflict {
-        /// The height.
         height: Height,
-        /// The hash of the block that came.
+        /// The hash of the new block.
         got: Hash,
-        /// The hash of the block executed.
+        /// The hash of the executed block.
         expected: Hash,
     },
-    /// A block the store should have is not there.
+    /// A block that the store should have is missing.
     #[error("block {height} is missing from the store, whose last is {head}")]
     Missing {
-        /// The height.
         height: Height,
-        /// The last height stored.
+        /// The last stored height.
         head: Height,
     },
-    /// Executing a stored block again gave another root: storage or program have changed.
+    /// Executing a stored block again gave another root: the storage or the program has changed.
     #[error("block {height} executed again gives root {got}, the store says {expected}")]
     Diverged {
-        /// The height.
         height: Height,
         /// The root computed now.
         got: Hash,
-        /// The root stored.
+        /// The stored root.
         expected: Hash,
     },
-    /// More final blocks ahead of the archive than are kept.
+    /// More final blocks are ahead of the archive than the ledger keeps.
     #[error("block {got} would be executed while {stored} is the last stored")]
     TooFarAhead {
         /// The block's height.
         got: Height,
-        /// The last height stored.
+        /// The last stored height.
         stored: Height,
     },
 }
 
 impl LedgerError {
-    /// Whether the store is at fault.
+    /// Whether the store is damaged.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Storage(error) => error.is_damage(),
@@ -93,31 +90,28 @@ impl LedgerError {
     }
 }
 
-/// A block names another state root for an ancestor than this validator computed: one of the two
-/// is broken.
+/// A block names another state root for an ancestor than this validator computed: the proposer or
+/// this validator is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("block {block} says that {height} left root {theirs}; here it left {ours}")]
 pub struct Alarm {
-    /// The block that says so.
+    /// The block that names the other root.
     pub block: Hash,
-    /// The ancestor it is about.
+    /// The ancestor's height.
     pub height: Height,
-    /// The root it names.
+    /// The root in the block.
     pub theirs: Hash,
     /// The root computed here.
     pub ours: Hash,
 }
 
-/// A final block and what it did.
+/// A final block and its results.
 #[derive(Debug)]
 pub struct ExecutedBlock {
-    /// The block.
     pub block: Arc<Block>,
-    /// Its hash.
     pub hash: Hash,
     /// [`State::root`] after it.
     pub root: Hash,
-    /// What it did.
     pub execution: Execution,
     /// When this validator executed it, Unix ms.
     pub executed_ms: u64,
@@ -126,13 +120,12 @@ pub struct ExecutedBlock {
 /// A state and its root.
 #[derive(Clone, Debug)]
 pub struct Rooted {
-    /// The state after a block; its head is that block.
+    /// The state after a block, which is the state's head.
     pub state: State,
-    /// Its root.
     pub root: Hash,
 }
 
-/// A validator's executed chain. Cloning shares it.
+/// A validator's executed chain. Clones share it.
 #[derive(Clone)]
 pub struct Ledger(Arc<Inner>);
 
@@ -145,9 +138,9 @@ struct Inner {
 }
 
 struct Chain {
-    /// Consecutive, newest last; never empty.
+    /// Consecutive; the newest is last. Never empty.
     recent: VecDeque<Rooted>,
-    /// Executed, but not stored yet.
+    /// Executed but not stored yet.
     ahead: BTreeMap<Height, Arc<ExecutedBlock>>,
     stored: Height,
     waiters: BTreeMap<Height, Vec<oneshot::Sender<()>>>,
@@ -179,7 +172,7 @@ impl Chain {
 }
 
 impl Ledger {
-    /// Reads what `store` holds of the chain of `genesis` and executes what no snapshot covers.
+    /// Loads the chain of `genesis` from `store` and executes the blocks that no snapshot covers.
     pub fn open(genesis: &Genesis, store: Arc<Store>) -> Result<Self, LedgerError> {
         let state = match store.load_snapshot()? {
             Some(state) => state,
@@ -218,14 +211,14 @@ impl Ledger {
         &self.0.store
     }
 
-    /// The state after the newest block that is stored: what readers are shown.
+    /// The state after the newest stored block, which readers see.
     pub fn head(&self) -> State {
         let chain = self.0.chain.lock();
         let stored = chain.at(chain.stored).unwrap_or_else(|| chain.newest());
         stored.state.clone()
     }
 
-    /// The state after the newest block executed, stored or not.
+    /// The state after the newest executed block, stored or not.
     pub fn newest(&self) -> Rooted {
         self.0.chain.lock().newest().clone()
     }
@@ -235,8 +228,8 @@ impl Ledger {
         self.0.chain.lock().at(height).cloned()
     }
 
-    /// Resolves once the block at `height` has been executed; with an error when the ledger ends
-    /// before.
+    /// Resolves once the block at `height` has been executed; with an error if the ledger is
+    /// dropped first.
     pub fn wait_executed(&self, height: Height) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut chain = self.0.chain.lock();
@@ -251,19 +244,20 @@ impl Ledger {
         receiver
     }
 
-    /// Every block from now on, once it is stored. One that falls [`SUBSCRIBER_LAG`] behind is
-    /// told so and goes on with what is left.
+    /// Every block from now on, once it is stored. A subscriber that falls [`SUBSCRIBER_LAG`]
+    /// behind is told so and continues with the blocks that are left.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<ExecutedBlock>> {
         self.0.subscribers.subscribe()
     }
 
-    /// The first contradiction between this validator's execution and the chain, if there is one.
+    /// The first contradiction between this validator's execution and the chain, if any.
     pub fn alarm(&self) -> Option<Alarm> {
         self.0.chain.lock().alarm
     }
 
-    /// Compares what `block` says about an ancestor with what was computed here. `Some(false)`
-    /// is a contradiction, and an alarm; `None`: the ancestor is not executed, or too old.
+    /// Compares the root that `block` names for an ancestor with the root computed here.
+    /// `Some(false)` is a contradiction and raises the alarm; `None` means that the ancestor is not
+    /// executed yet, or too old.
     pub fn agrees(&self, block: &Block) -> Option<bool> {
         let executed = block.header.executed;
         let mut chain = self.0.chain.lock();
@@ -282,8 +276,8 @@ impl Ledger {
         Some(false)
     }
 
-    /// Executes a block known to be final, the child of the newest executed one. One that was
-    /// executed before is left alone. `now_ms` is the validator's clock, Unix ms.
+    /// Executes a block known to be final, the child of the newest executed one. A block that was
+    /// executed before is ignored. `now_ms` is the validator's clock, Unix ms.
     pub fn execute(&self, block: &Arc<Block>, now_ms: u64) -> Result<(), LedgerError> {
         let _one = self.0.executing.lock();
         let (height, hash) = (block.header.height, block.hash());
@@ -306,7 +300,7 @@ impl Ledger {
         let execution = execute(&parent, block)?;
         let state = execution.state.clone();
         let root = state.root();
-        // What the chain agreed on is compared where it counts: when it is final.
+        // A final block's named root is what the chain agreed on, so this comparison counts.
         self.agrees(block);
         let executed = Arc::new(ExecutedBlock {
             block: block.clone(),
@@ -321,8 +315,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Executes the next final block unless that is done, stores it and tells the subscribers.
-    /// `None` for one that was stored before.
+    /// Executes the next final block unless that is done, stores it and informs the subscribers.
+    /// `None` for a block that was stored before.
     pub fn commit(
         &self,
         block: &Arc<Block>,
@@ -357,12 +351,12 @@ impl Ledger {
         chain.ahead.remove(&height);
         chain.stored = chain.stored.max(height);
         drop(chain);
-        // Nobody listening is no error.
+        // Having no subscribers is not an error.
         let _ = self.0.subscribers.send(executed.clone());
         Ok(Some(executed))
     }
 
-    /// Stores a snapshot of the stored head, so that the next start executes nothing again.
+    /// Stores a snapshot of the stored head, so that the next start executes no block again.
     pub fn snapshot(&self) -> Result<(), LedgerError> {
         Ok(self.0.store.snapshot(&self.head())?)
     }

@@ -1,21 +1,24 @@
 //! Transactions that wait for a block (spec chain.md, "Transactions").
 //!
-//! Each sender has a queue of its own, by nonce; gaps may fill later. A transaction enters once:
-//! its signature is checked then and remembered, and it is offered to gossip then. A proposer
-//! takes from all senders in turn, the one who pays the most per unit first, so that nobody's
-//! queue holds up another's. Prices per unit are compared in whole wei, and where they are equal
-//! the transaction that takes fewer cycles goes first: the cells of a small one weigh more, and
-//! would otherwise put it behind one that fills the block.
+//! Each sender has its own queue, ordered by nonce; gaps may fill later. When a transaction enters,
+//! its signature is checked once and it is offered to gossip once. A proposer takes from all
+//! senders in turn, the highest price per unit first, so that no queue holds up another. Prices per
+//! unit are compared in whole wei. At equal prices the transaction with fewer cycles goes first:
+//! the cells of a small transaction weigh more, and would otherwise put it behind one that fills
+//! the block.
 //!
-//! A queue holds [`PER_SENDER`], the pool [`CAPACITY`] transactions and [`CAPACITY_BYTES`]; when
-//! the pool is full, the longest queue gives up its last transaction to a shorter one. A
-//! transaction leaves when its nonce is used up, when another with the same nonce pays at least
-//! [`REPLACEMENT_PERCENT`] % more, or after [`MAX_AGE_BLOCKS`].
+//! A queue holds [`PER_SENDER`] transactions, and the pool holds [`CAPACITY`] transactions and
+//! [`CAPACITY_BYTES`]. When the pool is full, the longest queue gives up its last transaction to a
+//! shorter one. A transaction leaves when its nonce is used up, when another with the same nonce
+//! pays at least [`REPLACEMENT_PERCENT`] % more, or after [`MAX_AGE_BLOCKS`].
 
 use super::known::Known;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Fees, SignedTransaction, State, transaction::BadSignature},
+    chain::{
+        Fees, SignedTransaction, State,
+        admission::{self, AdmissionError},
+    },
     fees::meter,
     primitives::{Address, Cells, Cycles, Hash, Height, Shortfall, Wei},
 };
@@ -26,110 +29,69 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Transactions of one sender (spec chain.md).
+/// Maximum number of transactions of one sender (spec chain.md).
 pub const PER_SENDER: usize = 4_096;
-/// How much more a replacement pays, in percent of each price (spec chain.md).
+/// Minimum increase of each price by a replacement, in percent (spec chain.md).
 pub const REPLACEMENT_PERCENT: u128 = 10;
-/// Blocks a transaction waits at most (spec chain.md).
+/// Maximum number of blocks that a transaction waits (spec chain.md).
 pub const MAX_AGE_BLOCKS: u64 = 600;
-/// Transactions of all senders: sixteen full queues.
+/// Maximum number of transactions of all senders: sixteen full queues.
 pub const CAPACITY: usize = 16 * PER_SENDER;
-/// Bytes of all transactions: 64 full blocks.
+/// Maximum bytes of all transactions: 64 full blocks.
 pub const CAPACITY_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
-/// Transactions accepted but not yet gossiped. Beyond, the oldest are left to their own proposer.
+/// Accepted transactions that wait for gossip. Beyond this the oldest are dropped from gossip and
+/// depend on this validator's own proposals.
 const OUTBOX: usize = PER_SENDER;
-/// Bytes of them: 16 full blocks.
+/// Maximum bytes of these transactions: 16 full blocks.
 const OUTBOX_BYTES: usize = 16 * meter::MAX_BLOCK_CELLS as usize;
 
-/// Why a transaction is not taken.
+/// Why a transaction is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MempoolError {
-    /// Nobody's signature.
-    #[error("BadSignature: the signature recovers no key")]
-    BadSignature,
-    /// For another chain.
-    #[error("WrongChain: for chain {got:#x}, this is {expected:#x}")]
-    WrongChain {
-        /// The chain id found.
-        got: u64,
-        /// This chain's.
-        expected: u64,
-    },
-    /// Used before.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
     #[error("NonceTooLow: {got} where {expected} is next")]
     NonceTooLow {
-        /// The account's next.
+        /// The account's next nonce.
         expected: u64,
-        /// The nonce found.
+        /// The transaction's nonce.
         got: u64,
     },
-    /// Further ahead than a queue is long.
+    /// The nonce is further ahead than the length of a queue.
     #[error("NonceTooHigh: {got} where {expected} is next and at most {limit} can wait")]
     NonceTooHigh {
-        /// The account's next.
+        /// The account's next nonce.
         expected: u64,
-        /// The nonce found.
+        /// The transaction's nonce.
         got: u64,
-        /// The length of a queue.
         limit: usize,
     },
-    /// It pays too little to be in the next block.
-    #[error("FeeBelowBasefee: a {gas} costs {basefee} wei, {got} are offered")]
-    FeeBelowBasefee {
-        /// Which gas: `cycle` or `cell`.
-        gas: &'static str,
-        /// Its price in the next block.
-        basefee: Wei,
-        /// The most that is offered.
-        got: Wei,
-    },
-    /// The sender cannot pay the fee at its cap and the value.
-    #[error("{0}")]
-    InsufficientBalance(Shortfall),
-    /// Its limits do not cover what it uses.
-    #[error(
-        "LimitTooLow: {cycles} cycles and {cells} cells are used, {bought_cycles} and \
-         {bought_cells} bought"
-    )]
-    LimitTooLow {
-        /// Cycles used.
-        cycles: Cycles,
-        /// Cells used.
-        cells: Cells,
-        /// Cycles bought.
-        bought_cycles: Cycles,
-        /// Cells bought.
-        bought_cells: Cells,
-    },
-    /// No block holds it.
+    /// It does not fit into any block.
     #[error(
         "TooLarge: {cycles} cycles and {cells} cells are used or bought, a block holds {} and {}",
         meter::MAX_BLOCK_CYCLES,
         meter::MAX_BLOCK_CELLS
     )]
     TooLarge {
-        /// Cycles used; bought, where use is metered.
+        /// Cycles used, or bought if the use is metered.
         cycles: Cycles,
-        /// Cells used; bought, where use is metered.
+        /// Cells used, or bought if the use is metered.
         cells: Cells,
     },
-    /// Another with this nonce waits, and pays nearly as much or more.
+    /// A transaction with this nonce waits, and the new one does not pay enough more.
     #[error(
         "Underpriced: {waiting} waits with nonce {nonce}; every price must exceed its by \
          {REPLACEMENT_PERCENT} %"
     )]
     Underpriced {
-        /// The nonce.
         nonce: u64,
-        /// The one that waits.
+        /// The waiting transaction.
         waiting: Hash,
     },
-    /// No room.
     #[error("Full: {waiting} transactions wait {scope}")]
     Full {
-        /// How many.
         waiting: usize,
-        /// Where: `of this sender` or `in the pool`.
+        /// The full queue: `of this sender` or `in the pool`.
         scope: &'static str,
     },
 }
@@ -139,7 +101,7 @@ pub enum MempoolError {
 struct Entry {
     transaction: SignedTransaction,
     hash: Hash,
-    /// What it takes of a block: what it uses, or may use where that is metered.
+    /// Its share of a block: its use, or the bought maximum if the use is metered.
     cycles: Cycles,
     /// See `cycles`.
     cells: Cells,
@@ -156,7 +118,7 @@ impl Entry {
         &self.transaction.transaction.fees
     }
 
-    /// Fee at its cap, and value; saturating, so that no balance covers an absurd one.
+    /// The maximum fee plus the value; saturating, so that no balance covers an absurd one.
     fn cost(&self) -> Wei {
         let fees = self.fees();
         let cycles = fees.max_fee_per_cycle.saturating_mul(self.cycles.get().into());
@@ -165,7 +127,7 @@ impl Entry {
         cycles.saturating_add(cells).saturating_add(value)
     }
 
-    /// What the proposer gets at these basefees; `None` where the caps do not cover them.
+    /// The proposer's share at these basefees; `None` if the fee caps do not cover them.
     fn tip(&self, basefee_cycle: Wei, basefee_cell: Wei) -> Option<Wei> {
         let fees = self.fees();
         let cycle = fees.max_fee_per_cycle.checked_sub(basefee_cycle)?;
@@ -176,14 +138,14 @@ impl Entry {
         Some(cycles.saturating_add(cells))
     }
 
-    /// Tip per unit of gas, in whole wei, rounded up: who goes first in a round.
+    /// Tip per unit of gas, in whole wei, rounded up: the order within a round.
     fn rate(&self, tip: Wei) -> u128 {
         let units = self.cycles.get().saturating_add(self.cells.get()).max(1);
         tip.get().div_ceil(units.into())
     }
 }
 
-/// The pool itself: no lock, no clock, no channel.
+/// The pool, without a lock, clock or channel.
 #[derive(Debug, Default)]
 pub struct Pool {
     queues: BTreeMap<Address, BTreeMap<u64, Entry>>,
@@ -193,17 +155,17 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// How many transactions wait.
+    /// The number of waiting transactions.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// Whether none waits.
+    /// Whether the pool has no transactions.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// A waiting transaction.
+    /// The waiting transaction with this hash.
     pub fn get(&self, hash: &Hash) -> Option<&SignedTransaction> {
         let (sender, nonce) = self.by_hash.get(hash)?;
         Some(&self.queues.get(sender)?.get(nonce)?.transaction)
@@ -219,15 +181,15 @@ impl Pool {
         self.queues.get(sender).is_some_and(|queue| queue.contains_key(&nonce))
     }
 
-    /// The nonce after the last of `sender`'s waiting transactions without a gap, from `next` on.
+    /// The first nonce, from `next` on, that no waiting transaction of `sender` uses.
     pub fn next_nonce(&self, sender: &Address, next: u64) -> u64 {
         let queue = self.queues.get(sender);
         let waiting = queue.into_iter().flat_map(|queue| queue.range(next..));
         waiting.zip(next..).take_while(|((nonce, _), at)| *nonce == at).count() as u64 + next
     }
 
-    /// Takes a transaction, against the state that the next block is built on. Whether it is new:
-    /// one that waits already is taken again, silently.
+    /// Adds a transaction, checked against the state that the next block is built on. Returns
+    /// whether it is new; one that waits already is accepted again silently.
     pub fn insert(
         &mut self,
         transaction: SignedTransaction,
@@ -237,11 +199,8 @@ impl Pool {
         if self.by_hash.contains_key(&hash) {
             return Ok(false);
         }
-        let (got, expected) = (transaction.transaction.chain_id, state.chain_id());
-        if got != expected {
-            return Err(MempoolError::WrongChain { got, expected });
-        }
-        let sender = transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
+        admission::chain(&transaction, state.chain_id())?;
+        let sender = transaction.sender().map_err(AdmissionError::from)?;
         let entry = Entry::new(transaction, state.height());
         let nonce = entry.transaction.transaction.nonce;
         check(&entry, sender, state)?;
@@ -267,7 +226,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Makes room for one more of a sender who has `waiting`, at the cost of longer queues.
+    /// Makes room for one more transaction of a sender with `waiting`, by shortening longer queues.
     fn make_room(&mut self, size: usize, waiting: usize) -> Result<(), MempoolError> {
         while self.len() >= CAPACITY || self.bytes + size > CAPACITY_BYTES {
             let longest = self.queues.values().max_by_key(|queue| queue.len());
@@ -293,7 +252,7 @@ impl Pool {
         Some(entry)
     }
 
-    /// Drops what can be in no block after `state`: used nonces and what has waited too long.
+    /// Drops transactions that cannot be in a block after `state`, and those that waited too long.
     pub fn settle(&mut self, state: &State) {
         let horizon = state.height().get().saturating_sub(MAX_AGE_BLOCKS);
         let old = self.by_age.range(..(Height::new(horizon), Hash::ZERO));
@@ -307,10 +266,10 @@ impl Pool {
         }
     }
 
-    /// Transactions for a block, in order: those that can be executed on `state` after the
-    /// transactions in `in_flight` (senders and nonces of blocks between the state and the new
-    /// block), within the limits of a block. Senders take turns; within a turn the one that pays
-    /// the proposer the most per unit comes first, then the one that takes fewer cycles.
+    /// Transactions for a block, in order, that can be executed on `state` after the transactions
+    /// in `in_flight` (senders and nonces of blocks between the state and the new block), within
+    /// the limits of a block. Senders take turns. Within a turn the one that pays the proposer the
+    /// most per unit comes first, then the one with fewer cycles.
     pub fn pick(
         &self,
         state: &State,
@@ -340,7 +299,8 @@ impl Pool {
             }
             round.sort_by_key(|(order, ..)| *order);
             for (_, entry, cursor) in round {
-                // Whoever does not fit any more is done: a later nonce cannot go before.
+                // A sender whose transaction does not fit is done, because a later nonce cannot go
+                // first.
                 if room.take(entry) {
                     picked.push(entry.transaction.clone());
                     cursors.push(cursor);
@@ -351,7 +311,7 @@ impl Pool {
     }
 }
 
-/// One sender's place in a pick.
+/// A sender's position in a pick.
 struct Cursor<'a> {
     sender: &'a Address,
     queue: &'a BTreeMap<u64, Entry>,
@@ -360,7 +320,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The sender's next transaction, where it can be executed.
+    /// The sender's next transaction if it can be executed, with its tip.
     fn take(&mut self, basefee_cycle: Wei, basefee_cell: Wei) -> Option<(&'a Entry, Wei)> {
         let entry = self.queue.get(&self.next)?;
         let tip = entry.tip(basefee_cycle, basefee_cell)?;
@@ -401,40 +361,27 @@ fn outbids(new: &Fees, old: &Fees) -> bool {
 
 fn check(entry: &Entry, payer: Address, state: &State) -> Result<(), MempoolError> {
     let account = state.account(&payer);
-    let transaction = &entry.transaction.transaction;
-    let (got, expected) = (transaction.nonce, account.nonce);
+    let (got, expected) = (entry.transaction.transaction.nonce, account.nonce);
     if got < expected {
         return Err(MempoolError::NonceTooLow { expected, got });
     }
     if got - expected >= PER_SENDER as u64 {
         return Err(MempoolError::NonceTooHigh { expected, got, limit: PER_SENDER });
     }
-    let (cycles, cells) = entry.transaction.least();
-    if cycles > transaction.cycle_limit || cells > transaction.cell_limit {
-        let (bought_cycles, bought_cells) = (transaction.cycle_limit, transaction.cell_limit);
-        return Err(MempoolError::LimitTooLow { cycles, cells, bought_cycles, bought_cells });
-    }
+    admission::limits(&entry.transaction)?;
     let (cycles, cells) = (entry.cycles, entry.cells);
     if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
         return Err(MempoolError::TooLarge { cycles, cells });
     }
-    let fees = entry.fees();
-    for (gas, basefee, got) in [
-        ("cycle", state.basefee_cycle(), fees.max_fee_per_cycle),
-        ("cell", state.basefee_cell(), fees.max_fee_per_cell),
-    ] {
-        if got < basefee {
-            return Err(MempoolError::FeeBelowBasefee { gas, basefee, got });
-        }
-    }
+    admission::tips(&entry.transaction, state)?;
     let (need, have) = (entry.cost(), account.balance);
     if need > have {
-        return Err(MempoolError::InsufficientBalance(Shortfall { payer, need, have }));
+        return Err(AdmissionError::InsufficientBalance(Shortfall { payer, need, have }).into());
     }
     Ok(())
 }
 
-/// What is not yet gossiped, the oldest first.
+/// Transactions that are not gossiped yet, the oldest first.
 #[derive(Debug, Default)]
 struct Outbox {
     queue: VecDeque<SignedTransaction>,
@@ -442,7 +389,7 @@ struct Outbox {
 }
 
 impl Outbox {
-    /// Adds a transaction, at the cost of the oldest where there is no room.
+    /// Adds a transaction, dropping the oldest if there is no room.
     fn push(&mut self, transaction: SignedTransaction) {
         self.bytes += transaction.size();
         self.queue.push_back(transaction);
@@ -457,7 +404,7 @@ impl Outbox {
         Some(oldest)
     }
 
-    /// Takes out up to `bytes`, at least one transaction where there is one.
+    /// Removes up to `bytes` of transactions, but at least one if there is one.
     fn take(&mut self, bytes: usize) -> Vec<SignedTransaction> {
         let (mut batch, mut size) = (Vec::new(), 0);
         while let Some(next) = self.queue.front() {
@@ -471,14 +418,14 @@ impl Outbox {
     }
 }
 
-/// A validator's pool. Cloning shares it.
+/// A validator's pool. Clones share it.
 #[derive(Clone)]
 pub struct Mempool(Arc<Inner>);
 
 struct Inner {
     pool: Mutex<Pool>,
     outbox: Mutex<Outbox>,
-    /// Woken when the outbox fills.
+    /// Woken when a transaction enters the outbox.
     filled: Notify,
     known: Known,
 }
@@ -494,16 +441,16 @@ impl Mempool {
         }))
     }
 
-    /// Takes a transaction, against the state that the next block is built on, and hands it to
-    /// gossip. Whether it is new: one that waits already is taken again, silently.
+    /// Adds a transaction, checked against the state that the next block is built on, and offers it
+    /// to gossip. Returns whether it is new; one that waits already is accepted again silently.
     pub fn submit(
         &self,
         transaction: SignedTransaction,
         state: &State,
     ) -> Result<bool, MempoolError> {
         let transaction = self.0.known.copy_of(transaction);
-        // Recovered outside the lock, and kept by all copies.
-        transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
+        // Recovered outside the lock, and shared by all copies.
+        transaction.sender().map_err(AdmissionError::from)?;
         let is_new = self.0.pool.lock().insert(transaction.clone(), state)?;
         if is_new {
             self.0.outbox.lock().push(transaction);
@@ -512,22 +459,22 @@ impl Mempool {
         Ok(is_new)
     }
 
-    /// Reads the pool.
+    /// Calls `read` with the locked pool.
     pub fn with<T>(&self, read: impl FnOnce(&Pool) -> T) -> T {
         read(&self.0.pool.lock())
     }
 
-    /// Drops what can be in no block after `state`.
+    /// Drops transactions that cannot be in a block after `state`, and those that waited too long.
     pub fn settle(&self, state: &State) {
         self.0.pool.lock().settle(state);
     }
 
-    /// The copies of transactions that it shares.
+    /// The shared copies of transactions.
     pub fn known(&self) -> &Known {
         &self.0.known
     }
 
-    /// Waits for transactions to gossip and takes up to `bytes` of them, at least one.
+    /// Waits for transactions to gossip and removes up to `bytes` of them, but at least one.
     pub(super) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
         loop {
             let batch = self.0.outbox.lock().take(bytes);

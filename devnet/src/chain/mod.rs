@@ -1,4 +1,4 @@
-//! One validator's chain: what it has executed, what waits to be, and what it tells others of it.
+//! One validator's chain: executed blocks, waiting transactions, and gossip to other validators.
 
 pub mod anchor;
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Revealed results of committees, between validators (spec jobs.md §5).
+//! Revealed results of committees, exchanged between validators (spec jobs.md §5).
 //!
-//! A runner shows its result to the validators that it is connected to; the one that has the
-//! aggregator's connection may be another. So what a runner has revealed travels on a channel of
-//! its own, as many results in a message as wait and fit. Who takes them and when one is sent again
-//! is for others to say ([`crate::validator::committees`]): here messages only come and go. What
-//! finds no room, on either side, is lost.
+//! A runner shows its result to the validators that it is connected to, but another validator may
+//! have the aggregator's connection. So revealed results travel on a separate channel, with as many
+//! in a message as wait and fit. [`crate::validator::committees`] decides who uses them and when
+//! one is sent again; this module only transports messages. A result that finds no room, on either
+//! side, is lost.
 
+use super::gossip::{GATHER, LIST_HEAD};
 use commonware_macros::select;
 use commonware_p2p::{Receiver, Recipients, Sender};
 use commonware_runtime::Clock;
@@ -18,43 +19,39 @@ use cowboy_engine::{
     },
     record,
 };
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc};
 
-/// Room for a result's record, beside the result.
+/// Bytes reserved for the record around a result.
 const RECORD: usize = 512;
-/// The most bytes of results in a message: the longest result.
+/// Maximum bytes of results in a message: the longest result.
 const MAX_BATCH: usize = MAX_RETURN_BYTES as usize + RECORD;
 /// The longest message: the list's head takes at most nine bytes.
-pub const MAX_MESSAGE: usize = MAX_BATCH + 9;
-/// Results that wait to be sent: those of a hundred of the largest committees.
+pub const MAX_MESSAGE: usize = MAX_BATCH + LIST_HEAD;
+/// Results that may wait to be sent: those of a hundred of the largest committees.
 const OUTGOING: usize = 4_096;
-/// Messages that wait to be read.
+/// Messages that may wait to be read.
 const INCOMING: usize = 64;
-/// Time for results to gather before the next message: the channel admits 128 a second.
-const GATHER: Duration = Duration::from_millis(10);
 
-/// A result that its runner has revealed.
+/// A result revealed by its runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revealed {
-    /// The job.
     pub job_id: Hash,
-    /// The result.
     pub reveal: Reveal,
 }
 record!(Revealed { job_id, reveal });
 
 impl Revealed {
-    /// The most bytes that it takes in a message.
+    /// Maximum bytes of the result in a message.
     const fn room(&self) -> usize {
         self.reveal.result.len() + RECORD
     }
 }
 
-/// Results that came in one message.
+/// The results of one message.
 type Batch = Arc<[Arc<Revealed>]>;
 
-/// A validator's use of the channel. Cloning shares it.
+/// A validator's access to the channel. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     outgoing: mpsc::Sender<Arc<Revealed>>,
@@ -68,7 +65,7 @@ pub struct Port {
     incoming: broadcast::Sender<Batch>,
 }
 
-/// An exchange and its other end.
+/// Creates an exchange and its other end.
 pub fn exchange() -> (Exchange, Port) {
     let (sender, outgoing) = mpsc::channel(OUTGOING);
     let (incoming, _) = broadcast::channel(INCOMING);
@@ -83,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// What other validators send from now on. Nothing of it has been checked.
+    /// Results that other validators send from now on, unchecked.
     pub fn subscribe(&self) -> broadcast::Receiver<Batch> {
         self.incoming.subscribe()
     }
@@ -131,7 +128,7 @@ async fn send<E: Clock, S: Sender>(
             next = outgoing.recv().await;
         }
     }
-    // Nobody has anything to send any more; there is still something to receive.
+    // There is nothing left to send, but messages may still arrive.
     std::future::pending::<()>().await;
 }
 
@@ -139,10 +136,10 @@ async fn receive<R: Receiver>(mut receiver: R, incoming: broadcast::Sender<Batch
     while let Ok((peer, message)) = receiver.recv().await {
         match from_slice::<Vec<Revealed>>(message.as_ref()) {
             Ok(batch) => {
-                // A validator that serves no runners has no use for it.
+                // A validator that serves no runners has no subscribers.
                 let _ = incoming.send(batch.into_iter().map(Arc::new).collect());
             }
-            Err(error) => tracing::warn!(%peer, %error, "a message that is no list of results"),
+            Err(error) => tracing::warn!(%peer, %error, "a message is not a list of results"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a devnet's streams tell, across lost connections: blocks as they become final, and what
-//! the components of speculation do.
+//! A devnet's event streams, resumed across lost connections: blocks as they become final, and
+//! events from the components of speculation.
 
 use super::{Client, ClientError, REQUEST_TIMEOUT, malformed};
 use crate::{
@@ -14,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::VecDeque, fmt::Debug, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// The longest message that is read: a full block's events are far below.
+/// The longest message that is read, in bytes; a full block's events are far below.
 const MESSAGE_LIMIT: usize = 64 << 20;
 
 /// Silence after which a connection counts as dead: the server speaks three times within it.
@@ -24,21 +24,21 @@ const SILENCE: Duration = Duration::from_secs(3 * KEEP_ALIVE_SECS);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_millis(RETURN_MS);
 
-/// How long a stream tries to come back before it gives up.
+/// The time for which a stream tries to reconnect before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What one of the streams tells.
+/// A message of one of the streams.
 pub trait Streamed: DeserializeOwned {
-    /// What is asked for.
+    /// The query of the stream.
     type Query: Serialize + Debug + Clone;
-    /// Where the stream is, below `/v1`.
+    /// The stream's path below `/v1`.
     const PATH: &'static [&'static str];
     /// The type of its events.
     const EVENT: &'static str;
 
-    /// What orders it among all others, and is its id.
+    /// The message's number, which orders the stream and is the id of the event.
     fn number(&self) -> u64;
-    /// The same without where it begins: it goes on after the last one seen.
+    /// The query without its start, to resume after the last message seen.
     fn resumed(query: &Self::Query) -> Self::Query;
 }
 
@@ -70,12 +70,12 @@ impl Streamed for SpeculationEvent {
     }
 }
 
-/// What a devnet's stream tells, each once and in order.
+/// The messages of a devnet's stream, each once and in order.
 ///
-/// Upon the end or silence of a connection the stream reconnects with the last number it gave out
-/// as `Last-Event-ID`, and drops what it has given out before. If the devnet gave its place to
-/// another stream, it waits a second first. It ends with an error only where the devnet refuses, or
-/// does not answer for 10 s.
+/// When a connection ends or falls silent, the stream reconnects with the number of the last
+/// returned message as `Last-Event-ID`, and drops messages that it has already returned. If the
+/// devnet gave its place to another stream, it waits a second first. It ends with an error only if
+/// the devnet refuses, or does not answer for 10 s.
 #[derive(Debug)]
 pub struct EventStream<T: Streamed = BlockNotice> {
     client: Client,
@@ -99,8 +99,8 @@ impl<T: Streamed> EventStream<T> {
         }
     }
 
-    /// Connects where there is no connection: the stream then begins no later than now. Without
-    /// it, the first [`Self::next`] connects.
+    /// Connects if there is no connection, so that the stream begins no later than now. Without
+    /// this call, the first [`Self::next`] connects.
     pub async fn connect(&mut self) -> Result<(), ClientError> {
         if self.connection.is_none() {
             self.connection = Some((self.open().await?, Parser::new(MESSAGE_LIMIT)));
@@ -108,7 +108,7 @@ impl<T: Streamed> EventStream<T> {
         Ok(())
     }
 
-    /// The next one. Dropping the future loses nothing.
+    /// The next message. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<T, ClientError> {
         let mut pause = FIRST_PAUSE;
         let mut lost_since = None;
@@ -124,7 +124,7 @@ impl<T: Streamed> EventStream<T> {
                 Ok(()) => {}
                 Err(error @ (ClientError::Unreachable { .. } | ClientError::Timeout { .. })) => {
                     let since = *lost_since.get_or_insert_with(Instant::now);
-                    // A stream that never was has nothing to come back to.
+                    // A stream that has never returned a message does not retry.
                     if self.last.is_none() || since.elapsed() > PATIENCE {
                         return Err(error);
                     }
@@ -153,7 +153,7 @@ impl<T: Streamed> EventStream<T> {
         if let Some(last) = self.last {
             request = request.header("last-event-id", last);
         }
-        // Who shows the token is sure of a share of the places.
+        // The token guarantees a share of the places for streams.
         let request = client.authorized(request);
         let response = timeout(REQUEST_TIMEOUT, request.send()).await.map_err(|_| {
             ClientError::Timeout { what: super::describe(T::PATH), after: REQUEST_TIMEOUT }

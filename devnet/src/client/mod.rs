@@ -1,12 +1,13 @@
-//! How another process talks to a running devnet: typed requests and a resuming event stream.
+//! A client of a running devnet for other processes: typed requests and a resuming event stream.
 //!
 //! A [`Client`] is cheap to clone and holds one connection pool. Every request ends within its
-//! timeout and reads a bounded answer; whatever fails is a [`ClientError`] that tells apart a
+//! timeout and reads a bounded answer. Every failure is a [`ClientError`], which distinguishes a
 //! devnet that is not there, one that does not answer in time, and one that refuses.
 
 mod events;
 mod speculation;
 
+pub use crate::http::REQUEST_TIMEOUT;
 pub use events::EventStream;
 
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
+    http::ANSWER_LIMIT,
     topology::Name,
 };
 use commonware_utils::sync::Mutex;
@@ -34,14 +36,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
-/// How long a request may take where the caller does not say.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a connection on the loopback may take to come about.
+/// The time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The longest answer that is read: a list of every runner is far below.
-const ANSWER_LIMIT: usize = 64 << 20;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -49,18 +45,13 @@ pub enum ClientError {
     /// The devnet has no folder.
     #[error("there is no devnet `{0}`")]
     NoSuchDevnet(Name),
-    /// The devnet has a folder and no process.
+    /// The devnet has a folder but no process.
     #[error("devnet `{0}` is not running")]
     NotRunning(Name),
     /// The devnet's process was killed.
     #[error("devnet `{name}` has died: its process {pid} was killed")]
-    Died {
-        /// The devnet.
-        name: Name,
-        /// The process.
-        pid: u32,
-    },
-    /// The devnet's process has not said yet where it answers.
+    Died { name: Name, pid: u32 },
+    /// The devnet's process has not recorded its address yet.
     #[error("devnet `{0}` is starting and does not answer yet")]
     Starting(Name),
     /// The devnet's folder cannot be read.
@@ -69,15 +60,15 @@ pub enum ClientError {
     /// Nothing answers at the address.
     #[error("nothing answers at {url}: {reason}")]
     Unreachable {
-        /// The address asked.
+        /// The address of the request.
         url: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The answer took too long.
     #[error("{what}: no answer within {}", Plain(*.after))]
     Timeout {
-        /// What was asked.
+        /// The path of the request.
         what: String,
         /// The request's timeout.
         after: Duration,
@@ -85,18 +76,18 @@ pub enum ClientError {
     /// The devnet answered with an error.
     #[error("{}", .0.message)]
     Refused(ErrorDetail),
-    /// The answer is not what the API promises.
-    #[error("{what}: the answer is no API answer: {reason}")]
+    /// The answer does not follow the API.
+    #[error("{what}: the answer is not an API answer: {reason}")]
     Malformed {
-        /// What was asked.
+        /// The path of the request.
         what: String,
-        /// What was got.
+        /// The defect of the answer.
         reason: String,
     },
 }
 
 impl ClientError {
-    /// The devnet's own code, where it answered with an error.
+    /// The devnet's own code, if it answered with an error.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused(detail) => Some(detail.code),
@@ -110,7 +101,7 @@ impl ClientError {
 pub enum BlockAt {
     /// The block of this height.
     Height(u64),
-    /// The newest block that has what is asked for.
+    /// The newest block with the requested data.
     Latest,
 }
 
@@ -123,7 +114,7 @@ impl fmt::Display for BlockAt {
     }
 }
 
-/// Talks to one devnet.
+/// A client of one devnet.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -132,7 +123,7 @@ pub struct Client {
     token: Option<String>,
     node: Option<String>,
     timeout: Duration,
-    /// Shared by all clones; `None`: there is no bound.
+    /// Bounds concurrent requests, shared by all clones; `None` means no bound.
     places: Option<Arc<Semaphore>>,
 }
 
@@ -151,7 +142,7 @@ impl Client {
         Ok(Self { http, base, token: None, node: None, timeout, places: None })
     }
 
-    /// A client for the devnet in `home`, with its token, where it runs.
+    /// A client for the running devnet in `home`, with its token.
     pub fn of_devnet(home: &DevnetHome) -> Result<Self, ClientError> {
         let record = match home.state()? {
             State::Absent => return Err(ClientError::NoSuchDevnet(home.name().clone())),
@@ -165,7 +156,8 @@ impl Client {
         Ok(Self::new(&record.rpc_url)?.with_token(home.token()?))
     }
 
-    /// Asks there from now on, and so do all clones: a devnet may answer elsewhere when it is back.
+    /// Sends requests to this address from now on, also from all clones: a devnet may have another
+    /// address after a restart.
     pub fn move_to(&self, rpc_url: &str) -> Result<(), ClientError> {
         *self.base.lock() = base(rpc_url)?;
         Ok(())
@@ -176,18 +168,19 @@ impl Client {
         Self { token: Some(token), ..self }
     }
 
-    /// Asks this validator instead of any, and hands transactions to it alone.
+    /// Sends reads to this validator instead of any, and transactions only to it.
     pub fn with_node(self, node: Option<String>) -> Self {
         Self { node, ..self }
     }
 
-    /// Gives each request so long.
+    /// Sets the timeout of each request.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Makes at most so many requests at a time, those of its clones included; others wait their
-    /// turn. Each keeps its connection for the next, and a server has only so many.
+    /// Limits the number of concurrent requests, including those of its clones; others wait. Each
+    /// request keeps its connection for the next one, and a server has a limited number of
+    /// connections.
     pub fn at_most(self, requests: usize) -> Self {
         Self { places: Some(Arc::new(Semaphore::new(requests))), ..self }
     }
@@ -202,13 +195,13 @@ impl Client {
         self.get(&["chain", "head"], &()).await
     }
 
-    /// Has the chain go without its pace for so many blocks, and so long at most.
+    /// Lifts the pace of the chain for a number of blocks, and at most for the time `within`.
     pub async fn advance(&self, blocks: u64, within: Duration) -> Result<Advance, ClientError> {
         let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         self.post(&["chain", "advance"], &AdvanceRequest { blocks, within_ms }).await
     }
 
-    /// What a signer has to know.
+    /// The chain's parameters and limits that a signer has to know.
     pub async fn parameters(&self) -> Result<Parameters, ClientError> {
         self.get(&["chain", "parameters"], &()).await
     }
@@ -218,12 +211,11 @@ impl Client {
         self.get(&["chain", "governance"], &()).await
     }
 
-    /// A proof of what the state has under a key.
+    /// A proof of the state's value under a key.
     pub async fn prove(&self, kind: &str, query: &ProofQuery) -> Result<StateProof, ClientError> {
         self.get(&["chain", "proofs", kind], query).await
     }
 
-    /// A block.
     pub async fn block(&self, at: BlockAt) -> Result<Block, ClientError> {
         self.get(&["chain", "blocks", &at.to_string()], &()).await
     }
@@ -253,7 +245,6 @@ impl Client {
         EventStream::new(self.clone(), StreamQuery { from })
     }
 
-    /// Every account.
     pub async fn accounts(&self) -> Result<Vec<Account>, ClientError> {
         self.get(&["accounts"], &()).await
     }
@@ -264,7 +255,8 @@ impl Client {
         self.post(&["accounts"], &request).await
     }
 
-    /// Gives an actor, a timer or a job a name; without an id only says whether it is free.
+    /// Gives an actor, a timer or a job a name; without an id, only checks whether the name is
+    /// free.
     pub async fn give_name(&self, request: &NameRequest) -> Result<NameRequest, ClientError> {
         self.post(&["names"], request).await
     }
@@ -274,7 +266,8 @@ impl Client {
         self.get(&["accounts", account], &()).await
     }
 
-    /// Hands a signed transaction to the mempools: of all validators, or of the one that is asked.
+    /// Submits a signed transaction to the mempools of all validators, or of the one set by
+    /// [`Self::with_node`].
     pub async fn submit(
         &self,
         request: &TransactionRequest,
@@ -292,21 +285,21 @@ impl Client {
         self.get(&["runners", runner], &()).await
     }
 
-    /// What a runner of the devnet's process takes on.
+    /// The capacity for jobs of a runner of the devnet's process.
     pub async fn runner_load(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
         let path = ["runners", runner, "backpressure"];
-        // With the token: a runner in a process of its own tells nobody else.
+        // With the token, because a runner in a separate process requires it.
         let request = self.request(Method::GET, &path, &()).timeout(self.timeout);
         self.answer(&path, self.authorized(request)).await
     }
 
-    /// Has a runner take at most so many jobs at a time.
+    /// Limits the number of jobs that a runner takes at a time.
     pub async fn limit_runner(&self, runner: &str, max: u32) -> Result<RunnerLoad, ClientError> {
         let request = LimitRequest { max_concurrent: max };
         self.post(&["runners", runner, "backpressure"], &request).await
     }
 
-    /// Has a runner do some of what it is registered for again, or not for now.
+    /// Withdraws registered abilities of a runner for now, or restores them.
     pub async fn change_capabilities(
         &self,
         runner: &str,
@@ -315,12 +308,12 @@ impl Client {
         self.post(&["runners", runner, "capabilities"], request).await
     }
 
-    /// Has a runner take no new jobs.
+    /// Pauses a runner, so that it takes no new jobs.
     pub async fn pause_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
         self.post(&["runners", runner, "pause"], &()).await
     }
 
-    /// Has a paused runner take jobs again.
+    /// Resumes a paused runner.
     pub async fn resume_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
         self.post(&["runners", runner, "resume"], &()).await
     }
@@ -355,18 +348,19 @@ impl Client {
         self.post(&["validators", validator, "start"], &()).await
     }
 
-    /// Starts a validator, running or not, without what it has stored: the others have it.
+    /// Restarts a validator, running or not, without its stored chain, which it fetches from the
+    /// others.
     pub async fn resync_validator(&self, validator: &str) -> Result<Validator, ClientError> {
         self.post(&["validators", validator, "resync"], &()).await
     }
 
-    /// Starts a validator that follows the chain; `None`: under any free name.
+    /// Starts a validator that follows the chain; `None` picks any free name.
     pub async fn add_validator(&self, name: Option<&str>) -> Result<Validator, ClientError> {
         let request = JoinRequest { name: name.map(str::to_owned) };
         self.post(&["validators"], &request).await
     }
 
-    /// Stops a validator that is in no committee, for good.
+    /// Stops and removes a validator that is in no committee.
     pub async fn remove_validator(&self, validator: &str) -> Result<Left, ClientError> {
         self.post(&["validators", validator, "leave"], &()).await
     }
@@ -376,13 +370,12 @@ impl Client {
         self.get(&["faults"], &()).await
     }
 
-    /// Lays a fault.
+    /// Injects a fault.
     pub async fn lay_fault(&self, request: &FaultRequest) -> Result<Fault, ClientError> {
         self.post(&["faults"], request).await
     }
 
-    /// Heals every fault, or the one of a number, or those laid on a node; the answer is what was
-    /// healed.
+    /// Heals every fault, the one with a number, or those on a node; returns the healed faults.
     pub async fn heal_faults(&self, which: Option<&str>) -> Result<Vec<Fault>, ClientError> {
         let path = [&["faults"], which.as_slice()].concat();
         let request = self.request(Method::DELETE, &path, &()).timeout(self.timeout);
@@ -404,7 +397,7 @@ impl Client {
         self.get(&["actors", actor, "logs"], query).await
     }
 
-    /// What a call of an actor would do.
+    /// The effects that a call of an actor would have.
     pub async fn dry_run(
         &self,
         actor: &str,
@@ -429,7 +422,7 @@ impl Client {
         self.get(&["jobs", job, "result"], &()).await
     }
 
-    /// To whom each running validator dispatched a job, and how that went.
+    /// The dispatches of a job by each running validator, and their outcomes.
     pub async fn job_dispatches(&self, job: &str) -> Result<Vec<JobDispatch>, ClientError> {
         self.get(&["jobs", job, "dispatches"], &()).await
     }
@@ -473,37 +466,36 @@ impl Client {
         self.get(&["timers", "due"], query).await
     }
 
-    /// What the agent of a timer would bid in the next block.
+    /// The bid that a timer's agent would make in the next block.
     pub async fn timer_bid(&self, timer: &str) -> Result<TimerQuote, ClientError> {
         self.get(&["timers", timer, "bid"], &()).await
     }
 
-    /// What was burned since genesis, by what it was paid for.
+    /// The wei burned since genesis, by purpose.
     pub async fn burned(&self) -> Result<Burned, ClientError> {
         self.get(&["chain", "burned"], &()).await
     }
 
-    /// What the timer lane of blocks did, the oldest first.
+    /// Reports of blocks' timer lanes, oldest first.
     pub async fn timer_fees(&self, query: &LaneQuery) -> Result<Vec<LaneBlock>, ClientError> {
         self.get(&["timers", "fees"], query).await
     }
 
-    /// Who is favoured in the next block's timer lane.
+    /// The weights of accounts in the next block's timer lane.
     pub async fn timer_fairness(&self) -> Result<Fairness, ClientError> {
         self.get(&["timers", "fairness"], &()).await
     }
 
-    /// P(H).
     pub async fn presence(&self, at: BlockAt) -> Result<Presence, ClientError> {
         self.get(&["presence", &at.to_string()], &()).await
     }
 
-    /// The votes that P(H) derives from.
+    /// The votes from which P(H) is derived.
     pub async fn votes(&self, at: BlockAt) -> Result<Votes, ClientError> {
         self.get(&["presence", &at.to_string(), "votes"], &()).await
     }
 
-    /// What draws chose, and what with the presence filter the other way round.
+    /// The choices of draws with and without the presence filter.
     pub async fn compare_presence(
         &self,
         query: &ComparisonQuery,
@@ -531,7 +523,7 @@ impl Client {
         self.get(&["mru", submitter, kind], &()).await
     }
 
-    /// Hands a runner's heartbeat to the mempool. Its signature is all that it takes.
+    /// Submits a runner's heartbeat to the mempool. It is signed, so it needs no token.
     pub async fn heartbeat(
         &self,
         runner: &str,
@@ -541,14 +533,14 @@ impl Client {
         self.post_signed(&["runner", runner, "heartbeat"], &body).await
     }
 
-    /// The open jobs that the chain assigns to a runner.
+    /// The open jobs assigned to a runner.
     pub async fn polled_jobs(&self, runner: &str) -> Result<PolledJobs, ClientError> {
         let path = ["runner", runner, "jobs"];
         let request = self.http.get(self.url(&path)).timeout(self.timeout);
         self.answer(&path, request).await
     }
 
-    /// Hands in a runner's result. Its signature is all that it takes.
+    /// Submits a runner's result. It is signed, so it needs no token.
     pub async fn hand_in(
         &self,
         runner: &str,
@@ -557,7 +549,7 @@ impl Client {
         self.post_signed(&["runner", runner, "job_result"], result).await
     }
 
-    /// Hands in a runner's commitment to its result of a committee's job, in the same way.
+    /// Submits a runner's commitment to its result of a committee's job, also without a token.
     pub async fn commit(
         &self,
         runner: &str,
@@ -566,7 +558,7 @@ impl Client {
         self.post_signed(&["runner", runner, "job_commit"], commit).await
     }
 
-    /// Hands in a runner's word that it cannot do a job, in the same way.
+    /// Submits a runner's report that it cannot do a job, also without a token.
     pub async fn report_failure(
         &self,
         runner: &str,
@@ -575,7 +567,7 @@ impl Client {
         self.post_signed(&["runner", runner, "job_failure"], failure).await
     }
 
-    /// Posts what a runner has signed, without the token.
+    /// Posts a body that a runner has signed, without the token.
     async fn post_signed<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -591,7 +583,7 @@ impl Client {
         self.answer(path, request).await
     }
 
-    /// Saves the devnet as a snapshot; `None`: under a name that says what is in it.
+    /// Saves the devnet as a snapshot; `None` picks a descriptive name.
     pub async fn save(&self, snapshot: Option<&str>) -> Result<Snapshot, ClientError> {
         let request = SaveRequest { snapshot: snapshot.map(str::to_owned) };
         self.post(&["snapshots"], &request).await
@@ -634,7 +626,7 @@ impl Client {
         self.answer(path, self.authorized(request)).await
     }
 
-    /// The request with the token, where there is one.
+    /// Adds the token to a request, if the client has one.
     fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -642,7 +634,7 @@ impl Client {
         }
     }
 
-    /// A request for `/v1/<path>`, each step escaped: a step is often what a user typed.
+    /// A request for `/v1/<path>`, with each step escaped because it often comes from a user.
     fn request(&self, method: Method, path: &[&str], query: &impl Serialize) -> RequestBuilder {
         let mut url = self.url(&[&["v1"], path].concat());
         let query = serde_json::to_value(query).expect("queries are plain data");
@@ -660,7 +652,7 @@ impl Client {
     fn url(&self, path: &[&str]) -> Url {
         let mut url = self.base.lock().clone();
         url.path_segments_mut()
-            .expect("new() took only addresses that have a path")
+            .expect("new() accepts only addresses that have a path")
             .pop_if_empty()
             .extend(path);
         url
@@ -675,14 +667,14 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| malformed(path, &error))
     }
 
-    /// The body of the answer, where it is a success.
+    /// The body of a successful answer.
     async fn answered(
         &self,
         path: &[&str],
         request: RequestBuilder,
     ) -> Result<Vec<u8>, ClientError> {
         let _place = match &self.places {
-            Some(places) => Some(places.acquire().await.expect("nobody closes the semaphore")),
+            Some(places) => Some(places.acquire().await.expect("the semaphore is never closed")),
             None => None,
         };
         let response = request.send().await.map_err(|error| self.failure(path, &error))?;
@@ -690,7 +682,7 @@ impl Client {
         self.body(path, response).await
     }
 
-    /// The response, where it is a success.
+    /// The response, if it is a success; otherwise its error.
     async fn accepted(&self, path: &[&str], response: Response) -> Result<Response, ClientError> {
         let status = response.status();
         if status.is_success() {
@@ -722,7 +714,7 @@ impl Client {
     }
 }
 
-/// The address that requests begin with.
+/// Parses the base address of requests.
 fn base(rpc_url: &str) -> Result<Url, ClientError> {
     let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
     let base = Url::parse(rpc_url).map_err(|error| refused(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What a client asks of speculation: pipelines, their tasks, and what the devnet's agent does.
+//! A client's requests about speculation: pipelines, their tasks, and the devnet's agent.
 
 use super::{Client, ClientError, EventStream, malformed};
 use crate::api::types::{
@@ -9,12 +9,12 @@ use crate::api::types::{
 };
 
 impl Client {
-    /// What speculation is doing.
+    /// The state of speculation.
     pub async fn speculation(&self) -> Result<SpeculationStatus, ClientError> {
         self.get(&["speculation"], &()).await
     }
 
-    /// Hands in a pipeline.
+    /// Submits a pipeline.
     pub async fn submit_pipeline(
         &self,
         pipeline: &PipelineRequest,
@@ -40,7 +40,7 @@ impl Client {
         self.post(&["speculation", "pipelines", &pipeline.to_string(), "cancel"], &()).await
     }
 
-    /// Has tasks of a pipeline tried again that failed or were rolled back.
+    /// Retries tasks of a pipeline that failed or were rolled back.
     pub async fn retry_tasks(
         &self,
         pipeline: u64,
@@ -71,7 +71,7 @@ impl Client {
         self.get(&["speculation", "commitments"], query).await
     }
 
-    /// Proofs, from when they are being made.
+    /// Proofs that are being made or have been made.
     pub async fn proofs(
         &self,
         query: &OfPipelineQuery,
@@ -84,7 +84,7 @@ impl Client {
         self.get(&["speculation", "rollbacks"], query).await
     }
 
-    /// A page of what the components of speculation did, oldest first.
+    /// A page of events from the components of speculation, oldest first.
     pub async fn speculation_events(
         &self,
         query: &SpeculationEventQuery,
@@ -92,7 +92,7 @@ impl Client {
         self.get(&["speculation", "events"], query).await
     }
 
-    /// What they do from then on, or from now on, as it happens.
+    /// Events from the components as they happen, from the number in the query or from now on.
     pub fn follow_speculation(
         &self,
         query: SpeculationEventQuery,
@@ -105,7 +105,7 @@ impl Client {
         self.get(&["speculation", "config"], &()).await
     }
 
-    /// Changes options of speculation, all of them or none; the answer is every option then.
+    /// Changes options of speculation, all of them or none; returns every option after the change.
     pub async fn configure_speculation(
         &self,
         request: &ConfigureRequest,
@@ -113,7 +113,7 @@ impl Client {
         self.post(&["speculation", "config"], request).await
     }
 
-    /// What is counted, as OpenMetrics text.
+    /// The metrics as OpenMetrics text.
     pub async fn metrics(&self) -> Result<String, ClientError> {
         let path = ["metrics"];
         let request = self.http.get(self.url(&path)).timeout(self.timeout);

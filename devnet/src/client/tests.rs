@@ -140,7 +140,7 @@ async fn a_request_ends_within_its_timeout() {
     assert!(matches!(client.head().await, Err(ClientError::Timeout { .. })));
 }
 
-/// Eight requests, two at a time: each waits until another is under way as well.
+/// Sends eight requests, two at a time: each is answered only when another one is under way too.
 #[tokio::test]
 async fn no_more_requests_are_under_way_than_may_be() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,20 +1,19 @@
-//! What goes into a block, and which blocks get a vote (spec chain.md, "Blocks and consensus").
+//! Proposes blocks and decides which blocks get a vote (spec chain.md, "Blocks and consensus").
 //!
 //! **Proposing** on a parent: wait for the parent's certificate, at most `cert_wait`; pace to the
 //! block time, unless the pace is lifted ([`Haste`]); embed every certificate held for the parent
-//! and its open ancestors; execute up to the newest ancestor so certified, whose state root the
-//! header names; take transactions from the mempool, without those that the blocks in between hold
-//! already.
+//! and its open ancestors; execute up to the newest certified ancestor, whose state root the header
+//! names; take transactions from the mempool that are not in the blocks in between.
 //!
-//! **Verifying**: everything about a block that depends on it and its ancestors alone is checked,
-//! and one that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`] ahead
-//! of the validator's clock waits until it no longer is; one that is a millisecond after its
-//! parent's does not, so that a clock that was set back stops no chain. A certificate that the
-//! validator holds bit for bit is not verified again; a new one that verifies is given to the
-//! archive, so that a validator that missed the votes learns from the block that its parent is
-//! final. Last, the state root that the header names is compared with the validator's own: another
-//! one is refused and raises an alarm. While the validator cannot execute that far it gives no
-//! verdict, and the view passes without its vote.
+//! **Verifying**: a block is checked against everything that depends on it and its ancestors alone,
+//! and a block that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`]
+//! ahead of the validator's clock waits until it is not. A timestamp only one millisecond after the
+//! parent's never waits, so that a clock that was set back cannot stop the chain. A certificate
+//! that the validator holds bit for bit is not verified again. A new one that verifies is given to
+//! the archive, so that a validator that missed the votes learns from the block that its parent is
+//! final. Last, the header's state root is compared with the validator's own: a different one is
+//! refused and raises an alarm. While the validator has not executed that far it gives no verdict,
+//! and the view passes without its vote.
 
 use super::{
     Context, Digest, Finalization,
@@ -59,17 +58,17 @@ use std::{
 };
 use tracing::{Instrument as _, Span};
 
-/// How far ahead of a validator's clock a block's timestamp may be, unless it is the least that
-/// follows its parent's.
+/// Maximum lead of a block's timestamp over a validator's clock, unless it is the lowest that may
+/// follow its parent's.
 pub const MAX_LEAD: Duration = Duration::from_secs(5);
-/// How long a proposer waits until it has executed up to the newest certified ancestor; then it
-/// proposes without the certificates beyond.
+/// How long a proposer waits for its execution of the newest certified ancestor; then it proposes
+/// without the certificates beyond its executed chain.
 const EXECUTION_WAIT: Duration = Duration::from_millis(150);
 
 /// The archive of blocks.
 pub type Marshal = core::Mailbox<Scheme, Standard<Block>>;
 
-/// Why a block gets no vote.
+/// Why a block is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("its header names another round, proposer or parent than its proposal")]
@@ -78,7 +77,7 @@ enum Refusal {
     Height { got: Height, parent: Height },
     #[error("timestamp {got} ms after {parent} ms")]
     Timestamp { got: u64, parent: u64 },
-    #[error("subset epoch {got} where {expected} is due")]
+    #[error("subset epoch {got}, expected {expected}")]
     SubsetEpoch { got: u64, expected: u64 },
     #[error(transparent)]
     Candidates(#[from] CertificateError),
@@ -109,13 +108,13 @@ enum Refusal {
     Bytes(usize),
 }
 
-/// Whether consensus has asked for a block or about one since the validator started, which it does
-/// when it has read its journals. Cloning shares it.
+/// Whether consensus has asked for a block, or about one, since the validator started. It does so
+/// after it has read its journals. Clones share the flag.
 #[derive(Clone, Default)]
 pub struct TakesPart(Arc<AtomicBool>);
 
 impl TakesPart {
-    /// Whether it has.
+    /// Whether consensus has asked.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -125,7 +124,7 @@ impl TakesPart {
     }
 }
 
-/// The application of one validator. Cloning shares it.
+/// The application of one validator. Clones share their state.
 #[derive(Clone)]
 pub struct Application {
     pub(super) schemes: Schemes,
@@ -137,7 +136,7 @@ pub struct Application {
     pub(super) pace: Pace,
     pub(super) haste: Haste,
     pub(super) takes_part: TakesPart,
-    /// The validator's, for what is logged here.
+    /// The validator's log span.
     pub(super) span: Span,
 }
 
@@ -232,7 +231,7 @@ impl Application {
         let (block, parent) = (block.inner().clone(), parent.inner().clone());
         self.sightings.saw(&block);
         let header = block.header();
-        // The least that a timestamp can be is never too much: the clock may have been set back.
+        // The lowest valid timestamp never waits: the clock may have been set back.
         if header.timestamp_ms > parent.header().timestamp_ms.saturating_add(1) {
             let earliest = since_epoch(header.timestamp_ms).checked_sub(MAX_LEAD);
             if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
@@ -264,7 +263,7 @@ impl Application {
                 return Err(Refusal::SubsetEpoch { got, expected });
             }
             Some(_) => {}
-            // Nobody is here before the epoch's committee is known, but who is behind: no verdict.
+            // Only a validator that is behind can lack this epoch's committee: no verdict.
             None => std::future::pending().await,
         }
         self.check_certificates(runtime, block, context)?;
@@ -279,7 +278,7 @@ impl Application {
             let digest = certificate::digest(candidate.hash);
             let held = match self.held.get(&digest) {
                 Some(held) => Some(held),
-                // After a restart the archive knows more than this process has seen.
+                // After a restart the archive has certificates that this process has not seen.
                 None => {
                     let height = commonware_consensus::types::Height::new(candidate.height.get());
                     let archived = self.marshal.get_finalization(height).await;
@@ -293,8 +292,8 @@ impl Application {
         certificates
     }
 
-    /// Collects the blocks of `ancestry` (newest first) down to the executed chain. `None` where
-    /// an ancestor cannot be had, or the validator is so far behind that others should propose.
+    /// Collects the blocks of `ancestry` (newest first) down to the executed chain. `None` if an
+    /// ancestor is unavailable, or the validator is so far behind that it should not propose.
     async fn lineage(&self, mut ancestry: impl Ancestry<Block>) -> Option<Lineage> {
         let executed = self.ledger.newest().state.height();
         let mut blocks = Vec::new();
@@ -342,12 +341,12 @@ impl Application {
             return Ok(());
         }
         let ledger = self.ledger.clone();
-        // A full block takes long enough to execute to hold up a thread that serves others.
+        // Executing a full block takes long, so it runs on a thread that may block.
         let task = runtime.child("execute").shared(true).spawn(move |runtime| async move {
             blocks.iter().try_for_each(|block| ledger.execute(block, now_ms(&runtime)))
         });
         match task.await {
-            // The archive is busy delivering and gets there by itself; or the validator ends.
+            // The archive is delivering and will get there by itself, or the validator is ending.
             Ok(Err(LedgerError::TooFarAhead { .. })) | Err(_) => Ok(()),
             Ok(result) => result,
         }
@@ -369,7 +368,7 @@ impl Application {
         let candidates = header.candidates(parent_hash);
         let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block))
             .expect("the certificates are those of candidates, ascending");
-        // The newest state that is the parent's or an ancestor's.
+        // The newest state of the parent or one of its ancestors.
         let base = self.ledger.newest().state;
         let base = if base.height() <= header.height {
             base
@@ -404,15 +403,15 @@ impl Application {
         Some(Block::new(block).expect("the leader is a validator, its key is a key"))
     }
 
-    /// The subset epoch of a child of `parent`: any state from the end of the consensus epoch
-    /// before on says which. `None` where no such state is known here.
+    /// The subset epoch of a child of `parent`. Every state from the end of the previous consensus
+    /// epoch on determines it; `None` if this validator lacks such a state.
     fn subset_epoch(&self, parent: &Header) -> Option<u64> {
         let newest = self.ledger.newest().state;
         newest.subset_epoch_at(parent.height.next())
     }
 
-    /// What a child of `parent` names as executed when the newest certificate it embeds is for
-    /// `certified`. `None` where that state is not known here.
+    /// The executed ancestor that a child of `parent` names when its newest embedded certificate is
+    /// for `certified`. `None` if this validator does not have that state.
     fn executed(&self, parent: &Header, certified: Option<Height>) -> Option<Executed> {
         match certified.filter(|height| *height > parent.executed.height) {
             None => Some(parent.executed),
@@ -423,7 +422,7 @@ impl Application {
         }
     }
 
-    /// Transactions to execute on `base` after the blocks of `lineage` beyond it.
+    /// Transactions to execute on `base` after the blocks of `lineage` above it.
     fn transactions(&self, base: &State, lineage: &Lineage) -> Vec<SignedTransaction> {
         let mut in_flight: BTreeMap<Address, u64> = BTreeMap::new();
         let beyond = lineage.0.iter().filter(|block| block.header.height > base.height());
@@ -455,7 +454,7 @@ impl Application {
             }
             if !finalization.verify(runtime, scheme.as_ref(), &Sequential) {
                 let error = certificate::verify(scheme.committee(), embedded).err();
-                // A batch that fails has a vote that fails.
+                // If a batch fails, one of its votes fails.
                 let got = embedded.votes.len();
                 let expected = scheme.committee().quorum();
                 let error = error.unwrap_or(certificate::CertificateError::Votes { got, expected });
@@ -468,7 +467,7 @@ impl Application {
         Ok(())
     }
 
-    /// Tells the archive of a finalization that this validator has not seen happen.
+    /// Gives the archive a finalization that this validator has not seen happen.
     fn learn(&mut self, finalization: Finalization) {
         self.held.insert(finalization.clone());
         self.marshal.report(Activity::Finalization(finalization));
@@ -511,13 +510,13 @@ impl Application {
         });
         match task.await {
             Ok(result) => result,
-            // The task ends early only where the whole validator ends: no verdict.
+            // The task ends early only if the whole validator ends: no verdict.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Compares the root that the header names with the one computed here, as soon as that is
-    /// possible. `certified` are the heights that the block's certificates prove final.
+    /// Compares the header's root with the one computed here as soon as that is possible.
+    /// `certified` are the heights that the block's certificates prove final.
     async fn check_executed<E: Clock + Spawner>(
         &self,
         runtime: &E,
@@ -526,7 +525,7 @@ impl Application {
         certified: &[Height],
     ) -> Result<(), Refusal> {
         let executed = block.header().executed;
-        // An unchanged root was compared with the block that first named it.
+        // An unchanged root was checked with the block that first named it.
         if certified.last() != Some(&executed.height) {
             return Ok(());
         }
@@ -540,8 +539,8 @@ impl Application {
                 None => tracing::debug!(height = %executed.height, "behind: no verdict yet"),
             }
         }
-        // Nothing more can be done here if that did not get there: the archive delivers, or the
-        // view ends and drops this wait.
+        // If that did not get far enough, wait: the archive delivers, or the view ends and drops
+        // this future.
         if self.ledger.wait_executed(executed.height).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -552,7 +551,7 @@ impl Application {
     }
 }
 
-/// Checks what follows from the block and its parent alone; yields the heights certified.
+/// Checks a block against its parent alone; returns the certified heights.
 fn check_form(block: &Block, parent: &Block, context: &Context) -> Result<Vec<Height>, Refusal> {
     let (header, above) = (block.header(), parent.header());
     if block.context() != *context {
@@ -573,7 +572,7 @@ fn check_form(block: &Block, parent: &Block, context: &Context) -> Result<Vec<He
     }
     let newest = certified.last().copied().filter(|height| *height > above.executed.height);
     let expected = newest.unwrap_or(above.executed.height);
-    // Without a newer certificate there is nothing new to say.
+    // Without a newer certificate the named root must not change.
     let unchanged = newest.is_some() || header.executed == above.executed;
     if header.executed.height != expected || !unchanged {
         return Err(Refusal::Executed { got: header.executed, expected });

@@ -1,11 +1,11 @@
-//! Marshal's archives of final blocks and their certificates: the recent ones in journals of its
-//! own, all others in the validator's store.
+//! Marshal's archives of final blocks and their certificates: the recent ones in journals, all
+//! others in the validator's store.
 //!
-//! Journals have a file for each so many blocks, and all of them are open: what is behind is
+//! Journals have one file per [`SECTION`] of blocks, and all files are open. Old sections are
 //! pruned ([`trim`]), so that a long chain needs no more files than a short one. A peer that asks
-//! for an older block is given the one that the store has, with the certificate that the chain has
-//! of it, or that this validator held: without one of an epoch's last block, a validator that was
-//! away could not tell the next epoch's committee.
+//! for an older block gets it from the store, with the chain's certificate of it or the one that
+//! this validator held. Without the certificate of an epoch's last block, a validator that was away
+//! could not learn the next epoch's committee.
 
 use super::{
     Digest, Finalization,
@@ -24,13 +24,12 @@ use commonware_storage::{
 use cowboy_engine::primitives;
 use std::{num::NonZeroU64, sync::Arc};
 
-/// Blocks, and certificates, in a file of the archives' journals.
+/// Blocks or certificates per file of the archives' journals.
 pub(super) const SECTION: NonZeroU64 = NonZeroU64::new(512).expect("not zero");
-/// The newest blocks that are never pruned: more than a store that lost its newest blocks in a
-/// power failure may lack.
+/// Number of newest blocks that are never pruned: more than a store can lose in a power failure.
 const RECENT: u64 = 512;
 
-/// Prunes what is no longer recent, after each [`SECTION`] of blocks.
+/// Prunes old sections, once after each [`SECTION`] of blocks.
 pub(super) fn trim(
     marshal: &Marshal,
     store: &Store,
@@ -38,15 +37,16 @@ pub(super) fn trim(
 ) -> Result<(), StorageError> {
     let stored = stored.get();
     if stored.is_multiple_of(SECTION.get()) && stored > RECENT {
-        // From here on the store alone has them.
+        // From here on only the store has the pruned blocks, so it must be on disk.
         store.sync()?;
         marshal.prune(Height::new(stored - RECENT));
     }
     Ok(())
 }
 
-/// Whether the archive does not go on where the store ends: the store lost blocks that are behind
-/// the archive, or is a copy of another one that has more. What is stored is in the archive before.
+/// Whether the archive does not continue where the store ends. Either the store lost blocks below
+/// the archive, or it is a copy of another store with more blocks. A block is in the archive before
+/// it is in the store.
 pub(super) async fn is_elsewhere<E: Storage + Metrics + Clock>(
     recent: &Recent<E, Arc<Block>>,
     stored: u64,
@@ -58,7 +58,7 @@ pub(super) async fn is_elsewhere<E: Storage + Metrics + Clock>(
     Ok(!Archive::has(recent, Identifier::Index(stored + 1)).await?)
 }
 
-/// Proof that a block is final, of the newest stored one that has such: of one of the last few.
+/// The certificate of the newest stored block that has one, within the last [`PROOF_WITHIN`].
 pub(super) fn newest_certificate(
     store: &Store,
     head: primitives::Height,
@@ -71,7 +71,7 @@ pub(super) fn newest_certificate(
     Ok(None)
 }
 
-/// Blocks below the newest among which one that is proved final is looked for.
+/// Number of blocks below the head that are searched for a certificate.
 const PROOF_WITHIN: u64 = 64;
 
 type Recent<E, V> = prunable::Archive<EightCap, E, Digest, V>;
@@ -91,13 +91,13 @@ pub(super) struct Certificates<E: Storage + Metrics + Clock> {
 /// Why the archive cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Its journals refuse.
+    /// The archive's journals fail.
     #[error(transparent)]
     Recent(#[from] archive::Error),
-    /// The validator's store refuses.
+    /// The validator's store fails.
     #[error(transparent)]
     Store(#[from] StorageError),
-    /// A stored block is none.
+    /// A stored block is malformed.
     #[error(transparent)]
     Block(#[from] BadProposer),
 }
@@ -136,8 +136,8 @@ fn height_of(
     }
 }
 
-/// What the store has, unless it is damaged: a peer is then told nothing, and the validator goes
-/// on. An error here would end it.
+/// The stored value, or `None` if the store is damaged: the peer gets no answer. An error here
+/// would end the validator.
 fn sound<T>(stored: Result<Option<T>, ArchiveError>) -> Option<T> {
     stored.unwrap_or_else(|error| {
         tracing::error!(%error, "an old block cannot be read");

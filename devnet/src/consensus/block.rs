@@ -1,8 +1,8 @@
-//! The chain's blocks as the consensus library wants them.
+//! The chain's blocks in the form that the consensus library needs.
 //!
 //! On the wire and in archives a block is the length of its deterministic CBOR form, then that
-//! form. Whoever decodes one knows that its header commits to the certificates and transactions
-//! and that its proposer is a key.
+//! form. Decoding checks that the header commits to the certificates and transactions and that the
+//! proposer is a valid key.
 
 use super::{Context, Digest, certificate, vote::BITMAP_BYTES};
 use crate::chain::known::Known;
@@ -19,24 +19,24 @@ use cowboy_engine::{
 };
 use std::sync::Arc;
 
-/// The most certificates a block carries: its parent's and those of all open ancestors.
+/// Maximum number of certificates in a block: its parent's and those of all open ancestors.
 const MAX_CERTIFICATES: usize = MAX_OPEN + 1;
-/// No header is longer: eight open ancestors of about 60 bytes and a dozen small fields.
+/// Maximum length of a header: eight open ancestors of about 60 bytes and a dozen small fields.
 const MAX_HEADER: usize = 2_048;
-/// A vote in a block beside its bitmap: signature, index, length, the names of the fields.
+/// Maximum length of a vote in a block without its bitmap: signature, index, length, field names.
 const VOTE_OVERHEAD: usize = 192;
-/// A certificate beside its votes: hash, round, the names of the fields.
+/// Maximum length of a certificate without its votes: hash, round, field names.
 const CERTIFICATE_OVERHEAD: usize = 256;
 
-/// The most bytes of transactions in a block: each byte is a cell.
+/// Maximum bytes of transactions in a block: each byte is a cell.
 pub const MAX_TRANSACTION_BYTES: usize = meter::MAX_BLOCK_CELLS as usize;
 
-/// A proposer key that is none.
+/// A proposer key that is not an ed25519 public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the proposer's key is no ed25519 public key")]
+#[error("the proposer's key is not an ed25519 public key")]
 pub struct BadProposer;
 
-/// A block with its digest, consensus context and encoded form. Cloning shares it.
+/// A block with its digest, consensus context and encoded form. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Block(Arc<Inner>);
 
@@ -48,17 +48,17 @@ struct Inner {
     bytes: Bytes,
 }
 
-/// What bounds a block.
+/// The limits for decoding a block.
 #[derive(Clone, Debug)]
 pub struct BlockConfig {
-    /// The most validators a committee has: no certificate holds more votes.
+    /// Maximum size of a committee, and so of a certificate's votes.
     pub validators: u32,
-    /// Transactions for which a decoded block takes the known copy.
+    /// Known transactions, whose copies replace those of a decoded block.
     pub known: Known,
 }
 
 impl Block {
-    /// Wraps a block of the chain.
+    /// Wraps a block of the chain. Fails if the proposer's key is invalid.
     pub fn new(block: chain::Block) -> Result<Self, BadProposer> {
         let bytes = block.to_bytes().into();
         Self::from_parts(block, bytes)
@@ -76,17 +76,16 @@ impl Block {
         Ok(Self(Arc::new(Inner { block: Arc::new(block), digest, context, bytes })))
     }
 
-    /// The block of the chain.
+    /// The wrapped block of the chain.
     pub fn chain(&self) -> &Arc<chain::Block> {
         &self.0.block
     }
 
-    /// The header.
     pub fn header(&self) -> &chain::Header {
         &self.0.block.header
     }
 
-    /// The block with its digest beside it, as the library passes blocks around.
+    /// The block together with its digest, as the library passes blocks around.
     pub fn digested(self) -> Digested<Self> {
         let digest = self.0.digest;
         Digested::precomputed(self, digest)
@@ -114,7 +113,7 @@ impl Read for Block {
         if buf.remaining() < len {
             return Err(Error::EndOfBuffer);
         }
-        // Copied: what is kept must not hold a network buffer.
+        // Copied, so that the block does not keep a network buffer alive.
         let mut bytes = vec![0; len];
         buf.copy_to_slice(&mut bytes);
         let mut block = chain::Block::from_bytes(&bytes)
@@ -157,7 +156,7 @@ impl CertifiableBlock for Block {
 
 impl BoundedBlock for Block {
     fn max_encode_size(config: &BlockConfig) -> usize {
-        // The length before the bytes takes at most five.
+        // The length prefix takes at most five bytes.
         5 + max_bytes(config)
     }
 }

@@ -1,4 +1,5 @@
-//! The consensus library's finalizations and the chain's certificates: the same votes, twice named.
+//! Converts between the consensus library's finalizations and the chain's certificates, and
+//! verifies certificates.
 
 use super::{Digest, Finalization, scheme::Committee, vote::Votes};
 use commonware_consensus::{
@@ -13,18 +14,18 @@ use cowboy_engine::{
 /// Why a certificate does not prove its block final.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// Votes missing or too many: a certificate holds exactly a quorum.
+    /// Too few or too many votes: a certificate holds exactly a quorum.
     #[error("{got} votes where {expected} make a quorum")]
     Votes {
-        /// The votes found.
+        /// The number of votes.
         got: usize,
         /// The committee's quorum.
         expected: usize,
     },
-    /// A vote by a validator that the committee does not have.
+    /// A vote by a validator that is not in the committee.
     #[error("a vote by validator {validator} of a committee of {validators}")]
     UnknownValidator {
-        /// The index found.
+        /// The vote's validator index.
         validator: u32,
         /// The committee's size.
         validators: usize,
@@ -32,9 +33,9 @@ pub enum CertificateError {
     /// Votes out of order, or two by one validator.
     #[error("the vote of validator {validator} follows that of validator {after}")]
     Order {
-        /// The index found.
+        /// The vote's validator index.
         validator: u32,
-        /// The index before it.
+        /// The index of the vote before it.
         after: u32,
     },
     /// A signature that is not its validator's signature on this block with this bitmap.
@@ -76,14 +77,13 @@ pub fn to_finalization(certificate: &Certificate) -> Finalization {
     Finalization { proposal: proposal(certificate), certificate: Votes(certificate.votes.clone()) }
 }
 
-/// Verifies every vote of `certificate` against `committee`; the error names the first validator
-/// whose vote does not hold.
+/// Verifies every vote of `certificate` against `committee`. The error names the first validator
+/// whose vote is invalid.
 pub fn verify(committee: &Committee, certificate: &Certificate) -> Result<(), CertificateError> {
     faults(committee, certificate).next().map_or(Ok(()), Err)
 }
 
-/// All that is wrong with `certificate`, found as it is asked for: nothing where it proves its
-/// block final.
+/// All errors of `certificate`, found lazily; empty if it proves its block final.
 pub fn faults<'a>(
     committee: &'a Committee,
     certificate: &'a Certificate,

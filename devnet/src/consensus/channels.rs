@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 
 /// The network's channels, numbered as they are registered.
 pub struct Channels<S, R> {
-    /// 0: single votes; this and the two after by epoch (see [`super::epochs`]).
+    /// 0: single votes; this and the next two are split by epoch (see [`super::epochs`]).
     pub votes: (S, R),
     /// 1: certificates of all kinds.
     pub certificates: (S, R),
@@ -36,11 +36,11 @@ pub struct Channels<S, R> {
     pub reveals: (S, R),
 }
 
-/// How many channels there are.
+/// The number of channels.
 pub const CHANNELS: u64 = 8;
 
 impl<S, R> Channels<S, R> {
-    /// Registers every channel: `register` is given each one's number.
+    /// Registers every channel by calling `register` with its number.
     pub fn register(mut register: impl FnMut(u64) -> (S, R)) -> Self {
         Self {
             votes: register(0),
@@ -54,7 +54,7 @@ impl<S, R> Channels<S, R> {
         }
     }
 
-    /// The same with other receivers.
+    /// The same channels with mapped receivers.
     pub fn map_receivers<T>(self, mut map: impl FnMut(R) -> T) -> Channels<S, T> {
         let mut map = |(sender, receiver)| (sender, map(receiver));
         Channels {
@@ -70,25 +70,24 @@ impl<S, R> Channels<S, R> {
     }
 }
 
-/// One end of the network between validators.
+/// A validator's end of the network.
 pub struct Endpoint<S, R, B, P> {
-    /// The channels.
     pub channels: Channels<S, R>,
     /// Cuts off peers that break the protocol.
     pub blocker: B,
-    /// Who the peers are.
+    /// Provides the set of peers.
     pub peers: P,
 }
 
-/// Messages per second and channel that a peer may send. A mailbox has room for `burst` messages
-/// of every peer and channel, so the burst stays small.
+/// Messages per second that a peer may send on each channel. A mailbox has room for `burst`
+/// messages of every peer and channel, so the burst stays small.
 pub fn quota() -> Quota {
     const BURST: NonZeroU32 = NZU32!(64);
-    // Every chain may be told to go as fast as it can; at 128 votes are dropped above 60 blocks/s.
+    // A chain may run as fast as possible; at 128/s votes would be dropped above 60 blocks/s.
     Quota::per_second(NZU32!(1024)).allow_burst(BURST)
 }
 
-/// The longest message on any channel.
+/// The maximum length of a message on any channel.
 pub fn max_message_size() -> u32 {
     let blocks = BlockConfig { validators: MAX_PARTICIPANTS, known: Known::default() };
     commonware_p2p::max_message_size(&[

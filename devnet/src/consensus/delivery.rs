@@ -24,11 +24,11 @@ use cowboy_engine::primitives;
 use std::num::NonZeroUsize;
 use tokio::sync::watch;
 
-/// Final blocks delivered before the first of them is acknowledged.
+/// Maximum number of final blocks delivered before the first is acknowledged.
 pub(super) const MAX_UNACKNOWLEDGED: NonZeroUsize = NZUsize!(16);
 
-/// Where final blocks wait for the ledger. Marshal delivers no more than
-/// [`MAX_UNACKNOWLEDGED`] before the first is acknowledged.
+/// The queue of final blocks for the ledger. Marshal delivers at most [`MAX_UNACKNOWLEDGED`] before
+/// the first is acknowledged.
 #[derive(Clone)]
 pub(super) struct Deliveries(mpsc::Sender<(Digested<Block>, Exact)>);
 
@@ -37,7 +37,7 @@ pub(super) type Incoming = mpsc::Receiver<(Digested<Block>, Exact)>;
 
 impl Deliveries {
     pub(super) fn new() -> (Self, Incoming) {
-        // One more than marshal delivers, so that a delivery never finds it full.
+        // One more than marshal delivers, so that the queue is never full.
         let (blocks, incoming) = mpsc::channel(MAX_UNACKNOWLEDGED.get() + 1);
         (Self(blocks), incoming)
     }
@@ -49,7 +49,7 @@ impl Reporter for Deliveries {
     fn report(&mut self, update: Self::Activity) -> Feedback {
         match update {
             Update::Tip(..) => Feedback::Ok,
-            // A ledger that has ended takes no more; the validator ends with it.
+            // A ledger that has ended accepts nothing; the validator ends with it.
             Update::Block(block, acknowledgement) => {
                 match self.0.try_send((block, acknowledgement)) {
                     Ok(()) => Feedback::Ok,
@@ -60,25 +60,25 @@ impl Reporter for Deliveries {
     }
 }
 
-/// Final blocks on their way into the ledger.
+/// Moves final blocks into the ledger.
 pub(super) struct Delivering {
     pub(super) ledger: Ledger,
     pub(super) mempool: Mempool,
     pub(super) marshal: Marshal,
-    /// How far the archive has delivered and been acknowledged in earlier runs.
+    /// The archive's acknowledged height of earlier runs.
     pub(super) processed: Option<Processed>,
     pub(super) incoming: Incoming,
     /// Learns the committee of each epoch from the last block of the one before.
     pub(super) schemes: Schemes,
     pub(super) held: Held,
-    /// Told how far the chain is stored, and the block there.
+    /// Publishes the stored height and that block's digest.
     pub(super) stored: watch::Sender<(u64, Digest)>,
 }
 
 impl Delivering {
-    /// Stores what is delivered, until the archive ends or the ledger cannot go on.
+    /// Stores delivered blocks until the archive ends or the ledger fails.
     pub(super) async fn run<E: Clock>(mut self, context: E) -> Result<(), EngineError> {
-        // Blocks that were acknowledged but are not in the store: it lost them to a power failure.
+        // Acknowledged blocks that are not in the store: it lost them in a power failure.
         let acknowledged = self.processed.map_or(0, |processed| processed.height().get());
         let stored = self.ledger.head().height().get();
         for height in stored + 1..=acknowledged {

@@ -1,4 +1,4 @@
-//! The parts of consensus, put together for any runtime and any network.
+//! Assembles the parts of consensus, for any runtime and any network.
 //!
 //! ```text
 //!  blocks channel ── buffer ─┐                      ┌─ votes, certificates, resolver channels
@@ -7,8 +7,8 @@
 //!                                  └─ final blocks in order ─→ Ledger, then acknowledged
 //! ```
 //!
-//! Marshal keeps the newest final blocks and their certificates, fetches those that are missing
-//! from peers and delivers them in order, again after a restart unless acknowledged.
+//! Marshal keeps the newest final blocks and their certificates, fetches missing ones from peers
+//! and delivers them in order. After a restart it delivers unacknowledged ones again.
 
 use super::{
     application::Application,
@@ -60,12 +60,12 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tracing::{Instrument as _, Span};
 
-/// Blocks of one peer that are kept until they are notarized.
+/// Blocks per peer that are kept until they are notarized.
 const BLOCKS_BUFFERED: usize = 16;
-/// How long to wait for storage that a previous run of the validator still has open.
+/// Time limit for a previous run of the validator to close its storage.
 const STORAGE_WAIT: Duration = Duration::from_secs(5);
 
-/// What consensus of one validator stands on.
+/// The parameters of one validator's consensus.
 pub struct Config {
     /// The validator's name: the prefix of its storage partitions (letters, digits, `-`, `_`).
     pub name: String,
@@ -73,71 +73,58 @@ pub struct Config {
     pub key: PrivateKey,
     /// Block 0.
     pub genesis: chain::Block,
-    /// Times.
     pub timing: Timing,
-    /// Lifts the pace.
+    /// Lifts the proposers' pace.
     pub haste: Haste,
-    /// Its executed chain.
     pub ledger: Ledger,
-    /// Its transactions.
     pub mempool: Mempool,
-    /// What it exchanges of committees' results.
+    /// The exchange of committees' results.
     pub reveals: reveals::Port,
-    /// Its view of the runners.
+    /// The validator's view of the runners.
     pub view: Arc<dyn RunnerView>,
-    /// Certificates and counters, for whoever watches.
+    /// Certificates and counters, shared with observers.
     pub held: Held,
-    /// Told once it takes part in consensus.
+    /// Set once the validator takes part in consensus.
     pub takes_part: TakesPart,
 }
 
 /// Why a validator ended.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// It has no network.
+    /// It could not connect to the network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Its store refuses.
+    /// Its store fails.
     #[error(transparent)]
     Store(#[from] StorageError),
-    /// Its chain cannot go on.
+    /// Its ledger cannot continue.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Its chain has a committee that cannot vote.
+    /// Its chain has an invalid committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// Its storage is not usable.
+    /// Its consensus storage fails.
     #[error("storage partition {partition}: {error}")]
-    Storage {
-        /// Which partition.
-        partition: String,
-        /// Why.
-        error: String,
-    },
-    /// A block that the archive counts as delivered is not in it.
+    Storage { partition: String, error: String },
+    /// The archive lacks a block that it counts as delivered.
     #[error("block {0} is missing from the archive")]
     Archive(primitives::Height),
-    /// The only validator has lost a block.
+    /// The only validator lost a block, so no peer can return it.
     #[error(
         "block {0} is lost: the store is damaged or gone, and no other validator has the block"
     )]
     Lost(primitives::Height),
-    /// The archives refuse.
+    /// The archives fail.
     #[error("the archive: {0}")]
     Recent(#[from] ArchiveError),
-    /// A part that should run as long as the validator ended.
+    /// A part ended that should run as long as the validator.
     #[error("{part} ended: {error}")]
-    Ended {
-        /// Which part.
-        part: &'static str,
-        /// How.
-        error: String,
-    },
+    Ended { part: &'static str, error: String },
 }
 
 impl EngineError {
-    /// Whether damaged files of consensus may be the cause, as opposed to the network, the chain
-    /// itself or what no other validator has.
+    /// Whether damaged consensus files may be the cause, as opposed to the network, the chain, or a
+    /// block that no other validator has.
     pub const fn may_be_damage(&self) -> bool {
         match self {
             Self::Storage { .. } | Self::Archive(_) | Self::Recent(_) | Self::Ended { .. } => true,
@@ -150,11 +137,11 @@ impl EngineError {
     }
 }
 
-/// How long the ledger's own error is waited for where another part ends first.
+/// How long to wait for the ledger's own error when another part ends first.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
-/// Runs consensus of one validator until a part of it fails. Ending the task that runs this ends
-/// all of it.
+/// Runs consensus of one validator until one of its parts fails. Aborting the task aborts all
+/// parts.
 pub async fn run<E, S, R, B, P>(
     context: E,
     config: Config,
@@ -174,7 +161,6 @@ where
     }
 }
 
-/// The running parts.
 struct Parts {
     ledger: Handle<Result<(), EngineError>>,
     others: Vec<(&'static str, Handle<()>)>,
@@ -198,7 +184,7 @@ impl Parts {
             },
             first = others => {
                 let first = ended(first.0.0, first.0.1);
-                // A ledger that fails takes the others with it, which may be seen before its error.
+                // A failing ledger ends other parts, which may be seen before the ledger's error.
                 select! {
                     result = &mut self.ledger => match result {
                         Ok(Err(error)) => error,
@@ -323,7 +309,7 @@ where
         if schemes.newest().is_some_and(|scheme| scheme.committee().validators().len() == 1) {
             return Err(EngineError::Lost(primitives::Height::new(stored + 1)));
         }
-        tracing::warn!(stored, "the archive is not of this store: the others have what is missing");
+        tracing::warn!(stored, "the archive does not continue this store: fetching missing blocks");
         recent_blocks.destroy().await.map_err(ArchiveError::from)?;
         recent_certificates.destroy().await.map_err(ArchiveError::from)?;
         context.remove(&metadata, None).await.map_err(|error| EngineError::Storage {
@@ -337,8 +323,8 @@ where
     }
     let finalizations = archive::Certificates::new(recent_certificates, ledger.store().clone());
     let block_archive = archive::Blocks::new(recent_blocks, ledger.store().clone());
-    // Whatever consensus kept is lost where the store has blocks and consensus knows of none: it
-    // goes on from the newest block that is proved final.
+    // If the store has blocks but consensus has no record of any, its files are lost. It then
+    // resumes from the newest block that is proved final.
     let proof = archive::newest_certificate(ledger.store(), head.height())?;
     let start = match &proof {
         Some(proof) if !begun => Start::Floor(proof.clone()),
@@ -397,7 +383,7 @@ where
         held: held.clone(),
         stored: storing,
     };
-    // On a thread of its own: it executes blocks and writes to SQLite.
+    // On a separate thread, because it executes blocks and writes to SQLite.
     let in_span = span.clone();
     let ledger_handle = context
         .child("ledger")
@@ -437,7 +423,7 @@ where
     };
     let consensus = context.child("voting").spawn(move |context| async move {
         let part = epochs.run(context, consensus).await;
-        tracing::error!(part, "consensus cannot go on");
+        tracing::error!(part, "consensus cannot continue");
     });
     Ok(Parts {
         ledger: ledger_handle,
@@ -451,8 +437,8 @@ where
     })
 }
 
-/// The partitions of a validator's archives of final blocks, and of how far they were delivered:
-/// all that follows from the chain. The journals of its votes are others.
+/// The partitions of a validator's archives of final blocks and of their delivery progress: all
+/// data that can be rebuilt from the chain. The journals of its votes are not among them.
 pub fn archives(name: &str) -> Vec<String> {
     let archives = ["blocks", "finalizations"];
     let parts = archives.into_iter().flat_map(|part| archive_partitions(name, part));
@@ -463,12 +449,12 @@ fn archive_partitions(name: &str, part: &str) -> [String; 3] {
     ["meta", "key", "value"].map(|kind| format!("{name}-{part}-{kind}"))
 }
 
-/// The name is the library's.
+/// The consensus library defines this name.
 fn metadata(name: &str) -> String {
     format!("{name}-marshal-application-metadata")
 }
 
-/// Whether anything is stored in a partition.
+/// Whether a partition contains anything.
 async fn is_there<E: Storage>(context: &E, partition: &str) -> Result<bool, EngineError> {
     match context.scan(partition).await {
         Ok(blobs) => Ok(!blobs.is_empty()),
@@ -479,8 +465,8 @@ async fn is_there<E: Storage>(context: &E, partition: &str) -> Result<bool, Engi
     }
 }
 
-/// Waits until no blob of `partitions` is open: a validator that was stopped lets go of its files
-/// a moment later.
+/// Waits until no blob of `partitions` is open, because a stopped validator closes its files a
+/// moment later.
 async fn released<E: Clock + Storage>(
     context: &E,
     partitions: &[String],
@@ -497,7 +483,7 @@ async fn released<E: Clock + Storage>(
             Err(error) => return Err(failed(error)),
         };
         for blob in blobs {
-            // Other errors are met again, and told, by the blob's owner.
+            // The blob's owner meets and reports other errors.
             while let Err(error @ RuntimeError::BlobAlreadyOpen(..)) =
                 context.open(partition, &blob).await
             {
@@ -516,8 +502,8 @@ mod tests {
     use super::*;
     use commonware_runtime::{Runner as _, Supervisor as _, deterministic};
 
-    /// A validator whose disk is full waits for space, and one that ends for no reason dies: which
-    /// it is must not depend on which part is seen to end first.
+    /// A validator whose disk is full waits for space, but one that ends without a reason dies. The
+    /// outcome must not depend on which part is seen to end first.
     #[test]
     fn a_ledgers_error_is_told_also_where_it_is_seen_last() {
         let told = |after: Duration, fails: bool| {

@@ -1,22 +1,23 @@
-//! Consensus, one epoch after the other.
+//! Consensus, one epoch after another.
 //!
 //! A committee serves for whole epochs (spec chain.md; `chain::validators` in the engine), and an
-//! instance of Simplex knows one committee. So each epoch has an instance of its own, with a
-//! journal and subchannels of its own, whose genesis is the last block of the epoch before:
+//! instance of Simplex knows one committee. So each epoch has its own instance, with its own
+//! journal and subchannels. Its genesis is the last block of the epoch before:
 //!
 //! ```text
 //!  votes, certificates, resolver ── by epoch ──┬─ e: simplex, until the last block of e is stored
 //!                                              ├─ e + 1: kept until e is over
-//!                                              └─ others: somebody is ahead, or behind
+//!                                              └─ others: a peer is ahead or behind
 //! ```
 //!
-//! Within an epoch, the last block is proposed again and again until it is final by votes of its
-//! own; so its finalization can be had from whoever has gone on. Who is told of an epoch beyond its
-//! own asks for that finalization, and gets the blocks before it with it: the archive fills gaps.
-//! Validators that are in no committee run the same and have no vote: they follow the chain.
+//! Within an epoch, the last block is proposed again and again until it is final by its own votes,
+//! so validators that have moved on can supply its finalization. A validator that receives messages
+//! of an epoch beyond its own asks for that finalization, and gets the blocks before it as well,
+//! because the archive fills gaps. Validators outside the committee run the same code without a
+//! vote: they follow the chain.
 //!
 //! Early messages of the next epoch are kept because validators finish an epoch some milliseconds
-//! apart, and a first view whose proposal half of them missed would cost a timeout.
+//! apart. If half of them missed the first proposal, that view would cost a timeout.
 
 use super::{
     Digest, Finalization,
@@ -55,19 +56,19 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Messages that wait inside consensus.
+/// Maximum number of messages that wait inside consensus.
 pub(super) const MAILBOX: NonZeroUsize = NZUsize!(1024);
 pub(super) const BUFFER: NonZeroUsize = NZUsize!(1 << 16);
-/// Views behind the newest final one that are kept for those who lag. Consensus has an open file
-/// for each.
+/// Views behind the newest final one that are kept for lagging validators. Consensus holds an open
+/// file for each.
 pub(super) const VIEWS_KEPT: ViewDelta = ViewDelta::new(20);
-/// Between two requests for the end of an epoch that others have left.
+/// Minimum time between two requests for the end of an epoch that others have left.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Verification, proposals and reports of one validator, shared by its epochs.
 pub(super) type Automaton<E> = Inline<E, Scheme, Application, Block, FixedEpocher>;
 
-/// What all epochs of one validator share.
+/// The state shared by all epochs of one validator.
 pub(super) struct Epochs<E, B>
 where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
@@ -82,11 +83,11 @@ where
     pub(super) marshal: Marshal,
     pub(super) held: Held,
     pub(super) page_cache: CacheRef,
-    /// How far the chain is stored, and the block there.
+    /// The stored height and that block's digest.
     pub(super) stored: watch::Receiver<(u64, Digest)>,
-    /// How far it was stored or delivered when the validator started.
+    /// The stored or delivered height at the validator's start.
     pub(super) begun: u64,
-    /// Where the journal of the first epoch is lost: a final block of that epoch to go on from.
+    /// If the journal of the first epoch is lost: a final block of that epoch to resume from.
     pub(super) floor: Option<Finalization>,
     pub(super) genesis: Digest,
 }
@@ -98,7 +99,7 @@ struct Subchannels<S: Sender> {
     resolver: (SubSender<S>, SubReceiver<S::PublicKey>),
 }
 
-/// Where the subchannels of each epoch come from.
+/// The sources of each epoch's subchannels.
 struct Muxes<S: Sender> {
     votes: MuxHandle<S>,
     certificates: MuxHandle<S>,
@@ -116,7 +117,7 @@ impl<S: Sender> Muxes<S> {
     }
 }
 
-/// A receiver that was listened to before its time.
+/// A receiver with a queue for messages that arrive before its epoch.
 struct Early<R: Receiver> {
     receiver: R,
     messages: VecDeque<Message<R::PublicKey>>,
@@ -129,8 +130,8 @@ impl<R: Receiver> std::fmt::Debug for Early<R> {
 }
 
 impl<R: Receiver> Early<R> {
-    /// Keeps the next message for later and says whose it is. As many are kept as the receiver
-    /// itself holds.
+    /// Receives a message, queues it and returns its sender. The queue is as long as the receiver's
+    /// own.
     async fn listen(&mut self) -> Result<R::PublicKey, R::Error> {
         let message = self.receiver.recv().await?;
         let from = message.0.clone();
@@ -157,7 +158,7 @@ impl<R: Receiver> Receiver for Early<R> {
     }
 }
 
-/// Who is known to be in a later epoch than this validator.
+/// A peer known to be in a later epoch than this validator.
 struct Ahead {
     epoch: u64,
     peer: PublicKey,
@@ -174,12 +175,12 @@ where
         format!("{name}-simplex-{epoch}")
     }
 
-    /// The epoch that `stored` blocks lead to.
+    /// The epoch of the block after `stored`.
     pub(super) fn epoch_after(epocher: &FixedEpocher, stored: u64) -> Epoch {
         epocher.containing(Height::new(stored + 1)).expect("no chain is that long").epoch()
     }
 
-    /// Runs consensus until a part of it ends; says which.
+    /// Runs consensus until one of its parts ends; returns that part's name.
     pub(super) async fn run<S, R>(
         mut self,
         context: E,
@@ -201,7 +202,7 @@ where
         let mut muxes = Muxes { votes, certificates, resolver };
 
         let mut epoch = Self::epoch_after(&self.epocher, self.begun);
-        // A store that a power failure took blocks from gets them back from the archive first.
+        // If a power failure took blocks from the store, it first gets them back from the archive.
         let decided = self.epocher.first(epoch).map_or(0, |first| first.get().saturating_sub(1));
         if self.stored.wait_for(|(stored, _)| *stored >= decided).await.is_err() {
             return "ledger";
@@ -264,8 +265,8 @@ where
         }
     }
 
-    /// Has the archive open its files for an epoch that begins, which it does upon the first block
-    /// that it is given in it: now, while the proposer paces itself, and not when all wait for it.
+    /// Makes the archive open its files for a new epoch, which it does for the first block of that
+    /// epoch. This happens now, while the proposer paces itself, so that no block waits for it.
     fn warm_up(&self, context: &E, epoch: Epoch) {
         let Some(last) = epoch.previous().and_then(|before| self.epocher.last(before)) else {
             return;
@@ -273,14 +274,14 @@ where
         let marshal = self.marshal.clone();
         context.child("warm_up").spawn(move |_| async move {
             if let Some(block) = marshal.get_block(last).await {
-                // The block is stored elsewhere already.
+                // The block is already stored elsewhere.
                 let _ = marshal.verified(Round::new(epoch, View::zero()), block).await;
             }
         });
     }
 
-    /// Resolves with the last block of `epoch` once it is stored. In its middle the journal of the
-    /// epoch before goes: at its beginning the disk has enough to do.
+    /// Resolves with the last block of `epoch` once it is stored. Removes the journal of the
+    /// previous epoch in the middle of this one, because the disk is busy at its beginning.
     async fn over<S: Sender<PublicKey = PublicKey>>(
         &mut self,
         context: &E,
@@ -300,7 +301,7 @@ where
         let reached = async move {
             stored.wait_for(|(stored, _)| *stored >= middle).await.ok()?;
             if let Some(journal) = journal {
-                // An error: it has gone already.
+                // An error means that it has been removed already.
                 let _ = context.remove(&journal, None).await;
             }
             Some(stored.wait_for(|(stored, _)| *stored >= last.get()).await.ok()?.1)
@@ -379,7 +380,7 @@ pub(super) struct ConsensusChannels<S, R> {
     pub(super) gate: (S, R),
 }
 
-/// One epoch's consensus, before it is started.
+/// The Simplex instance of one epoch, before it is started.
 type Simplex<E, B> = Engine<
     E,
     Scheme,
@@ -392,7 +393,7 @@ type Simplex<E, B> = Engine<
     Sequential,
 >;
 
-/// A task that ends with its owner.
+/// A task that is aborted when dropped.
 struct Aborting(Handle<()>);
 
 impl Drop for Aborting {

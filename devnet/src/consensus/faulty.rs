@@ -1,7 +1,7 @@
-//! A network between validators that loses and delays messages as the devnet's faults say.
+//! A network between validators that loses and delays messages as the devnet's faults require.
 //!
-//! Each validator asks about what it receives. Whoever sent it learns nothing, as on a real
-//! network: it counts as sent.
+//! Each validator applies the faults to what it receives. The sender learns nothing, as on a real
+//! network: the message counts as sent.
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,8 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 /// A network behind a validator's tap.
 pub struct Faulty<N> {
-    /// What carries the messages.
+    /// The network that carries the messages.
     pub network: N,
-    /// The validator's tap.
     pub tap: Tap,
 }
 
@@ -58,7 +57,7 @@ pub struct FaultyReceiver<E, R> {
 }
 
 impl<E: Clock, R> FaultyReceiver<E, R> {
-    /// The message, where it goes on at once.
+    /// Returns the message if it passes at once.
     fn admit(&mut self, (peer, bytes): Message<PublicKey>) -> Option<Message<PublicKey>> {
         if self.tap.is_quiet() && self.delayed.is_empty() {
             return Some((peer, bytes));
@@ -87,7 +86,7 @@ impl<E: Clock, R> FaultyReceiver<E, R> {
     }
 }
 
-/// Where the table knows a validator to sit.
+/// The seat by which the fault table knows a validator.
 pub fn seat(validator: &PublicKey) -> Seat {
     Seat::Key(validator.as_ref().to_vec())
 }
@@ -96,7 +95,7 @@ impl<E: Clock, R: Receiver<PublicKey = PublicKey>> Receiver for FaultyReceiver<E
     type Error = R::Error;
     type PublicKey = PublicKey;
 
-    /// Dropping the future loses no message: those that wait stay here.
+    /// Cancel-safe: delayed messages stay in the receiver.
     async fn recv(&mut self) -> Result<Message<PublicKey>, R::Error> {
         loop {
             let Some(due) = self.delayed.next_due() else {

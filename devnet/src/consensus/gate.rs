@@ -1,20 +1,20 @@
-//! Holding consensus back until it will be heard.
+//! Holds consensus back until the validator will be heard.
 //!
-//! Votes to a peer that is not connected are lost, and a first view that is lost costs a leader
-//! timeout. Simplex also gives up the view of a leader of whom it has never seen a vote as soon as
-//! a quorum of the others has voted; where half of the validators has seen one, no quorum agrees
-//! and the view costs a certification timeout. So every validator greets each of the others with
-//! a vote on view 0, which is over for all and only shows that it is there, and starts voting
-//! when all others have greeted it and are about to start too, or a quorum has and no more came
-//! for [`GRACE`].
+//! Votes to an unconnected peer are lost, and losing the first view costs a leader timeout. Simplex
+//! also gives up the view of a leader from whom it has never seen a vote, as soon as a quorum of
+//! the others has voted. If half of the validators have seen a vote of the leader, no quorum
+//! agrees, and the view costs a certification timeout. So every validator greets each other one
+//! with a vote on view 0, which is over for all and only shows that the sender is there. It starts
+//! voting when all others have greeted it and are about to start too, or when a quorum has and no
+//! more came for [`GRACE`].
 //!
-//! That is upon a start. When an epoch ends, all are connected and each greets the others once
-//! before it votes in the next ([`super::epochs`]).
+//! This happens on start. When an epoch ends, all validators are connected, and each greets the
+//! others once before it votes in the next ([`super::epochs`]).
 //!
-//! Upon start: send `HELLO` to all, again after 5 ms, with growing pauses up to [`SLOWEST`].
-//! Upon `HELLO` from a peer: send it the greeting, then `HEARD`, or `READY` from when all others
-//! have been heard, also after the gate has opened, for those who start later.
-//! Upon `HEARD` or `READY`: the connection works both ways; count the peer.
+//! On start: send `HELLO` to all, again after 5 ms, with growing pauses up to [`SLOWEST`].
+//! On `HELLO` from a peer: send it the greeting, then `HEARD`, or `READY` once all others have been
+//! heard; also after the gate has opened, for validators that start later.
+//! On `HEARD` or `READY`: the connection works both ways, so count the peer.
 
 use bytes::Bytes;
 use commonware_macros::select;
@@ -27,7 +27,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Longest message on the channel.
+/// The maximum length of a message on the channel.
 pub const MAX_MESSAGE: usize = 1;
 
 const HELLO: &[u8] = b"?";
@@ -36,13 +36,12 @@ const READY: &[u8] = b"!";
 
 /// Pause after the first announcement; connections on one machine take a few milliseconds.
 const FASTEST: Duration = Duration::from_millis(5);
-/// Longest pause between announcements.
+/// Maximum pause between announcements.
 const SLOWEST: Duration = Duration::from_millis(250);
-/// How long a validator waits for the rest once a quorum has been heard.
+/// How long a validator waits for the rest after it has heard a quorum.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// A vote on view 0 of the epoch that this validator is in, and where it is sent. Cloning shares
-/// it.
+/// A vote on view 0 of the validator's current epoch, and its channel. Clones share it.
 pub struct Greeting<V>(Arc<Mutex<Option<(V, Bytes)>>>);
 
 impl<V> Clone for Greeting<V> {
@@ -52,17 +51,17 @@ impl<V> Clone for Greeting<V> {
 }
 
 impl<V: Sender> Greeting<V> {
-    /// No greeting yet: this validator only listens.
+    /// No greeting yet: the validator only listens.
     pub fn none() -> Self {
         Self(Arc::default())
     }
 
-    /// From now on `vote`, sent over `votes`; `None`: it has no vote in this epoch.
+    /// Sets the greeting to `vote`, sent over `votes`; `None` if it has no vote in this epoch.
     pub fn set(&self, votes: V, vote: Option<Bytes>) {
         *self.0.lock() = vote.map(|vote| (votes, vote));
     }
 
-    /// Greets `whom`.
+    /// Greets the recipients.
     pub fn send(&self, whom: Recipients<V::PublicKey>) {
         if let Some((votes, vote)) = &mut *self.0.lock() {
             votes.send(whom, vote.clone(), true);
@@ -77,7 +76,7 @@ pub struct Gate<S: Sender, R, V> {
     greeting: Greeting<V>,
     heard: BTreeSet<S::PublicKey>,
     ready: BTreeSet<S::PublicKey>,
-    /// All others have been heard, or the gate has opened without them.
+    /// Whether all others have been heard, or the gate has opened without them.
     all_heard: bool,
 }
 
@@ -87,14 +86,14 @@ where
     R: Receiver<PublicKey = S::PublicKey>,
     V: Sender<PublicKey = S::PublicKey>,
 {
-    /// Announcements over a channel.
+    /// Creates the gate on a channel.
     pub fn new((sender, receiver): (S, R), greeting: Greeting<V>) -> Self {
         let (heard, ready) = (BTreeSet::new(), BTreeSet::new());
         Self { sender, receiver, greeting, heard, ready, all_heard: false }
     }
 
-    /// Resolves once the `others`, the rest of the committee, are ready, or, after a while, when
-    /// one less than `quorum` of them have been heard: with this one they are a quorum.
+    /// Resolves once the `others`, the rest of the committee, are ready; or, after [`GRACE`], when
+    /// `quorum` - 1 of them have been heard, which together with this validator are a quorum.
     pub async fn open<E: Clock>(
         &mut self,
         context: &E,
@@ -133,7 +132,7 @@ where
         self.all_heard = true;
     }
 
-    /// Answers those who start later, until the network ends.
+    /// Answers validators that start later, until the network ends.
     pub async fn keep_answering(mut self) {
         while let Ok((peer, message)) = self.receiver.recv().await {
             self.receive(peer, message.as_ref());

@@ -1,4 +1,4 @@
-//! The finalization certificates that this validator holds, and waiting for one.
+//! The finalization certificates that this validator holds, and how to wait for one.
 
 use super::{Digest, Finalization, scheme::Scheme};
 use commonware_actor::Feedback;
@@ -12,10 +12,11 @@ use std::{
     sync::Arc,
 };
 
-/// Certificates kept. A block can only use those of its parent and eight open ancestors.
+/// Maximum number of certificates kept. A block can only use those of its parent and eight open
+/// ancestors.
 const KEPT: usize = 128;
 
-/// What consensus has done so far in this run of the validator.
+/// Counts of consensus events in this run of the validator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Views given up.
@@ -26,7 +27,7 @@ pub struct Counters {
     pub conflicts: u64,
 }
 
-/// Recent finalizations by block, fed by Simplex. Cloning shares it.
+/// Recent finalizations by block, fed by Simplex. Clones share them.
 #[derive(Clone, Default)]
 pub struct Held(Arc<Mutex<Inner>>);
 
@@ -45,8 +46,7 @@ impl Held {
         self.0.lock().finalizations.get(block).cloned()
     }
 
-    /// Resolves once a finalization of `block` is held; with an error where none came before many
-    /// others did.
+    /// Resolves once a finalization of `block` is held; with an error if many others come first.
     pub fn wait(&self, block: Digest) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut inner = self.0.lock();
@@ -58,7 +58,7 @@ impl Held {
         receiver
     }
 
-    /// Keeps a verified finalization, unless one is held for its block.
+    /// Keeps a verified finalization unless one is already held for its block.
     pub fn insert(&self, finalization: Finalization) {
         let block = finalization.proposal.payload;
         let mut inner = self.0.lock();
@@ -75,14 +75,14 @@ impl Held {
         for waiter in inner.waiters.remove(&block).unwrap_or_default() {
             let _ = waiter.send(());
         }
-        // Blocks that never become final themselves are given up by those who waited.
+        // The waiters of blocks that never become final give up by themselves.
         inner.waiters.retain(|_, waiters| {
             waiters.retain(|waiter| !waiter.is_closed());
             !waiters.is_empty()
         });
     }
 
-    /// What consensus has done so far.
+    /// The counts of this run.
     pub fn counters(&self) -> Counters {
         self.0.lock().counters
     }

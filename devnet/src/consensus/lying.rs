@@ -1,4 +1,4 @@
-//! A validator's view of the runners, of which its votes say what the devnet's faults make of it.
+//! A validator's view of the runners, falsified in its votes as the devnet's faults require.
 
 use super::presence::RunnerView;
 use crate::faults::Tap;
@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 /// A view behind a validator's tap.
 pub struct Lying {
-    /// What the validator sees.
+    /// The validator's true view.
     pub view: Arc<dyn RunnerView>,
-    /// The validator's tap.
     pub tap: Tap,
 }
 

@@ -1,15 +1,15 @@
 //! Consensus: Simplex with votes that carry presence, over a chain that keeps the votes.
 //!
-//! * [`scheme`], [`vote`]: what a validator signs, and what a certificate holds.
+//! * [`scheme`], [`vote`]: the contents of signatures and certificates.
 //! * [`certificate`]: certificates of the chain, converted and verified.
-//! * [`block`]: the chain's blocks as the library wants them.
-//! * [`application`]: what goes into a block, and which blocks get a vote.
-//! * [`held`], [`presence`]: what a validator knows while it proposes and votes.
-//! * [`delivery`]: final blocks on their way into the ledger.
-//! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: starting it all, on
+//! * [`block`]: the chain's blocks in the library's form.
+//! * [`application`]: proposes blocks and decides which blocks get a vote.
+//! * [`held`], [`presence`]: a validator's knowledge while it proposes and votes.
+//! * [`delivery`]: moves final blocks into the ledger.
+//! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: start consensus on
 //!   any runtime and network.
 //! * [`faulty`], [`lying`]: a network that loses and delays messages, and votes that lie, as a
-//!   devnet's faults say.
+//!   devnet's faults require.
 
 pub mod application;
 mod archive;
@@ -38,5 +38,5 @@ pub type Digest = commonware_cryptography::sha256::Digest;
 /// A proposal with the votes that made it final.
 pub type Finalization = commonware_consensus::simplex::types::Finalization<scheme::Scheme, Digest>;
 
-/// Where in consensus a block is proposed: round, leader, parent.
+/// The place of a proposed block in consensus: round, leader, parent.
 pub type Context = commonware_consensus::simplex::types::Context<Digest, PublicKey>;

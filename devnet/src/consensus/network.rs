@@ -1,7 +1,7 @@
-//! The network between validators: authenticated, encrypted connections over the loopback.
+//! The network between validators: authenticated, encrypted connections over loopback.
 //!
 //! Every validator knows every other's key and address from the start, so peers are looked up and
-//! not discovered. A simulated network stands in its place in tests (`crate::simulation`).
+//! not discovered. Tests use a simulated network instead (`crate::simulation`).
 
 use super::channels::{Channels, Endpoint, max_message_size};
 use commonware_cryptography::{
@@ -29,32 +29,27 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How long to wait for a port that a previous run of the validator still listens on.
+/// Time limit for a previous run of the validator to release its port.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a validator has no network.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// Something else listens there.
+    /// The port is in use.
     #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        error: std::io::Error,
-    },
-    /// No port is given for the validator itself.
+    Listen { address: SocketAddr, error: std::io::Error },
+    /// The list of ports lacks the validator's own.
     #[error("no port is given for the validator with the key {0}")]
     NoPort(String),
-    /// Two validators have one key.
+    /// Two validators have the same key.
     #[error("two validators have the same consensus key")]
     RepeatedKey,
-    /// A simulated network has ended.
+    /// A simulated network failed.
     #[error("the simulated network refuses: {0}")]
     Simulated(String),
 }
 
-/// Something that connects a validator to the others.
+/// A way to connect a validator to the others.
 pub trait Network<E>: Send + 'static {
     /// Sends on one channel.
     type Sender: Sender<PublicKey = PublicKey>;
@@ -62,11 +57,11 @@ pub trait Network<E>: Send + 'static {
     type Receiver: Receiver<PublicKey = PublicKey>;
     /// Cuts off peers that break the protocol.
     type Blocker: Blocker<PublicKey = PublicKey>;
-    /// Knows the peers.
+    /// Provides the set of peers.
     type Peers: Provider<PublicKey = PublicKey>;
 
-    /// Connects; what runs ends with the task of `context`. `quota` is each peer's on each
-    /// channel.
+    /// Connects. The network's tasks end with the task of `context`. `quota` applies to each peer
+    /// on each channel.
     fn connect(
         self,
         context: E,
@@ -74,7 +69,7 @@ pub trait Network<E>: Send + 'static {
     ) -> impl Future<Output = Result<EndpointOf<E, Self>, NetworkError>> + Send;
 }
 
-/// What `N` connects to.
+/// The endpoint that `N` connects.
 pub type EndpointOf<E, N> = Endpoint<
     <N as Network<E>>::Sender,
     <N as Network<E>>::Receiver,
@@ -84,22 +79,22 @@ pub type EndpointOf<E, N> = Endpoint<
 
 /// A validator's end of the network on this machine.
 pub struct Loopback {
-    /// Its key.
     pub key: PrivateKey,
-    /// The chain: validators of different chains do not connect.
+    /// The chain's id: validators of different chains do not connect.
     pub chain_id: u64,
-    /// Every validator's key and port on 127.0.0.1, its own among them, as they come and go: at
-    /// most [`JOINING`] more than there are when it connects.
+    /// The key and 127.0.0.1 port of every validator, including this one, updated as validators
+    /// come and go. At most [`JOINING`] may be added after it connects.
     pub ports: watch::Receiver<Vec<(PublicKey, u16)>>,
 }
 
-/// How many validators may join while one runs; room is made for their messages when it starts.
+/// Number of validators that may join while one runs; each reserves mailbox room for them at its
+/// start.
 pub const JOINING: usize = 16;
 
 type Handshake = SakeCups<PrivateKey, ChaCha20Poly1305>;
 
-/// Waits until `address` can be listened on: a validator that was stopped lets go of it a moment
-/// later. The library panics where it cannot listen, so this is found out before it tries.
+/// Waits until `address` can be listened on, because a stopped validator releases its port a moment
+/// later. The library panics if it cannot listen, so this checks first.
 async fn listenable<E: Clock>(context: &E, address: SocketAddr) -> Result<(), NetworkError> {
     let deadline = context.current() + LISTEN_WAIT;
     loop {
@@ -113,8 +108,8 @@ async fn listenable<E: Clock>(context: &E, address: SocketAddr) -> Result<(), Ne
     }
 }
 
-/// The address of a peer that is accepted from `port`'s machine and never dialed: names are not
-/// looked up here.
+/// The address of a peer that is accepted from this machine but never dialed: names are not looked
+/// up here.
 fn undialed(port: u16) -> Address {
     let host = Hostname::new("localhost").expect("a host's name");
     let egress = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -125,9 +120,10 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Where `me` reaches the validators. One of each two dials: a peer that is itself dialing refuses
-/// who dials it, and where both dial they would refuse each other for a while. Those before this
-/// one in the list are likely to listen already.
+/// The addresses at which `me` reaches the validators. Only one of each pair dials: a peer that is
+/// dialing refuses a peer that dials it, so if both dialed they would refuse each other for a
+/// while. `me` dials the validators before it in the list, because they are likely to listen
+/// already.
 fn addresses_of(
     me: &PublicKey,
     ports: &[(PublicKey, u16)],
@@ -184,7 +180,7 @@ where
             max_message_size(),
             NZUsize!(1024),
         );
-        // One machine, where a connection takes a millisecond: with the library's times the first
+        // On one machine a connection takes a millisecond. With the library's defaults the first
         // block would take more than a second.
         config.dial_frequency = Duration::from_millis(5);
         config.dial_timeout = Duration::from_secs(2);
@@ -201,7 +197,7 @@ where
         let mut tracked = oracle.clone();
         context.child("peers").spawn(move |_| async move {
             let mut set = 0;
-            // Until nobody is left to say who comes and goes.
+            // Ends when the sender of the list is gone.
             while ports.changed().await.is_ok() {
                 let known = ports.borrow_and_update().clone();
                 match addresses_of(&me, &known) {
@@ -209,7 +205,7 @@ where
                         set += 1;
                         tracked.track(set, addresses);
                     }
-                    Err(error) => tracing::error!(%error, "the peers stay what they were"),
+                    Err(error) => tracing::error!(%error, "the set of peers stays unchanged"),
                 }
             }
         });

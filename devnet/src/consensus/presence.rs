@@ -1,4 +1,5 @@
-//! The bitmap of a finalize vote: what the validator sees, in the order in which the vote is read.
+//! The bitmap of a finalize vote: the validator's view of the runners, in the order in which the
+//! vote is read.
 
 use super::{Digest, block::Block, certificate, scheme::Source};
 use crate::chain::ledger::Ledger;
@@ -15,18 +16,19 @@ use std::{
     sync::Arc,
 };
 
-/// Blocks whose height is remembered; votes are about blocks seen a moment ago.
+/// Maximum number of blocks whose height is kept; votes are about blocks seen a moment ago.
 const KEPT: usize = 256;
 
 /// A validator's local view of the runners (spec connectivity.md §3).
 pub trait RunnerView: Send + Sync + 'static {
-    /// Which runners of `order` are present, for a vote on the block at `height`: bit i is that of
-    /// the i-th. `state` is that block's parent's, or the nearest that the validator knows: whom
-    /// the chain lets be connected where is for it to say. Must neither block nor take long.
+    /// The runners of `order` that are present, for a vote on the block at `height`: bit i is the
+    /// i-th runner. `state` is the state of that block's parent, or the nearest one that the
+    /// validator has. The view decides which runners the chain allows to be connected. Must neither
+    /// block nor take long.
     fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap;
 }
 
-/// Heights of blocks that this validator proposed or was asked to verify. Cloning shares it.
+/// Heights of blocks that this validator proposed or was asked to verify. Clones share them.
 #[derive(Clone, Default)]
 pub struct Sightings(Arc<Mutex<Seen>>);
 
@@ -37,7 +39,7 @@ struct Seen {
 }
 
 impl Sightings {
-    /// Remembers a block's height.
+    /// Records a block's height.
     pub fn saw(&self, block: &Block) {
         let mut seen = self.0.lock();
         if seen.heights.insert(block.digest(), block.header().height).is_none() {
@@ -54,9 +56,9 @@ impl Sightings {
     }
 }
 
-/// The view in registry order. A vote on the block at H is indexed by the registry as of H − 1; a
-/// validator that has not executed that far votes with the newest registry it has: the chain reads
-/// missing bits as 0 and ignores surplus ones.
+/// The view in registry order. A vote on the block at H is indexed by the registry as of H − 1. A
+/// validator that has not executed that far votes with its newest registry: the chain reads missing
+/// bits as 0 and ignores surplus ones.
 pub struct LocalPresence {
     ledger: Ledger,
     sightings: Sightings,
@@ -64,7 +66,7 @@ pub struct LocalPresence {
 }
 
 impl LocalPresence {
-    /// The presence that `view` sees, ordered by `ledger`.
+    /// The presence according to `view`, in the order of `ledger`.
     pub const fn new(ledger: Ledger, sightings: Sightings, view: Arc<dyn RunnerView>) -> Self {
         Self { ledger, sightings, view }
     }
@@ -76,7 +78,7 @@ impl Source for LocalPresence {
         let seen = <[u8; 32]>::try_from(block)
             .ok()
             .and_then(|hash| self.sightings.height(&certificate::digest(Hash(hash))));
-        // A block notarized by others before this validator saw it is the next one, mostly.
+        // A block that others notarized before this validator saw it is usually the next one.
         let height = seen.unwrap_or_else(|| newest.height().next());
         let order = newest.order_for_votes_on(height).unwrap_or_else(|| newest.registry().order());
         let parent = height.previous().and_then(|parent| self.ledger.at(parent));

@@ -1,19 +1,19 @@
-//! The certificate scheme: attributable ed25519 votes, finalize votes with a presence bitmap
+//! The certificate scheme: attributable ed25519 votes, and finalize votes with a presence bitmap
 //! (spec connectivity.md §4).
 //!
-//! A vote signs, in the namespace of its kind on this chain,
+//! In the namespace of its kind on this chain, a vote signs
 //!
 //! ```text
 //! the subject's bytes | bit_length u32 BE | bitmap, ceil(bit_length / 8) bytes
 //! ```
 //!
-//! The bitmap is what [`Source`] answers when a finalize vote is signed; other votes carry the
-//! empty one, and one that does not is invalid. The answer is kept per round: Simplex compares
-//! encoded votes, so a round signed twice in one process must yield the same bytes. Across
-//! restarts the vote comes from Simplex's journal.
+//! [`Source`] provides the bitmap when a finalize vote is signed. Other votes carry the empty
+//! bitmap; one with another bitmap is invalid. The bitmap is kept per round: Simplex compares
+//! encoded votes, so signing a round twice in one process must give the same bytes. Across restarts
+//! the vote comes from Simplex's journal.
 //!
-//! A certificate holds the votes of exactly a quorum. Which quorum depends on who assembled it, so
-//! two validators may hold different certificates of one block; the chain decides which counts.
+//! A certificate holds the votes of exactly a quorum. Its assembler chooses the quorum, so two
+//! validators may hold different certificates of one block. The chain decides which one counts.
 
 use super::vote::{MAX_VOTE, VoteSignature, Votes};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -49,27 +49,27 @@ use std::{
     sync::Arc,
 };
 
-/// Rounds whose bitmap is remembered: Simplex signs no round this far behind another.
+/// Rounds whose bitmap is kept: Simplex signs no round this far behind another.
 const REMEMBERED_ROUNDS: usize = 256;
 
-/// Where the bitmap of a finalize vote comes from: the validator's view of the runners
-/// (spec connectivity.md §3). Asked once per round; must neither block nor take long.
+/// The source of a finalize vote's bitmap: the validator's view of the runners (spec
+/// connectivity.md §3). Asked once per round; must neither block nor take long.
 pub trait Source: Send + Sync + 'static {
-    /// The runners present in the eyes of this validator, in the registry order as of the parent
-    /// of the block with the digest `block`, as well as it knows.
+    /// The runners that this validator sees as present. Their order is that of the registry as of
+    /// the parent of the block with digest `block`, or the nearest one known.
     fn presence(&self, block: &[u8]) -> Bitmap;
 }
 
-/// Why validators are no committee.
+/// Why validators cannot form a committee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
-    /// A consensus key that is no key.
-    #[error("the consensus key of validator {0} is no ed25519 public key")]
+    /// A validator's consensus key is not an ed25519 public key.
+    #[error("the consensus key of validator {0} is not an ed25519 public key")]
     Key(Address),
-    /// Bytes that are no ed25519 public key.
-    #[error("0x{} is no ed25519 public key", hex::encode(.0))]
+    /// The bytes are not an ed25519 public key.
+    #[error("0x{} is not an ed25519 public key", hex::encode(.0))]
     NoKey([u8; 32]),
-    /// The same consensus key twice.
+    /// A consensus key appears twice.
     #[error("two validators have the same consensus key")]
     Repeated,
 }
@@ -82,7 +82,7 @@ pub struct Committee {
 }
 
 impl Committee {
-    /// The committee of `validators` (their order is that of their keys) on the chain `chain_id`.
+    /// The committee of `validators` (in the order of their keys) on the chain `chain_id`.
     pub fn new(chain_id: u64, validators: Set<PublicKey>) -> Self {
         let mut namespace = b"cowboy/".to_vec();
         namespace.extend_from_slice(&chain_id.to_be_bytes());
@@ -99,7 +99,7 @@ impl Committee {
         Ok(Self::new(chain_id, keys))
     }
 
-    /// The committee that `validators` are on the chain `chain_id`.
+    /// The committee of `validators` on the chain `chain_id`.
     pub fn of(chain_id: u64, validators: &[Validator]) -> Result<Self, CommitteeError> {
         let key = |validator: &Validator| {
             PublicKey::decode(Copying(&validator.consensus_key))
@@ -110,17 +110,17 @@ impl Committee {
         Ok(Self::new(chain_id, keys))
     }
 
-    /// The validators' keys, in the order in which votes number them.
+    /// The validators' keys, in the order of their numbers in votes.
     pub const fn validators(&self) -> &Set<PublicKey> {
         &self.validators
     }
 
-    /// How many votes make a certificate, and how many one holds: n − floor((n − 1) / 3).
+    /// The number of votes in a certificate: n − floor((n − 1) / 3).
     pub fn quorum(&self) -> usize {
         self.validators.quorum::<N3f1>() as usize
     }
 
-    /// The key of the validator `index`.
+    /// The key of validator number `index`.
     pub fn key(&self, index: u32) -> Option<&PublicKey> {
         self.validators.key(Participant::new(index))
     }
@@ -134,7 +134,7 @@ impl Committee {
             .is_some_and(|item| item.key.verify(item.namespace, &item.message, &item.signature))
     }
 
-    /// What has to be verified for a vote; `None` where nothing could make it valid.
+    /// The signature to verify for a vote; `None` if the vote cannot be valid.
     fn stage<D>(
         &self,
         subject: &Subject<'_, D>,
@@ -178,7 +178,7 @@ impl fmt::Debug for Committee {
     }
 }
 
-/// A signature and all it is verified against.
+/// A signature and the data to verify it against.
 struct Item<'a> {
     namespace: &'a [u8],
     message: Bytes,
@@ -200,7 +200,7 @@ fn verify_all<R: CryptoRng>(rng: &mut R, items: &[Item<'_>], strategy: &impl Str
     )
 }
 
-/// The signed bytes; `None` where the subject carries no bitmap but is given one.
+/// The signed bytes; `None` if a bitmap is given for a subject that carries none.
 fn message<D>(subject: &Subject<'_, D>, presence: &Bitmap) -> Option<Bytes>
 where
     D: Digest,
@@ -225,7 +225,7 @@ struct Local {
     remembered: Arc<Mutex<Remembered>>,
 }
 
-/// The bitmaps of the last votes: by round, with the block each is about.
+/// The bitmaps of recent votes by round, each with the block that it is about.
 type Remembered = BTreeMap<Round, (Vec<u8>, Bitmap)>;
 
 impl Local {
@@ -238,7 +238,7 @@ impl Local {
         };
         let mut remembered = self.remembered.lock();
         let block = proposal.payload.as_ref();
-        // An epoch's last block is proposed again until it is final: one bitmap for all rounds.
+        // An epoch's last block is proposed until it is final, with one bitmap for all rounds.
         let known = remembered.values().rev().find(|(about, _)| about == block);
         let presence = match known {
             Some((_, presence)) => presence.clone(),
@@ -260,7 +260,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// A scheme that signs with `key` where the committee has it, and else only verifies.
+    /// A scheme that signs with `key` if the committee contains it, and otherwise only verifies.
     pub fn new(committee: Arc<Committee>, key: PrivateKey, source: Arc<dyn Source>) -> Self {
         let local = committee.validators.index(&key.public_key()).map(|index| Local {
             index,
@@ -271,7 +271,7 @@ impl Scheme {
         Self { committee, local }
     }
 
-    /// The committee it verifies against.
+    /// The committee whose votes it verifies.
     pub const fn committee(&self) -> &Arc<Committee> {
         &self.committee
     }
@@ -446,7 +446,7 @@ impl certificate::Scheme for Scheme {
         )
     }
 
-    /// Takes the first quorum of the votes, in the order given, and leaves out the rest.
+    /// Assembles a certificate from the first quorum of the votes in the given order.
     fn assemble<I>(
         &self,
         attestations: NonEmpty<I>,
@@ -495,7 +495,7 @@ fn to_array(signature: &Signature) -> [u8; 64] {
     bytes
 }
 
-/// The schemes of all epochs that are known here. Cloning shares them.
+/// The schemes of all epochs known to this validator. Clones share them.
 #[derive(Clone)]
 pub struct Schemes(Arc<Inner>);
 
@@ -507,7 +507,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Known {
-    /// By the first epoch they serve in.
+    /// By the first epoch of each committee.
     schemes: BTreeMap<u64, Arc<Scheme>>,
     /// The newest epoch whose committee is decided.
     newest: u64,
@@ -525,7 +525,7 @@ impl Schemes {
         Ok(schemes)
     }
 
-    /// Takes over what `state` decides: the committee of the next block's epoch and all before.
+    /// Adds the committees that `state` decides, up to the epoch of the next block.
     pub fn learn(&self, state: &State) -> Result<(), CommitteeError> {
         let newest = state.epoch_at(state.height().next());
         let Inner { key, source, known } = &*self.0;
@@ -541,14 +541,13 @@ impl Schemes {
         Ok(())
     }
 
-    /// The scheme of the newest committee that is known.
+    /// The scheme of the newest known committee.
     pub fn newest(&self) -> Option<Arc<Scheme>> {
         let newest = self.0.known.lock().newest;
         self.of(Epoch::new(newest))
     }
 
-    /// The scheme whose committee votes in `epoch`; `None` where that is not decided yet, as far
-    /// as is known here.
+    /// The scheme of the committee of `epoch`; `None` if this validator does not know it yet.
     pub fn of(&self, epoch: Epoch) -> Option<Arc<Scheme>> {
         let known = self.0.known.lock();
         let (_, scheme) = known.schemes.range(..=epoch.get()).next_back()?;
@@ -556,7 +555,7 @@ impl Schemes {
     }
 }
 
-/// The largest committee that there may be.
+/// The maximum size of a committee.
 pub const MAX_PARTICIPANTS: u32 = MAX_VALIDATORS as u32;
 
 impl certificate::Provider for Schemes {

@@ -1,4 +1,4 @@
-//! Consensus' times.
+//! The times and timeouts of consensus.
 
 use cowboy_engine::primitives::Height;
 use std::{
@@ -10,16 +10,16 @@ use tokio::sync::watch;
 /// When to propose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Time between a parent's timestamp and its child; zero: as fast as it goes.
+    /// Time between a parent's timestamp and its child's; zero: as fast as possible.
     pub block_time: Duration,
     /// How long a proposer waits for its parent's certificate. Well below the leader timeout.
     pub cert_wait: Duration,
 }
 
-/// Lifts the pace of a devnet's proposers for a while. Cloning shares it.
+/// Lifts the pace of a devnet's proposers for a while. Clones share it.
 ///
-/// It moves only the moment at which a proposer proposes. No block is valid or not because of it,
-/// and no validator has to know of another's.
+/// It changes only when a proposer proposes. No block's validity depends on it, and no validator
+/// needs to know another's.
 #[derive(Clone, Debug)]
 pub struct Haste(Arc<watch::Sender<Lift>>);
 
@@ -39,8 +39,8 @@ impl Default for Haste {
 }
 
 impl Haste {
-    /// From `now` to `until`, blocks up to `to` are proposed as soon as their parents allow. Of two
-    /// lifts that are in force together the higher one counts, and the one that ends later.
+    /// From `now` to `until`, blocks up to `to` are proposed as soon as their parents allow. When
+    /// two lifts overlap, the higher `to` and the later `until` apply.
     pub fn lift(&self, now: SystemTime, to: Height, until: SystemTime) {
         self.0.send_modify(|lift| {
             let in_force = lift.until > now;
@@ -49,7 +49,7 @@ impl Haste {
         });
     }
 
-    /// Resolves once a block of this height need not wait for its time, as seen from `now`.
+    /// Resolves once a block of this height need not wait for its block time, as of `now`.
     pub async fn spares(&self, height: Height, now: SystemTime) {
         let mut lifts = self.0.subscribe();
         let spared = lifts.wait_for(|lift| lift.to >= height && lift.until > now).await.is_ok();
@@ -57,26 +57,25 @@ impl Haste {
     }
 }
 
-/// Consensus' times.
+/// The timeouts of a view, and its pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When to propose.
     pub pace: Pace,
     /// How long a view waits for its proposal.
     pub leader_timeout: Duration,
-    /// How long a view waits to be over.
+    /// How long a view waits for its certificate.
     pub certification_timeout: Duration,
     /// Pause between votes to give a view up.
     pub timeout_retry: Duration,
-    /// How long a leader is silent before its views are skipped.
+    /// How long a leader may be silent before its views are skipped.
     pub skip_timeout: Duration,
-    /// How long a peer has to answer a request.
+    /// Time limit of a peer for answering a request.
     pub fetch_timeout: Duration,
 }
 
 impl Timing {
-    /// The times for a chain of this block time: they grow with it, so that a view waits for a
-    /// proposal half a second longer than the pace lets it take.
+    /// The times for a chain of this block time. They grow with it, so that a view waits for a
+    /// proposal half a second longer than the block time.
     pub fn new(block_time: Duration) -> Self {
         let leader_timeout = block_time + Duration::from_millis(500);
         let certification_timeout = leader_timeout + Duration::from_secs(1);
@@ -85,7 +84,7 @@ impl Timing {
             leader_timeout,
             certification_timeout,
             timeout_retry: Duration::from_secs(1),
-            // Simplex wants it longer than the two before.
+            // Simplex requires it to be longer than the two before.
             skip_timeout: Duration::from_secs(5).max(certification_timeout * 2),
             fetch_timeout: Duration::from_millis(500),
         }

@@ -7,9 +7,10 @@
 //! bitmap         = ceil(bit_length / 8) bytes
 //! ```
 //!
-//! Simplex wants every vote signature to have one size, so each vote of each kind pays for the
-//! bitmap's capacity; a certificate holds bitmaps at their exact length. Decoding accepts one form
-//! per value and copies out of the network's buffers, which are much larger than a bitmap.
+//! Simplex requires all vote signatures to have the same size, so each vote of each kind pays for
+//! the bitmap's capacity. A certificate holds bitmaps at their exact length. Decoding accepts one
+//! form per value and copies the data out of the network's buffers, which are much larger than a
+//! bitmap.
 
 use bytes::BufMut;
 use commonware_codec::{
@@ -21,20 +22,20 @@ use cowboy_engine::{
 };
 use std::hash::{Hash, Hasher};
 
-/// Bytes a vote sets aside for its bitmap.
+/// Bytes reserved for the bitmap in each vote.
 pub const BITMAP_BYTES: usize = CAPACITY as usize / 8;
 const _: () = assert!(CAPACITY.is_multiple_of(8));
 
 /// Bytes of an ed25519 signature.
 const SIGNATURE: usize = 64;
 
-/// The most bytes one vote takes in a certificate: two five-byte varints, bitmap, signature.
+/// Maximum bytes of one vote in a certificate: two five-byte varints, bitmap, signature.
 pub(super) const MAX_VOTE: usize = 5 + 5 + BITMAP_BYTES + SIGNATURE;
 
 /// One validator's signature together with the bitmap it covers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VoteSignature {
-    /// What the voter sees of the runners; empty in votes that are not finalize votes.
+    /// The runners that the voter sees; empty in votes that are not finalize votes.
     pub presence: Bitmap,
     /// Over the subject and the bitmap (see [`super::scheme`]).
     pub signature: [u8; SIGNATURE],
@@ -109,12 +110,12 @@ impl EncodeSize for Votes {
 }
 
 impl Read for Votes {
-    /// The most validators a committee may have.
+    /// The maximum size of the committee.
     type Cfg = usize;
 
     fn read_cfg(buf: &mut impl Buf, validators: &usize) -> Result<Self, Error> {
         let count = usize::read_cfg(buf, &RangeCfg::from(1..=*validators))?;
-        // The count is a claim: room grows with the votes that are really there.
+        // The count is unverified, so capacity grows with the votes that really arrive.
         let mut votes: Vec<Vote> = Vec::new();
         for _ in 0..count {
             let validator = u32::from(UInt::<u32>::read(buf)?);
@@ -138,7 +139,7 @@ impl Read for Votes {
     }
 }
 
-/// Bytes of a bitmap of `len` bits; an error above the capacity.
+/// Bytes of a bitmap of `len` bits; fails above the capacity.
 fn bitmap_bytes(len: u32) -> Result<usize, Error> {
     if len > CAPACITY {
         return Err(Error::Invalid("Bitmap", "longer than a vote's capacity"));

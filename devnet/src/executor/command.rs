@@ -1,23 +1,24 @@
-//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH` and
-//! `LANG`; the directory's path is in `HOME`, `TMPDIR` and [`DIRECTORY_VARIABLE`]. Where the
-//! runner's folder is among those of devnets, the command is kept out of them as far as the system
-//! can do that: [`private`].
+//! Runs a command in a fresh directory. From the runner's environment it gets only `PATH` and
+//! `LANG`; the directory's path is in `HOME`, `TMPDIR` and [`DIRECTORY_VARIABLE`]. If the runner's
+//! folder is among those of devnets, the command is kept out of them as far as the system allows:
+//! [`private`].
 //!
-//! The command leads a process group of its own. When it exits, fails or has to stop, the whole
-//! group is killed: what it left running in the background goes with it. On Linux so does what
-//! moved to another group or session, as daemons do: it is found by that variable in its
-//! environment. A process that left its group and dropped its environment as well is beyond reach
-//! once its parent has ended, unless orphans fall to this process ([`adopt_orphans`]). Elsewhere
-//! every process that left its group is beyond reach. Their output is not waited for.
+//! The command leads its own process group. When it exits, fails or has to stop, the whole group is
+//! killed, including background processes. On Linux, processes that moved to another group or
+//! session, as daemons do, are killed too: they are found by that variable in their environment. A
+//! process that left its group and also cleared its environment is out of reach once its parent has
+//! ended, unless this process adopts orphans ([`adopt_orphans`]). On other systems every process
+//! that left its group is out of reach. The runner does not wait for the output of such processes.
 //!
-//! A process that is killed clears nothing away. Whoever runs jobs in a folder of their own
-//! ([`Directories::in_folder`]) does that at the next start.
+//! A killed runner removes nothing. A runner with its own folder for jobs
+//! ([`Directories::in_folder`]) removes the remains at its next start.
 //!
-//! On its standard error a command may say how far it is, in a line of its own: `progress: 42` or
-//! `progress: 42 some words`, the number from 0 to 100. Such a line is no complaint.
+//! A command can report its progress on its standard error, on a separate line: `progress: 42` or
+//! `progress: 42 some words`, with a number from 0 to 100. Such a line does not count as an error
+//! message.
 //!
 //! The memory limit bounds the private writable memory of each process (Linux: `RLIMIT_DATA`), not
-//! of all together, and takes hold right after the start. Elsewhere there is none.
+//! of all together, and takes effect right after the start. On other systems there is no limit.
 
 mod directory;
 mod orphans;
@@ -54,34 +55,32 @@ use tokio::{
     time::timeout,
 };
 
-/// The most that is kept of the last line on a command's standard error, in bytes.
+/// Maximum bytes kept of the last line on a command's standard error.
 pub const MAX_STDERR: usize = 1024;
 
-/// The environment variable with the path of the command's directory. It marks the processes of the
-/// job; a job cannot set it.
+/// The environment variable with the path of the command's directory. It marks the job's processes;
+/// a job cannot set it.
 pub const DIRECTORY_VARIABLE: &str = "COWBOY_JOB_DIRECTORY";
 
-/// After the command's end: how long output is waited for that a process beyond reach may hold
-/// open.
+/// How long to wait, after the command's end, for output that a process out of reach may hold open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 // A cancelled task is over within a second (spec jobs §7).
 const _: () = assert!(END_TIMEOUT.as_millis() + DRAIN_TIMEOUT.as_millis() < 1000);
 
-/// A command.
+/// A program to run, without a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// A path, or a name to be found in `PATH`.
+    /// A path, or a name to look up in `PATH`.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// Its environment, besides the variables that every command has, which it may set as well.
+    /// Environment variables beyond those that every command has, some of which it may override.
     pub env: BTreeMap<String, String>,
-    /// What it reads from its standard input.
+    /// Its standard input.
     pub stdin: Vec<u8>,
 }
 
-/// Runs `command` to its end, and yields what it wrote to its standard output.
+/// Runs `command` to its end and returns its standard output.
 pub(super) async fn run(
     directories: &Directories,
     command: &Command,
@@ -104,7 +103,7 @@ pub(super) async fn run(
         let mut streams = pin!(async {
             let feed = async {
                 if let Some(mut stdin) = stdin {
-                    // An error: the command does not read it all, as it may.
+                    // An error means that the command does not read all of it, which is allowed.
                     let _ = stdin.write_all(&command.stdin).await;
                 }
                 Ok(())
@@ -132,7 +131,8 @@ pub(super) async fn run(
         let result = within(limits.timeout, cancelled, work).await;
         process.tree.kill();
         if result.is_ok() && !drained {
-            // What it wrote before it exited. An error of time: someone beyond reach holds on.
+            // The output from before the exit. A timeout: a process out of reach holds the pipe
+            // open.
             match timeout(DRAIN_TIMEOUT, &mut streams).await {
                 Ok(Err(error)) => Err(error),
                 Ok(Ok(())) | Err(_) => Ok(()),
@@ -160,7 +160,7 @@ pub(super) fn local(what: &'static str) -> impl Fn(io::Error) -> ExecutorError {
     move |error| ExecutorError::Local { what, reason: error.to_string() }
 }
 
-/// Hands what comes to `take`, until the end or its first error.
+/// Passes everything read to `take`, until the end or its first error.
 pub(super) async fn pump(
     from: Option<impl AsyncRead + Unpin>,
     mut take: impl FnMut(&[u8]) -> Result<(), ExecutorError>,
@@ -175,22 +175,22 @@ pub(super) async fn pump(
     }
 }
 
-/// A running command. Dropped before its [`end`](Self::end), it is killed and cleared away.
+/// A running command. If it is dropped before [`end`](Self::end), it is killed and removed.
 pub(super) struct Process {
-    // In the order they must go: no process when the directory is removed.
+    // Dropped in this order: all processes must be gone when the directory is removed.
     tree: Tree,
     directory: Directory,
 }
 
 impl Process {
-    /// Starts `command` in a fresh directory and a process group of its own.
+    /// Starts `command` in a fresh directory as the leader of its own process group.
     pub(super) async fn start(
         directories: &Directories,
         command: &Command,
         limits: &Limits,
     ) -> Result<Self, ExecutorError> {
         if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
-            let what = format!("{} names no environment variable", Quoted(name));
+            let what = format!("{} is not an environment variable name", Quoted(name));
             return Err(ExecutorError::Invalid(what));
         }
         let failed = |error: io::Error| ExecutorError::Start {
@@ -201,8 +201,8 @@ impl Process {
             Directory::new(directories).map_err(local("cannot make a directory for the job"))?;
         let path = command.env.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"));
         let path = path.unwrap_or_default();
-        // A name is looked up here: the standard library would have to fork, which copies the page
-        // tables of the whole devnet, where a path lets it spawn.
+        // A name is looked up here, because the standard library would have to fork for it, which
+        // copies the page tables of the whole devnet. With a path it can spawn.
         let program = locate(&command.program, &path).ok_or_else(|| ExecutorError::Start {
             program: command.program.clone(),
             reason: "not found in PATH".to_owned(),
@@ -233,18 +233,18 @@ impl Process {
         Ok(process)
     }
 
-    /// The process that leads the group, with its standard streams.
+    /// The group's leader, with its standard streams.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.tree.child
     }
 
-    /// Waits until the leader has exited. `exits` watches for children's ends since before the
-    /// start, or that of a quick one could be missed.
+    /// Waits until the leader has exited. `exits` must watch for child exits since before the
+    /// start, or the exit of a quick command could be missed.
     pub(super) async fn exited(&self, exits: &mut unix::Signal) -> Result<(), ExecutorError> {
         self.tree.exited(exits).await.map_err(local("cannot wait for the command"))
     }
 
-    /// Kills what still runs, and clears it and the directory away. Takes [`END_TIMEOUT`] at most.
+    /// Kills the remaining processes and removes the directory. Takes at most [`END_TIMEOUT`].
     pub(super) async fn end(self) -> Result<ExitStatus, ExecutorError> {
         let directory = self.directory;
         let ended = self.tree.end(move || drop(directory)).await;
@@ -252,7 +252,7 @@ impl Process {
     }
 }
 
-/// Where `program` is: itself if it is a path, otherwise in a directory of `path`.
+/// The path of `program`: itself if it is a path, otherwise found in a directory of `path`.
 pub(crate) fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(program.into());
@@ -263,7 +263,7 @@ pub(crate) fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
     })
 }
 
-/// Bounds the memory of the process and of those it will start.
+/// Limits the memory of the process and of its future children.
 #[cfg(target_os = "linux")]
 fn limit_memory(process: Pid, limits: &Limits) -> Result<(), ExecutorError> {
     use rustix::{
@@ -285,8 +285,8 @@ fn limit_memory(_: Pid, _: &Limits) -> Result<(), ExecutorError> {
     Ok(())
 }
 
-/// What was written to the standard error: the line that is being written, and the last one that
-/// is neither blank nor about progress. Of a line its last bytes are kept.
+/// The end of the standard error: the current line, and the last complete line that is neither
+/// blank nor about progress. Only the last bytes of each line are kept.
 #[derive(Default)]
 struct Complaints {
     line: Vec<u8>,
@@ -297,7 +297,7 @@ impl Complaints {
     fn push(&mut self, bytes: &[u8], progress: &impl Fn(Progress)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[piece.len().saturating_sub(MAX_STDERR + 1)..]);
-            // One more than is shown: the line feed.
+            // One more byte than is shown, for the line feed.
             self.line.drain(..self.line.len().saturating_sub(MAX_STDERR + 1));
             if piece.ends_with(b"\n") {
                 self.end_line(progress);
@@ -314,14 +314,14 @@ impl Complaints {
         }
     }
 
-    /// The last line, fit to be shown.
+    /// The last line, made safe to show.
     fn last(mut self) -> String {
         self.end_line(&|_| {});
         shown(&self.last)
     }
 }
 
-/// A line without control characters, at most [`MAX_STDERR`] bytes of it.
+/// A line without control characters, at most [`MAX_STDERR`] bytes.
 pub(crate) fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let shown: String =
@@ -329,7 +329,7 @@ pub(crate) fn shown(line: &[u8]) -> String {
     shown[..shown.floor_char_boundary(MAX_STDERR)].trim().to_owned()
 }
 
-/// What a line says of progress; `None`: nothing.
+/// Parses a progress line; `None` if the line is not one.
 pub(crate) fn told(line: &str) -> Option<Progress> {
     let text = line.strip_prefix("progress:")?.trim_start();
     let (number, words) = text.split_once(' ').unwrap_or((text, ""));

@@ -1,5 +1,5 @@
-//! What a runner's operator configures for kinds of jobs that need more than a request: in a
-//! topology as `runners[].executors`, for a runner in a process of its own in a file.
+//! The operator's configuration of kinds of jobs that need more than a request: in a topology as
+//! `runners[].executors`, and in a file for a runner in a separate process.
 //!
 //! ```yaml
 //! llm:
@@ -11,7 +11,8 @@
 //!   allow_loopback: true
 //! ```
 //!
-//! A key does not stand here: it is in the environment, and only the variable is named.
+//! Keys are not part of it: they are in the environment, and only the variable's name is given
+//! here.
 
 #[cfg(test)]
 mod tests;
@@ -28,33 +29,33 @@ use std::{
     fmt,
 };
 
-/// The longest name of a model, in bytes.
+/// Maximum length of a model's name, in bytes.
 pub const MAX_NAME: usize = MAX_NAME_BYTES;
 
-/// The most models of a kind that an endpoint may be configured with: of both kinds the registry
-/// takes twice as many.
+/// Maximum number of models of each kind for an endpoint; the registry allows twice as many, for
+/// both kinds together.
 pub const MAX_MODELS: usize = MAX_NAMES / 2;
 
-/// What a runner's executors are made from. Without a section there are no jobs of its kind.
+/// The configuration of a runner's executors. Without its section, a kind of job is not executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `executors`")]
 pub struct Config {
-    /// What `http` jobs may ask.
+    /// The hosts that `http` jobs may reach.
     #[serde(skip_serializing_if = "Http::is_default")]
     pub http: Http,
-    /// Where `llm` jobs are answered.
+    /// The endpoint that answers `llm` jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
-    /// MCP servers, by the names that jobs call them.
+    /// MCP servers by the names that jobs use.
     #[serde(skip_serializing_if = "mcp::Servers::is_empty")]
     pub mcp: mcp::Servers,
-    /// The Ethereum node that transactions are sent to.
+    /// The Ethereum node that receives transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eth: Option<ethereum::Endpoint>,
 }
 
 impl Config {
-    /// Whether nothing is configured.
+    /// Whether the configuration is the default.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -68,8 +69,9 @@ impl Config {
         always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
-    /// What a runner registers that takes `kinds`, so many jobs at once: where it takes `llm` or
-    /// `mcp` jobs, the models and servers that are configured, so that it is not drawn for others.
+    /// The capabilities that a runner registers if it takes jobs of `kinds`, at most
+    /// `max_concurrent_jobs` at a time. For `llm` and `mcp` they list the configured models and
+    /// servers, so that it is not drawn for jobs that need others.
     pub fn capabilities(&self, kinds: BTreeSet<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
         let listed = |kind, names: BTreeSet<&str>| {
             kinds.contains(&kind).then(|| names.into_iter().map(str::to_owned).collect())
@@ -82,7 +84,7 @@ impl Config {
         }
     }
 
-    /// What has to be configured for jobs of this kind; `None`: nothing is missing.
+    /// The configuration that is missing for jobs of this kind; `None` if it is complete.
     pub fn lacks(&self, kind: JobKind) -> Option<&'static str> {
         if self.kinds().contains(&kind) {
             return None;
@@ -96,11 +98,11 @@ impl Config {
     }
 }
 
-/// `http`: what requests of jobs may ask.
+/// `http`: the hosts that jobs' requests may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `http`")]
 pub struct Http {
-    /// Whether they may go to the runner's own machine, where the control API answers and other
+    /// Whether requests may go to the runner's own machine, where the control API listens and other
     /// services may trust every local client.
     pub allow_loopback: bool,
 }
@@ -115,14 +117,14 @@ impl Http {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the fields of `llm`")]
 pub struct Llm {
-    /// What `/chat/completions` and `/embeddings` are appended to.
+    /// The URL to which `/chat/completions` and `/embeddings` are appended.
     pub base_url: BaseUrl,
-    /// The environment variable that holds the endpoint's key; `None`: it takes no key.
+    /// The environment variable with the endpoint's key; `None` if it needs no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<Variable>,
-    /// Chat models by the names that jobs use, each with the endpoint's own: at least one.
+    /// Chat models by the names that jobs use, with the endpoint's own names: at least one.
     pub models: Models<1>,
-    /// Models that make embeddings, in the same way.
+    /// Embedding models, in the same form.
     #[serde(default, skip_serializing_if = "Models::is_empty")]
     pub embedding_models: Models<0>,
 }
@@ -134,7 +136,7 @@ impl Llm {
     }
 }
 
-/// An `http` or `https` URL without user, query or fragment: it may be shown.
+/// An `http` or `https` URL without user, query or fragment, so that it is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
@@ -146,10 +148,10 @@ impl BaseUrl {
         url
     }
 
-    /// What is got is not repeated in the error: a key may stand in it.
+    /// The error does not repeat the text, which may contain a key.
     fn parse(text: &str) -> Result<Self, &'static str> {
-        let url =
-            Url::parse(text).map_err(|_| "no URL: expected one like http://127.0.0.1:8080/v1")?;
+        let url = Url::parse(text)
+            .map_err(|_| "not a URL: expected one like http://127.0.0.1:8080/v1")?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("neither http nor https: expected one like http://127.0.0.1:8080/v1");
         }
@@ -167,24 +169,23 @@ impl BaseUrl {
 pub struct Variable(String);
 
 impl Variable {
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What is got is not repeated in the error: it may be the key itself.
+    /// The error does not repeat the text, which may be the key itself.
     fn parse(text: &str) -> Result<Self, &'static str> {
         let fits = text.len() <= MAX_NAME
             && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         fits.then(|| Self(text.to_owned())).ok_or(
-            "no name of an environment variable: expected letters, digits and _, not the key \
+            "not an environment variable name: expected letters, digits and _, not the key \
              itself",
         )
     }
 }
 
-/// Reads a text that `parse` takes; what it says otherwise stands at the text's place.
+/// Reads a text with `parse`, whose errors are reported at the text's position.
 fn read<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: fn(&str) -> Result<T, &'static str>,
@@ -230,14 +231,14 @@ impl Serialize for Variable {
     }
 }
 
-/// Models by the names that jobs use, each with the endpoint's own name: at least `MIN`, at most
+/// Models by the names that jobs use, with the endpoint's own names: at least `MIN`, at most
 /// [`MAX_MODELS`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Models<const MIN: usize>(BTreeMap<String, String>);
 
 impl<const MIN: usize> Models<MIN> {
-    /// The endpoint's name for a model.
+    /// The endpoint's name of a model.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -247,7 +248,7 @@ impl<const MIN: usize> Models<MIN> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether there are none.
+    /// Whether there are no models.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -277,7 +278,7 @@ impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
                         )));
                     }
                     if models.contains_key(&name) {
-                        return Err(A::Error::custom(format!("`{name}` stands there twice")));
+                        return Err(A::Error::custom(format!("`{name}` appears twice")));
                     }
                     models.insert(name, model);
                     if models.len() > MAX_MODELS {
@@ -295,26 +296,26 @@ impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
     }
 }
 
-/// Why a configuration makes no executor.
+/// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The variable that should hold a key does not exist.
+    /// The key's environment variable does not exist.
     #[error("llm.api_key_env: there is no environment variable {0}; set it to the endpoint's key")]
     NoKey(String),
-    /// The variable holds no key.
+    /// The value of the key's environment variable is not a valid key.
     #[error(
-        "llm.api_key_env: what the environment variable {0} holds is no key; expected visible \
+        "llm.api_key_env: the value of the environment variable {0} is not a key; expected visible \
          ASCII characters without quotes and backslashes"
     )]
     NotAKey(String),
 }
 
-/// An endpoint's key. Nothing shows it but the header that it is sent in.
+/// An endpoint's key. It appears only in the header that carries it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ApiKey(String);
 
 impl ApiKey {
-    /// The key in an environment variable, as `variable` looks it up.
+    /// Reads the key from an environment variable with `variable`.
     pub(super) fn read(
         name: &Variable,
         variable: impl Fn(&str) -> Option<String>,
@@ -322,7 +323,7 @@ impl ApiKey {
         let name = name.as_str();
         let text = variable(name).ok_or_else(|| ConfigError::NoKey(name.to_owned()))?;
         let text = text.trim();
-        // Without what JSON escapes, so that it is found wherever an endpoint repeats it.
+        // Without characters that JSON escapes, so that it is found when an endpoint repeats it.
         let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         match !text.is_empty() && text.bytes().all(fits) {
             true => Ok(Self(text.to_owned())),
@@ -338,7 +339,7 @@ impl ApiKey {
         value
     }
 
-    /// What no text may repeat.
+    /// The secret that no text may repeat.
     pub(super) fn secret(&self) -> Secrets {
         Secrets::of_key(&self.0)
     }

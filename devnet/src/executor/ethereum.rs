@@ -1,9 +1,9 @@
 //! Sends a signed Ethereum transaction and waits for its receipt.
 //!
-//! Several runners may be given the same transaction: one that the node has already counts as sent.
-//! The receipt is asked for until its block has the job's `confirmations`, its own included; one
-//! that a reorganization took away is waited for again. A reverted transaction is a result like any
-//! other. The result is JSON, equal byte for byte whichever node a runner asked: see the fields in
+//! Several runners may get the same transaction: if the node already has it, it counts as sent. The
+//! receipt is requested until its block has the job's `confirmations`, including its own block. If
+//! a reorganization removes the receipt, the wait goes on. A reverted transaction is a normal
+//! result. The result is JSON, equal byte for byte whichever node a runner uses: see the fields in
 //! `docs/jobs.md`.
 
 mod node;
@@ -20,32 +20,28 @@ use outcome::Outcome;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// The most that is kept of a node's error message, in bytes.
+/// Maximum bytes kept of a node's error message.
 pub const MAX_MESSAGE: usize = 1024;
 
-/// What an answer may have beyond the job's `max_return_bytes`, in bytes: JSON-RPC, and fields that
-/// the result leaves out.
-pub const MAX_OVERHEAD: usize = 64 * 1024;
-
-/// How long after one question for the receipt the next follows, at first and at last: an L2 has a
-/// block every quarter of a second, Ethereum every twelve.
+/// The pause between two requests for the receipt, at first and at last: an L2 has a block every
+/// quarter of a second, Ethereum every twelve seconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 
-/// Questions for the receipt that may fail one after another: the transaction is sent, and a node
-/// that is restarted or asks for patience gets some.
+/// Maximum number of consecutive failed requests for the receipt. The transaction is already sent,
+/// so a node that restarts or limits its rate gets some time.
 const MAX_FAILURES: u32 = 5;
 
 /// A transaction to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The signed transaction, as `eth_sendRawTransaction` takes it (EIP-2718).
+    /// The signed transaction in the form that `eth_sendRawTransaction` takes (EIP-2718).
     pub transaction: Vec<u8>,
-    /// Blocks, its own included, that the receipt waits for; at least 1.
+    /// Number of blocks, including its own, to wait for; at least 1.
     pub confirmations: u32,
 }
 
-/// Sends the transaction, and yields its hash and receipt as JSON.
+/// Sends the transaction and returns its hash and receipt as JSON.
 pub(super) async fn send(
     endpoint: Option<&Endpoint>,
     http: &http::Client,
@@ -71,14 +67,14 @@ pub(super) async fn send(
     Ok(result)
 }
 
-/// Sends the transaction, unless the node has it; yields its hash.
+/// Sends the transaction unless the node has it; returns its hash.
 async fn hand_over(node: &Node, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
     let refused = match node.send(transaction).await {
         Err(error @ ExecutorError::Node { .. }) => error,
         sent => return sent,
     };
-    // How a node says that it has the transaction, or that its nonce is used because it is in a
-    // block, is each node's own: whether it has, it knows better than its message.
+    // Nodes differ in how they say that they have the transaction, or that its nonce is used
+    // because it is in a block. So the node is asked whether it has it.
     let hash = hash(transaction);
     match node.has(hash).await {
         Ok(true) => Ok(hash),
@@ -87,8 +83,8 @@ async fn hand_over(node: &Node, transaction: &[u8]) -> Result<[u8; 32], Executor
     }
 }
 
-/// Whether the message is one by which nodes say that they have a transaction. Behind some URLs are
-/// several nodes, and the next one asked may not.
+/// Whether nodes use this message for a transaction that they have. A URL may lead to several
+/// nodes, and the next one asked may not have it.
 fn says_known(error: &ExecutorError) -> bool {
     let ExecutorError::Node { message, .. } = error else { return false };
     let message = message.to_ascii_lowercase();
@@ -100,8 +96,8 @@ fn says_known(error: &ExecutorError) -> bool {
 /// The type of transactions that carry blobs (EIP-4844).
 const BLOBS: u8 = 3;
 
-/// The hash by which the chain knows a transaction: keccak256 of its bytes, without the blobs that
-/// it carries on its way to a block.
+/// The chain's hash of a transaction: keccak256 of its bytes, without the blobs that are sent with
+/// it.
 fn hash(transaction: &[u8]) -> [u8; 32] {
     match without_blobs(transaction) {
         Some(signed) => keccak256(&[&[BLOBS], signed]).0,
@@ -109,9 +105,9 @@ fn hash(transaction: &[u8]) -> [u8; 32] {
     }
 }
 
-/// The signed part of a transaction that is sent with its blobs, an RLP list of the signed
-/// transaction, the blobs, their commitments and proofs. The first item of any other transaction's
-/// list is a number.
+/// The signed part of a transaction that is sent with its blobs: an RLP list of the signed
+/// transaction, the blobs, their commitments and proofs. In any other transaction the list's first
+/// item is a number.
 fn without_blobs(transaction: &[u8]) -> Option<&[u8]> {
     let mut sent = transaction.strip_prefix(&[BLOBS])?;
     let signed = Header::decode_bytes(&mut sent, true).ok().filter(|_| sent.is_empty())?;
@@ -120,7 +116,7 @@ fn without_blobs(transaction: &[u8]) -> Option<&[u8]> {
     Some(&signed[..signed.len() - rest.len()])
 }
 
-/// Waits until the transaction is as deep in the chain as asked for.
+/// Waits until the transaction has the requested number of confirmations.
 async fn confirmed(
     node: &Node,
     hash: [u8; 32],
@@ -138,7 +134,7 @@ async fn confirmed(
                 if failures == MAX_FAILURES {
                     return Err(error);
                 }
-                tracing::debug!(%error, failures, "no receipt to be had; asking again");
+                tracing::debug!(%error, failures, "no receipt; asking again");
             }
         }
         sleep(pause).await;
@@ -146,13 +142,12 @@ async fn confirmed(
     }
 }
 
-/// Looks once.
 async fn look(
     node: &Node,
     hash: [u8; 32],
     confirmations: u32,
 ) -> Result<Option<Outcome>, ExecutorError> {
-    // First the head and then the receipt, or a reorganization between them would go unseen.
+    // The head is read before the receipt, or a reorganization in between would go unnoticed.
     let head = if confirmations > 1 { Some(node.head().await?) } else { None };
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
     let deep_enough = match (head, receipt.block()) {

@@ -1,8 +1,8 @@
 //! Makes an HTTP request: a method, a URL, headers, a body; at most [`MAX_REDIRECTS`] redirects.
 //!
-//! The request goes where the job says: proxies that the runner's shell is set to are not used.
-//! Servers on `https` are verified against the system's roots. The runner's own machine is out of
-//! bounds unless its operator allows it: [`loopback`].
+//! The request goes directly to the job's URL: proxy settings of the runner's shell are ignored.
+//! `https` servers are verified against the system's root certificates. Requests to the runner's
+//! own machine are refused unless its operator allows them: [`loopback`].
 
 mod loopback;
 mod pointer;
@@ -20,31 +20,31 @@ use reqwest::{
 use std::{error::Error, sync::Arc, time::Instant};
 use tokio::sync::OnceCell;
 
-/// Redirects that are followed.
+/// Maximum number of redirects that are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// A request.
+/// An HTTP request of a job, and the part of its response that is the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `POST` or any other.
     pub method: String,
     /// An `http` or `https` URL.
     pub url: String,
-    /// Names and values, in order; a name may stand more than once.
+    /// Names and values in order; a name may appear more than once.
     pub headers: Vec<(String, String)>,
     /// The body, empty for none.
     pub body: Vec<u8>,
-    /// What of a JSON response is the result (RFC 6901): the value there, as the server wrote it.
-    /// None: the whole body, JSON or not.
+    /// The part of a JSON response that is the result (RFC 6901), as the server wrote it. `None`:
+    /// the whole body, JSON or not.
     pub pointer: Option<String>,
 }
 
-/// A client, made when it is first needed: reading the system's roots takes a moment.
+/// A client, created on first use because reading the system's root certificates takes a moment.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     made: Arc<OnceCell<reqwest::Client>>,
     redirects: usize,
-    /// Whether it connects to the loopback.
+    /// Whether it may connect to the loopback.
     local: bool,
 }
 
@@ -55,12 +55,12 @@ impl Default for Client {
 }
 
 impl Client {
-    /// One that takes a redirect for the answer.
+    /// A client that returns redirects as answers.
     pub(super) fn not_redirected() -> Self {
         Self { redirects: 0, ..Self::default() }
     }
 
-    /// One that does not connect to the loopback.
+    /// A client that does not connect to the loopback.
     pub(super) fn not_local() -> Self {
         Self { local: false, ..Self::default() }
     }
@@ -94,8 +94,8 @@ impl Client {
             .await
     }
 
-    /// Makes the request and reads the response. Progress is told where the response says how
-    /// long it is.
+    /// Makes the request and reads the response. Progress is reported if the response states its
+    /// length.
     pub(super) async fn fetch(
         &self,
         request: &Request,
@@ -130,7 +130,7 @@ impl Client {
         if !status.is_success() {
             let mut url = response.url().clone();
             if url != asked {
-                // A server may redirect to a key; of the task everybody knows all.
+                // A server may redirect to a URL with a key; only the task's own URL is public.
                 url.set_query(None);
                 url.set_fragment(None);
             }
@@ -150,7 +150,7 @@ impl Client {
     }
 }
 
-/// How far a body is of which `expected` bytes, not 0, come.
+/// Progress of a body of `expected` bytes, which must not be 0.
 fn received(bytes: u64, expected: u64) -> Progress {
     let percent = bytes.saturating_mul(100) / expected.max(1);
     Progress {
@@ -159,7 +159,7 @@ fn received(bytes: u64, expected: u64) -> Progress {
     }
 }
 
-/// Reads a response's body, of at most `limit` bytes. `told` is told how many there are so far.
+/// Reads a response's body of at most `limit` bytes. Calls `told` with the bytes read so far.
 pub(super) async fn body(
     mut response: Response,
     limit: usize,
@@ -177,18 +177,18 @@ pub(super) async fn body(
     Ok(body.bytes)
 }
 
-/// Scheme, host and port of an operator's URL, which is what errors and logs may name of it: user,
-/// password, path and query can hold keys.
+/// Scheme, host and port of an operator's URL. Errors and logs may show only these, because user,
+/// password, path and query can contain keys.
 pub(super) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Parses the URL of a server that an operator configures. The error does not repeat it.
+/// Parses the URL of a configured server. The error does not repeat the URL.
 pub(super) fn server_url(text: &str) -> Result<Url, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         Ok(url) => Err(format!("url has scheme `{}`; expected http or https", url.scheme())),
-        Err(error) => Err(format!("url is none: {error}; expected http://… or https://…")),
+        Err(error) => Err(format!("url is invalid: {error}; expected http://… or https://…")),
     }
 }
 
@@ -222,7 +222,7 @@ fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
     Ok(prepared)
 }
 
-/// An error with its causes.
+/// An error's message with those of its causes.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,22 +1,21 @@
-//! Asks a language model: an endpoint that speaks OpenAI's HTTP API, as its operator configured it.
+//! Asks a language model through the configured endpoint, which speaks OpenAI's HTTP API.
 //!
-//! The answer is asked for as a stream of events, so that progress can be told; an endpoint that
-//! answers with one JSON document instead is understood too. The result is the answer's text.
-//! Where the job names an embedding model, the text is embedded in a second request, and the result
-//! is a JSON object of `text`, `model` (as the job names it) and `embedding`, whose numbers are
-//! written as the endpoint wrote them.
+//! The answer is requested as a stream of events, so that progress can be reported; a single JSON
+//! document is accepted too. The result is the answer's text. If the job names an embedding model,
+//! the text is embedded in a second request, and the result is a JSON object of `text`, `model`
+//! (the job's name for it) and `embedding`, with numbers as the endpoint wrote them.
 //!
-//! How an answer ended decides whether it counts:
+//! The finish reason decides whether an answer is accepted:
 //!
-//! | finish reason | |
+//! | finish reason | accepted |
 //! |---|---|
-//! | `stop` | it counts |
-//! | `length` | it counts where the job set `max_tokens`, and else was cut off by the endpoint |
-//! | `content_filter`, `tool_calls`, any other | it does not: text is missing |
+//! | `stop` | yes |
+//! | `length` | if the job set `max_tokens`; otherwise the endpoint cut it off |
+//! | `content_filter`, `tool_calls`, any other | no: text is missing |
 //!
-//! The key goes to the configured host alone: redirects are not followed. What the endpoint says
-//! of a failure is told without the key, should it repeat it; what it says to a key that it does
-//! not take is not told at all, since endpoints repeat parts of it.
+//! The key is sent only to the configured host: redirects are not followed. The endpoint's error
+//! messages are shown without the key, in case they repeat it. The message for a rejected key is
+//! not shown at all, because endpoints repeat parts of the key.
 
 mod answer;
 #[cfg(test)]
@@ -38,13 +37,13 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use std::time::Instant;
 
-/// The longest line of an event stream, in bytes.
+/// Maximum length of a line in an event stream, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// What an endpoint may write around an answer in a JSON document, in bytes.
+/// Maximum bytes around the answer in a JSON document.
 const ENVELOPE: usize = 64 << 10;
 
-/// The most that is read of what an endpoint says of a failure, and the most that is told of it.
+/// Maximum bytes of an endpoint's error message that are read, and that are shown.
 const ERROR_READ: usize = 16 << 10;
 const ERROR_TOLD: usize = 512;
 
@@ -53,19 +52,19 @@ const ERROR_TOLD: usize = 512;
 pub struct Request {
     /// The model, by a name that the operator configured.
     pub model: String,
-    /// The conversation so far: roles and what was said.
+    /// The conversation so far: roles and texts.
     pub messages: Vec<(String, String)>,
-    /// Tokens of the answer at most; `None`: as the endpoint has it.
+    /// Maximum tokens of the answer; `None`: the endpoint's default.
     pub max_tokens: Option<u32>,
-    /// Sampling temperature in thousandths; `None`: as the endpoint has it.
+    /// Sampling temperature in thousandths; `None`: the endpoint's default.
     pub temperature_milli: Option<u32>,
-    /// What the endpoint samples with, where it takes one.
+    /// The sampling seed, for endpoints that support one.
     pub seed: Option<u64>,
     /// The model that embeds the answer, by a name that the operator configured.
     pub embedding_model: Option<String>,
 }
 
-/// Where models are asked.
+/// The configured endpoint.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     base_url: BaseUrl,
@@ -109,7 +108,7 @@ struct Embed<'a> {
     input: &'a str,
 }
 
-/// The result of a job that names an embedding model; the order of its fields is part of it.
+/// The result of a job that names an embedding model; the order of its fields is fixed.
 #[derive(Serialize)]
 struct Embedded<'a> {
     text: &'a str,
@@ -118,7 +117,7 @@ struct Embedded<'a> {
 }
 
 impl Endpoint {
-    /// The endpoint that is configured; `variable` looks up the environment.
+    /// The configured endpoint; `variable` looks up environment variables.
     pub(super) fn new(
         config: &Llm,
         variable: impl Fn(&str) -> Option<String>,
@@ -130,7 +129,7 @@ impl Endpoint {
         Ok(Self { base_url, key, secrets, models, embedding_models, client })
     }
 
-    /// Asks, and reads the answer.
+    /// Asks the model and reads the answer.
     pub(super) async fn ask(
         &self,
         request: &Request,
@@ -151,7 +150,7 @@ impl Endpoint {
             temperature: request.temperature_milli.map(|milli| f64::from(milli) / 1_000.0),
             seed: request.seed,
         };
-        // Made before the work begins: that takes a moment.
+        // Created before the work begins, because that takes a moment.
         self.client.get().await?;
         started(Instant::now());
         let mut answer = Answer::new(limits.max_return_bytes, request.max_tokens);
@@ -173,7 +172,7 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// Reads an answer that comes in events.
+    /// Reads an answer that arrives as events.
     async fn stream(
         &self,
         response: &mut Response,
@@ -208,7 +207,7 @@ impl Endpoint {
         answer.add(completion)
     }
 
-    /// Has a text embedded; `name` and `model` are the job's and the endpoint's for the model.
+    /// Embeds a text; `name` and `model` are the job's and the endpoint's names of the model.
     async fn embed(
         &self,
         text: &str,
@@ -227,7 +226,7 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// Makes a request, and yields the response where it is one of success.
+    /// Makes a request and returns the response if its status is a success.
     async fn post(&self, what: &str, body: &impl Serialize) -> Result<Response, ExecutorError> {
         let url = self.base_url.join(what);
         let body = serde_json::to_vec(body)
@@ -253,7 +252,7 @@ impl Endpoint {
         Err(ExecutorError::Answered { url: url.to_string(), status, message })
     }
 
-    /// The whole of a JSON response.
+    /// Reads a whole JSON response.
     async fn document(
         &self,
         mut response: Response,
@@ -271,7 +270,7 @@ impl Endpoint {
         Ok(body.bytes)
     }
 
-    /// What the endpoint says of a failure. What cannot be read of it is left out.
+    /// The endpoint's error message. Parts that cannot be read are left out.
     async fn complaint(&self, mut response: Response) -> String {
         let mut body = Vec::new();
         while body.len() < ERROR_READ
@@ -286,7 +285,7 @@ impl Endpoint {
         self.shown(&text)
     }
 
-    /// A text of the endpoint's, fit to be shown: without the key, one line, and not long.
+    /// A text of the endpoint, safe to show: without the key, on one line, and short.
     fn shown(&self, text: &str) -> String {
         self.secrets.shown(text, ERROR_TOLD)
     }
@@ -300,7 +299,7 @@ impl Endpoint {
     }
 }
 
-/// The endpoint's name for a model that a job asks for.
+/// The endpoint's name of a model that a job asks for.
 fn known<'a, const MIN: usize>(
     what: &str,
     models: &'a Models<MIN>,
@@ -315,7 +314,7 @@ fn known<'a, const MIN: usize>(
     })
 }
 
-/// Whether a response says that it is of this type.
+/// Whether a response has this content type.
 fn is(response: &Response, expected: &str) -> bool {
     let given = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = given.and_then(|given| given.split(';').next());

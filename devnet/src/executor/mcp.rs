@@ -1,16 +1,15 @@
 //! Calls a tool of a server that speaks the Model Context Protocol.
 //!
-//! Each job has a connection of its own: the server is greeted (`initialize`), the tool called
-//! (`tools/call`), the connection closed. A server is a program that is started for the job, or one
-//! at a URL ([`Server`]). A call that has to stop is announced to the server
-//! (`notifications/cancelled`).
+//! Each job has its own connection: it initializes the server (`initialize`), calls the tool
+//! (`tools/call`) and closes. A server is a program started for the job, or one at a URL
+//! ([`Server`]). When a call has to stop, the server is notified (`notifications/cancelled`).
 //!
-//! The result is the tool's structured content, as JSON with the keys of objects in order; where
-//! there is none, its text, if it answers with nothing else; and otherwise the JSON of its list of
-//! contents.
+//! The result is the tool's structured content, as JSON with sorted object keys. If there is no
+//! structured content it is the answer's text, if the answer contains nothing else, and otherwise
+//! the JSON of its list of contents.
 //!
-//! No message of a server may be longer than the job's `max_return_bytes` and [`MAX_OVERHEAD`]: one
-//! that is ends the attempt before it is all in memory.
+//! A server's message may be at most the job's `max_return_bytes` and [`JSON_RPC_OVERHEAD`] long. A
+//! longer one ends the attempt before it is completely in memory.
 
 mod server;
 mod stdio;
@@ -19,8 +18,8 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, Executor, ExecutorError, Limits, Progress, command::Command, http::chain,
-    secrets::Secrets,
+    Cancelled, Executor, ExecutorError, JSON_RPC_OVERHEAD, Limits, Progress, command::Command,
+    http::chain, secrets::Secrets,
 };
 use crate::spelling::Quoted;
 use rmcp::{
@@ -47,38 +46,33 @@ use tokio::{
     time::{Sleep, sleep, timeout},
 };
 
-/// The most that is kept of the reason a tool gives for its failure, in bytes.
+/// Maximum bytes kept of a tool's reason for its failure.
 pub const MAX_REASON: usize = 1024;
 
-/// What a message may have beyond the job's `max_return_bytes`, in bytes: JSON-RPC around the
-/// result, and what JSON escapes.
-pub const MAX_OVERHEAD: usize = 64 * 1024;
-
-/// How long a server that is told of a cancellation may take to read of it.
+/// Time limit for a server to read the notification of a cancellation.
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// How long the end of a connection is waited for. One over HTTP goes on behind the job for some
-/// seconds at most, until the server has answered that the session is over.
+/// Time limit for closing a connection. A connection over HTTP continues in the background for at
+/// most some seconds, until the server has answered that the session is over.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
 
 const LOG_HINT: &str = "what it wrote to its standard error is in the runner's log, at level debug";
 
-/// Notices of progress that wait to be passed on; what comes beyond is not missed.
+/// Progress notices that may wait to be passed on; later ones are dropped.
 const NOTICES: usize = 16;
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The server, by the name the operator gave it.
+    /// The server's configured name.
     pub server: String,
-    /// The tool.
     pub tool: String,
     /// Its arguments: a JSON object.
     pub arguments: String,
 }
 
-/// Calls the tool, and yields its result. `progress` hears of each notice of progress: percents, 0
-/// where the server names no total, and what it says to that.
+/// Calls the tool and returns its result. `progress` is called for each progress notice: percents,
+/// 0 if the server names no total, and the server's message.
 pub(super) async fn call(
     executor: &Executor,
     request: &Request,
@@ -120,7 +114,7 @@ pub(super) async fn call(
     call.result(telling(talk, heard, progress).await?, limits)
 }
 
-/// Passes on what is heard while `talk` goes on, and then what is left of it.
+/// Passes on notices during `talk`, and the remaining ones after it.
 async fn telling<T>(
     talk: impl Future<Output = T>,
     mut heard: mpsc::Receiver<Progress>,
@@ -140,14 +134,14 @@ async fn telling<T>(
     answer
 }
 
-/// What is called, and what nobody is told of its server.
+/// A call, and the server's secrets to hide in errors.
 struct Call<'a> {
     request: &'a Request,
     secrets: Secrets,
 }
 
 impl Call<'_> {
-    /// The bytes that stand for a tool's answer.
+    /// The result for a tool's answer.
     fn result(&self, answer: CallToolResult, limits: &Limits) -> Result<Vec<u8>, ExecutorError> {
         let texts = answer.content.iter().map(|content| match content {
             ContentBlock::Text(content) => Some(&*content.text),
@@ -192,7 +186,7 @@ impl Call<'_> {
             | ClientInitializeError::TransportError { .. } => {
                 format!("ended before it answered initialize; {LOG_HINT}")
             }
-            error => format!("cannot be greeted: {}", chain(error)),
+            error => format!("initialize failed: {}", chain(error)),
         })
     }
 
@@ -209,7 +203,7 @@ impl Call<'_> {
     }
 }
 
-/// Where a transport says that the conversation is over, and why.
+/// Reports from a transport that the conversation has failed, and why.
 #[derive(Clone)]
 struct Fatal {
     errors: mpsc::Sender<ExecutorError>,
@@ -218,16 +212,16 @@ struct Fatal {
 
 impl Fatal {
     fn tell(&self, error: ExecutorError) {
-        // Another error was first, or nobody waits any more.
+        // There was an error before, or the conversation is over.
         let _ = self.errors.try_send(error);
     }
 
-    /// The longest message, in bytes.
+    /// Maximum length of a message, in bytes.
     fn max_message(&self) -> usize {
-        self.max_return_bytes.saturating_add(MAX_OVERHEAD)
+        self.max_return_bytes.saturating_add(JSON_RPC_OVERHEAD)
     }
 
-    /// A message is longer.
+    /// Reports that a message is too long.
     fn too_much(&self) -> ExecutorError {
         let error = ExecutorError::TooMuchOutput { limit: self.max_return_bytes };
         self.tell(error.clone());
@@ -235,7 +229,7 @@ impl Fatal {
     }
 }
 
-/// One call, from greeting to farewell.
+/// One call, from initialization to closing.
 struct Conversation<'a> {
     call: &'a Call<'a>,
     arguments: JsonObject,
@@ -259,12 +253,12 @@ impl<'a> Conversation<'a> {
         Self { call, arguments, limits, cancelled, deadline, errors, fatal }
     }
 
-    /// For the transport.
+    /// The error channel for the transport.
     fn fatal(&self) -> Fatal {
         self.fatal.clone()
     }
 
-    /// Speaks to the server. When this is over, so is the connection, or nearly.
+    /// Runs the conversation. When this returns, the connection is closed or closing.
     async fn hold<T, E, A>(
         mut self,
         transport: T,
@@ -282,7 +276,7 @@ impl<'a> Conversation<'a> {
         };
         let mut service = greeted.map_err(|error| self.why(self.call.not_greeted(&error)))?;
         let answer = self.ask(&service).await;
-        // An error: the task that speaks has panicked, and with it the connection is gone.
+        // An error: the connection's task has panicked, so the connection is gone.
         let _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
         answer
     }
@@ -307,21 +301,21 @@ impl<'a> Conversation<'a> {
         match answer {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
             Ok(ServerResult::InputRequiredResult(_)) => {
-                Err(self.call.tool_failed("it asks for input, and a job has nobody to give it"))
+                Err(self.call.tool_failed("it asks for input, which a job cannot give"))
             }
             Ok(ServerResult::CreateTaskResult(_)) => {
-                Err(self.call.tool_failed("it answers with a task, and a job waits for results"))
+                Err(self.call.tool_failed("it answers with a task, but a job waits for results"))
             }
-            Ok(_) => Err(self.call.server_failed("its answer is none to tools/call")),
+            Ok(_) => Err(self.call.server_failed("its answer does not fit tools/call")),
             Err(error) => Err(self.why(self.call.not_answered(&error))),
         }
     }
 
-    /// Waits for a reason to stop.
+    /// Resolves with the reason to stop.
     async fn stopped(&mut self) -> ExecutorError {
         tokio::select! {
             biased;
-            // Used or dropped: either way nobody waits.
+            // Used or dropped: in both cases the result is no longer wanted.
             _ = &mut self.cancelled => ExecutorError::Cancelled,
             () = self.deadline.as_mut() => {
                 ExecutorError::TimedOut { after: self.limits.timeout }
@@ -330,19 +324,19 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What the transport said, which knows more than the SDK passes on; else `error`.
+    /// The transport's error, which is more precise than the SDK's; else `error`.
     fn why(&mut self, error: ExecutorError) -> ExecutorError {
         self.errors.try_recv().unwrap_or(error)
     }
 }
 
-/// Tells the server that nobody waits for this call.
+/// Notifies the server that the call is cancelled.
 async fn tell_cancelled(call: RequestHandle<RoleClient>, why: &ExecutorError) {
-    // An error of time: it does not read. Its end is forced soon after.
+    // A timeout: the server does not read. It is ended by force soon after.
     let _ = timeout(NOTIFY_TIMEOUT, call.cancel(Some(why.to_string()))).await;
 }
 
-/// What the server may ask of a client: nothing. It is heard where it tells of progress.
+/// The client's side of a server's requests: it offers nothing and only receives progress.
 struct Listener {
     notices: mpsc::Sender<Progress>,
     secrets: Secrets,
@@ -363,7 +357,7 @@ impl ClientHandler for Listener {
         let percent =
             total.map_or(0.0, |total| (notice.progress / total * 100.0).clamp(0.0, 100.0));
         let detail = notice.message.map(|message| self.secrets.shown(&message, MAX_REASON));
-        // No room: more of it comes than anybody reads.
+        // The queue is full: the server sends more notices than needed.
         let _ = self.notices.try_send(Progress { percent: percent as u8, detail });
     }
 }

@@ -1,15 +1,15 @@
-//! What a runner does for a job (spec jobs §7): one HTTP request, one command, a question to a
-//! language model, one call of a tool, or one Ethereum transaction sent.
+//! A runner's work for a job (spec jobs §7): one HTTP request, one command, a question to a
+//! language model, one tool call, or one Ethereum transaction.
 //!
-//! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
-//! are none, telling [`Progress`] on the way. Which kinds of tasks there are beside requests and
-//! commands is up to the operator: [`config`].
+//! [`Executor::run`] takes a [`Task`] and its [`Limits`] and returns the result's bytes or an
+//! error, reporting [`Progress`] on the way. The operator decides which kinds of tasks are
+//! available besides requests and commands: [`config`].
 //!
-//! Whatever happens, it ends within the time limit and a moment, holds no more than
-//! `max_return_bytes` of an answer, and leaves neither process nor file behind; so it does when it
-//! is cancelled, or when its future is dropped.
+//! In every case the work ends shortly after the time limit at the latest, holds at most
+//! `max_return_bytes` of an answer, and leaves no process or file behind. This also applies when it
+//! is cancelled or its future is dropped.
 //!
-//! Everything here needs a Tokio runtime around it.
+//! All functions require a Tokio runtime.
 
 pub mod command;
 pub mod config;
@@ -31,12 +31,12 @@ use std::{
 };
 use tokio::{sync::oneshot, time::timeout};
 
-/// What is to be done.
+/// The work to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// Make an HTTP request; the result is the response's body, or a part of it.
+    /// Make an HTTP request; the result is the response's body or a part of it.
     Http(http::Request),
-    /// Run a command; the result is what it writes to its standard output.
+    /// Run a command; the result is its standard output.
     Command(command::Command),
     /// Have a pool run a command; the result is the same.
     Pooled(command::Command),
@@ -48,34 +48,38 @@ pub enum Task {
     EthSend(ethereum::Request),
 }
 
-/// How far a task is.
+/// A task's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Done, from 0 to 100; 0 where nobody can tell.
+    /// Percentage done, from 0 to 100; 0 if unknown.
     pub percent: u8,
-    /// What is being done, for people; one line.
+    /// A description of the current step, for people; one line.
     pub detail: Option<String>,
 }
 
-/// What a task may use up.
+/// Maximum bytes of a message around the job's result: JSON-RPC, JSON's escapes, and fields that
+/// the result leaves out.
+pub const JSON_RPC_OVERHEAD: usize = 64 << 10;
+
+/// A task's resource limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest result, in bytes. A longer one is a failure, not cut off.
+    /// Maximum length of the result, in bytes. A longer one is a failure and is not cut off.
     pub max_return_bytes: usize,
-    /// The longest time from the start.
+    /// Maximum time from the start.
     pub timeout: Duration,
-    /// Private memory that each process of a command may have, in MiB; enforced on Linux. It does
-    /// not bind the servers of `mcp` jobs, which are the operator's.
+    /// Private memory of each process of a command, in MiB; enforced on Linux. It does not apply to
+    /// the servers of `mcp` jobs, which belong to the operator.
     pub max_memory_mb: Option<u64>,
 }
 
-/// Cancels a task: it ends when the other half is used, or dropped.
+/// Cancels a task when the other half is used or dropped.
 pub type Cancelled = oneshot::Receiver<()>;
 
 /// Why a task has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutorError {
-    /// The task makes no sense; nothing was started.
+    /// The task is invalid; nothing was started.
     #[error("invalid task: {0}")]
     Invalid(String),
     /// The command could not be started.
@@ -83,7 +87,7 @@ pub enum ExecutorError {
     Start {
         /// The program, as the task names it.
         program: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The command failed.
@@ -91,15 +95,15 @@ pub enum ExecutorError {
     Exit {
         /// Its exit code, not 0.
         code: i32,
-        /// The last line it wrote to its standard error, at most [`command::MAX_STDERR`] bytes.
+        /// The last line on its standard error, at most [`command::MAX_STDERR`] bytes.
         stderr: String,
     },
-    /// The command was killed, by someone else than its executor.
+    /// The command was killed, but not by its executor.
     #[error("killed by signal {signal}{}", said(.stderr))]
     Signal {
         /// The signal's number.
         signal: i32,
-        /// The last line it wrote to its standard error, at most [`command::MAX_STDERR`] bytes.
+        /// The last line on its standard error, at most [`command::MAX_STDERR`] bytes.
         stderr: String,
     },
     /// The result is longer than the job allows.
@@ -108,16 +112,16 @@ pub enum ExecutorError {
         /// The job's `max_return_bytes`.
         limit: usize,
     },
-    /// The time was up.
+    /// The time limit has passed.
     #[error("not done within {}", Plain(*.after))]
     TimedOut {
         /// The job's time limit.
         after: Duration,
     },
-    /// Nobody wants the result any more.
+    /// The result is no longer wanted.
     #[error("cancelled")]
     Cancelled,
-    /// The server answered, but not with success.
+    /// The server answered with a status other than success.
     #[error("{url} answered {status}")]
     Status {
         /// The URL that answered, after redirects.
@@ -125,22 +129,21 @@ pub enum ExecutorError {
         /// The HTTP status.
         status: u16,
     },
-    /// The endpoint answered, but not with success.
+    /// The endpoint answered with a status other than success.
     #[error("{url} answered {status}{}", said(.message))]
     Answered {
         /// The URL that answered.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// What it said, at most 512 bytes of it; never a key.
+        /// The endpoint's message, at most 512 bytes; never contains a key.
         message: String,
     },
-    /// The endpoint gave an error for an answer.
+    /// The endpoint sent an error instead of an answer.
     #[error("{url} gave no answer{}", said(.message))]
     Refused {
-        /// The endpoint.
         url: String,
-        /// What it said, at most 512 bytes of it; never a key.
+        /// The endpoint's message, at most 512 bytes; never contains a key.
         message: String,
     },
     /// The request would go to the runner's own machine, which its operator has not allowed.
@@ -150,78 +153,75 @@ pub enum ExecutorError {
         Quoted(.host)
     )]
     Loopback {
-        /// The host, as the URL or a redirect names it.
+        /// The host in the URL or redirect.
         host: String,
     },
-    /// The server kept sending elsewhere.
+    /// The server redirected too often.
     #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
     Redirects {
         /// The URL of the task.
         url: String,
     },
-    /// No complete answer came: no connection, no TLS, no HTTP, no JSON-RPC.
+    /// No complete answer came: a failure of the connection, TLS, HTTP or JSON-RPC.
     #[error("{url}: {reason}")]
     Request {
-        /// The URL of the task; of a server the operator configured, the part before its path.
+        /// The task's URL; for a configured server, the part before its path.
         url: String,
-        /// What went wrong, with its causes.
+        /// The error with its causes.
         reason: String,
     },
     /// The response has no value at the task's JSON pointer.
     #[error("the response has nothing at JSON pointer {}", Quoted(.pointer))]
-    NothingThere {
-        /// The pointer.
-        pointer: String,
-    },
-    /// The task has a JSON pointer, and the response is not JSON.
+    NothingThere { pointer: String },
+    /// The task has a JSON pointer, but the response is not JSON.
     #[error("the response is not JSON: {0}")]
     NotJson(String),
-    /// An MCP server ended the conversation, or broke its rules.
+    /// An MCP server ended the conversation or broke the protocol.
     #[error("MCP server {}: {reason}", Quoted(.server))]
     Mcp {
         /// The server, as the task names it.
         server: String,
-        /// What it did.
+        /// The server's error.
         reason: String,
     },
-    /// A tool says that it failed, or its server that it has no such tool.
+    /// A tool reports a failure, or its server does not have it.
     #[error("tool {} of MCP server {}: {reason}", Quoted(.tool), Quoted(.server))]
     Tool {
         /// The server, as the task names it.
         server: String,
         /// The tool, as the task names it.
         tool: String,
-        /// What was said, at most [`mcp::MAX_REASON`] bytes.
+        /// The message, at most [`mcp::MAX_REASON`] bytes.
         reason: String,
     },
     /// An Ethereum node answered with an error.
     #[error("{url} answered error {code}: {message}")]
     Node {
-        /// The part before the path of the node's URL.
+        /// The node's URL up to its path.
         url: String,
-        /// The code of JSON-RPC.
+        /// The JSON-RPC error code.
         code: i64,
-        /// The node's words, at most [`ethereum::MAX_MESSAGE`] bytes.
+        /// The node's message, at most [`ethereum::MAX_MESSAGE`] bytes.
         message: String,
     },
     /// The runner's own machine failed.
     #[error("{what}: {reason}")]
     Local {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }
 
-/// What a command or an endpoint said last, as the end of a sentence.
+/// The last message of a command or an endpoint, as the end of a sentence.
 fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// What runs commands elsewhere.
+/// Runs commands elsewhere.
 pub trait Pool: Send + Sync {
-    /// Has the command run. Dropped before its end, it gives the command up.
+    /// Runs the command. Dropping the future gives the command up.
     fn run<'a>(
         &'a self,
         command: &'a command::Command,
@@ -240,13 +240,13 @@ impl fmt::Debug for Pooling {
     }
 }
 
-/// Executes tasks, any number side by side. Clones share connections. The default one has nothing
-/// configured.
+/// Executes tasks, any number at the same time. Clones share connections. The default executor has
+/// nothing configured.
 #[derive(Debug, Clone)]
 pub struct Executor {
-    /// For servers that the operator names.
+    /// Client for servers that the operator names.
     http: http::Client,
-    /// For requests of jobs that may not go to the loopback.
+    /// Client for requests of jobs that may not go to the loopback.
     remote: http::Client,
     allow_loopback: bool,
     llm: Option<Arc<llm::Endpoint>>,
@@ -272,12 +272,12 @@ impl Default for Executor {
 }
 
 impl Executor {
-    /// An executor with what its operator configured; keys are read from the environment.
+    /// An executor with its operator's configuration; keys are read from the environment.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         Self::default().configured(config)
     }
 
-    /// One that is configured otherwise, and shares connections with this one.
+    /// An executor with another configuration that shares connections with this one.
     pub fn configured(&self, config: &Config) -> Result<Self, ConfigError> {
         self.with_variables(config, |name| env::var(name).ok())
     }
@@ -300,24 +300,24 @@ impl Executor {
         })
     }
 
-    /// The same, with a pool for commands that are to be done by one.
+    /// The same executor with a pool for pooled commands.
     pub fn with_pool(self, pool: Arc<dyn Pool>) -> Self {
         Self { pool: Pooling(Some(pool)), ..self }
     }
 
-    /// The same, with the directories of jobs in `folder`, which is made where there is none and
-    /// used by nobody else. What is left there of jobs whose runner was killed is cleared away:
-    /// their directories, and on Linux the processes that work in them. Commands are kept out of
-    /// `private`, which is not the file system's root, but for their own directories
-    /// ([`command::private`]). Errors: no such folder can be made or read.
+    /// The same executor with the directories of jobs in `folder`, which is created if absent and
+    /// must not be used by others. Remains of jobs of a killed runner are removed from it: their
+    /// directories, and on Linux the processes that work in them. Commands are kept out of
+    /// `private`, which must not be the file system's root, except for their own directories
+    /// ([`command::private`]). Fails if the folder cannot be created or read.
     pub fn in_folder(self, folder: &Path, private: &Path) -> io::Result<Self> {
         let directories = command::Directories::in_folder(folder)?.keeping_out_of(private)?;
         Ok(Self { directories, ..self })
     }
 
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
-    /// runs, or the request goes out. It is not called where that does not come about. `progress`
-    /// is called as often as there is news, from then on.
+    /// runs or the request goes out. It is not called if that never happens. From then on
+    /// `progress` is called whenever there is news.
     pub async fn run(
         &self,
         task: &Task,
@@ -366,7 +366,7 @@ impl Executor {
     }
 }
 
-/// Works until done, cancelled or out of time.
+/// Works until done, cancelled or timed out.
 async fn within<T>(
     limit: Duration,
     cancelled: Cancelled,
@@ -374,7 +374,7 @@ async fn within<T>(
 ) -> Result<T, ExecutorError> {
     tokio::select! {
         biased;
-        // Used or dropped: either way nobody waits.
+        // Used or dropped: in both cases the result is no longer wanted.
         _ = cancelled => Err(ExecutorError::Cancelled),
         done = timeout(limit, work) => {
             done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
@@ -382,7 +382,7 @@ async fn within<T>(
     }
 }
 
-/// Bytes up to a limit: neither more is kept, nor much more than that is allocated.
+/// Bytes up to a limit. No more are kept, and little more is allocated.
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,

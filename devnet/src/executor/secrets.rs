@@ -1,24 +1,24 @@
-//! What an operator keeps to itself of what it configures.
+//! Secrets in an operator's configuration.
 //!
-//! Why a job could not be done goes onto the chain for everybody to read, and a peer may repeat in
-//! its reason the key that it was given, or the address that it was asked at. Whatever a peer says
-//! is shown by [`Secrets::shown`].
+//! The reason why a job failed goes onto the public chain, and a peer's message may repeat the key
+//! that it was given or the URL that it was asked at. So every text of a peer is shown through
+//! [`Secrets::shown`].
 
 use reqwest::Url;
 use std::{borrow::Cow, fmt};
 
-/// Bytes of the shortest part of a URL, an argument or a value of the environment that is held to
-/// be secret: without each `1` and each `rpc` no reason could be understood.
+/// Minimum length in bytes of a part of a URL, an argument or an environment value to count as
+/// secret. Hiding each `1` and each `rpc` would make messages unreadable.
 const MIN: usize = 8;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "[hidden]";
 
-/// Texts that nobody else is to see.
+/// Texts that must not be shown.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Vec<String>);
 
-/// How many there are.
+/// Shows only their number.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({})", self.0.len())
@@ -26,13 +26,13 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// A key, however short.
+    /// A key of any length.
     pub(super) fn of_key(key: &str) -> Self {
         Self(vec![key.to_owned()])
     }
 
-    /// Whatever of a URL may be a key: user, password, each segment of its path and each value of
-    /// its query, as they stand there and decoded.
+    /// The parts of a URL that may be keys: user, password, each segment of its path and each value
+    /// of its query, both raw and decoded.
     pub(super) fn of_url(url: &Url) -> Self {
         let user = [Some(url.username()), url.password()].into_iter().flatten();
         let query = url.query().into_iter().flat_map(|query| query.split('&'));
@@ -45,7 +45,7 @@ impl Secrets {
         Self::of_values(raw.map(Cow::from).chain(decoded))
     }
 
-    /// Values that may be keys, and of those like `--name=value` the value too.
+    /// Values that may be keys; from a value of the form `--name=value` the part after `=` as well.
     pub(super) fn of_values<'a>(values: impl IntoIterator<Item = Cow<'a, str>>) -> Self {
         let mut secrets = Vec::new();
         for value in values {
@@ -55,15 +55,15 @@ impl Secrets {
             secrets.push(value.into_owned());
         }
         secrets.retain(|secret| secret.len() >= MIN);
-        // One may contain another: the longer goes first.
+        // One secret may contain another, so the longer one is replaced first.
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Self(secrets)
     }
 
-    /// A text without them, on one line, of `limit` bytes at most.
+    /// A text without the secrets, on one line, of at most `limit` bytes.
     pub(super) fn shown(&self, text: &str, limit: usize) -> String {
-        // Before it is cut: half a key is one too many.
+        // Before the text is cut, so that no part of a key remains.
         let text = self.0.iter().fold(Cow::from(text), |text, secret| {
             match text.contains(secret.as_str()) {
                 true => text.replace(secret, HIDDEN).into(),

@@ -1,21 +1,21 @@
-//! Messages that wait until they may go on.
+//! A queue of delayed messages.
 
 use super::Tally;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Messages that wait at most; beyond that the one that is due next is lost.
+/// Maximum number of waiting messages; beyond it the next due message is lost.
 const MAX_MESSAGES: usize = 4_096;
 
-/// Their bytes at most, together.
-const MAX_BYTES: usize = 64 << 20;
+/// Maximum bytes of all waiting messages together.
+const MAX_DELAYED_BYTES: usize = 64 << 20;
 
-/// Messages on their way, each due at a time `T`. Those from one sender (or to one receiver) `K`
-/// stay in order, but for those that are said not to.
+/// Delayed messages, each due at a time `T`. Ordered messages from one sender (or to one receiver)
+/// `K` keep their order.
 #[derive(Debug)]
 pub struct Delayed<K, T, M> {
-    /// In the order in which they go on; the number keeps those due at the same time in order.
+    /// In the order of delivery; the number keeps messages due at the same time in order.
     waiting: BTreeMap<(T, u64), Held<M>>,
-    /// Until when messages of a peer have to stay behind others.
+    /// Per peer, the time until which ordered messages stay behind earlier ones.
     behind: BTreeMap<K, T>,
     bytes: usize,
     serial: u64,
@@ -35,18 +35,18 @@ impl<K: Ord, T: Ord + Copy, M> Default for Delayed<K, T, M> {
 }
 
 impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
-    /// Whether nothing waits.
+    /// Whether no message waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether a message of this peer that is not delayed has to stay behind one that is.
+    /// Whether an undelayed message of this peer has to wait for delayed ones.
     pub fn holds_up(&self, peer: &K, now: T) -> bool {
         self.behind.get(peer).is_some_and(|end| *end > now)
     }
 
-    /// Lets a message wait until `due`, and, where it is `ordered`, until those of its peer before
-    /// it have gone on. `tally` counts it if it is lost instead.
+    /// Queues a message until `due` and, if it is `ordered`, until earlier messages of its peer
+    /// have been delivered. `tally` counts the message if it is lost instead.
     pub fn push(
         &mut self,
         peer: K,
@@ -65,7 +65,7 @@ impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
         self.waiting.insert((due, self.serial), Held { message, bytes, tally });
         self.serial += 1;
         self.bytes += bytes;
-        while self.waiting.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
+        while self.waiting.len() > MAX_MESSAGES || self.bytes > MAX_DELAYED_BYTES {
             let Some(lost) = self.take_first() else { break };
             if let Some(tally) = lost.tally {
                 tally.drop_one();
@@ -73,12 +73,12 @@ impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
         }
     }
 
-    /// When the next message may go on.
+    /// When the next message is due.
     pub fn next_due(&self) -> Option<T> {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// The next message that may go on by now.
+    /// Removes the next message that is due by `now`.
     pub fn pop(&mut self, now: T) -> Option<M> {
         self.next_due().filter(|due| *due <= now)?;
         self.take_first().map(|held| held.message)

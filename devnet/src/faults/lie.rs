@@ -1,24 +1,23 @@
-//! Votes that say something else about the runners than their validator sees.
+//! Votes that do not match their validator's view of the runners.
 
 use cowboy_engine::{presence::Bitmap, primitives::Address, registry::Order};
 use std::{fmt, str::FromStr};
 
-/// What a dishonest validator says of each runner that it lies about.
+/// A dishonest validator's claim about each runner that it lies about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// It is present.
+    /// The runner is present.
     Ones,
-    /// It is absent.
+    /// The runner is absent.
     Zeros,
     /// The opposite of what the validator sees.
     Flip,
 }
 
 impl Lie {
-    /// Every lie.
     pub const ALL: [Self; 3] = [Self::Ones, Self::Zeros, Self::Flip];
 
-    /// What commands, requests and scenarios call it.
+    /// The name in commands, requests and scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ones => "ones",
@@ -27,7 +26,7 @@ impl Lie {
         }
     }
 
-    /// What it makes of the bits that a validator sees: of all, or of one runner's.
+    /// Falsifies a validator's bits: all of them, or one runner's.
     pub fn tell(self, of: Option<&Address>, order: &Order, seen: &Bitmap) -> Bitmap {
         let runners = order.as_slice();
         Bitmap::from_fn(order.len(), |i| {
@@ -55,6 +54,6 @@ impl FromStr for Lie {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|lie| lie.name() == text);
-        named.ok_or_else(|| format!("`{text}` is no lie: expected ones, zeros or flip"))
+        named.ok_or_else(|| format!("`{text}` is not a lie: expected ones, zeros or flip"))
     }
 }

@@ -1,27 +1,27 @@
-//! Faults laid on purpose on a devnet: on the links between its nodes, and on what validators vote.
+//! Faults laid on purpose on a devnet: on the links between its nodes and on validators' votes.
 //!
-//! [`Faults`] is the table of all that is in force, one per devnet. A [`Tap`] is a node's way to
-//! it: whatever carries messages asks its node's tap what becomes of each, and gets a [`Decision`].
-//! Two places ask, each for all links of its kind, in both directions:
+//! [`Faults`] is the table of all active faults, one per devnet. A [`Tap`] is one node's access to
+//! it. Code that carries messages asks its node's tap about each message and gets a [`Decision`].
+//! This happens in two places, each for all links of its kind and in both directions:
 //!
-//! * what a validator receives from another one ([`crate::consensus::faulty`]): messages;
-//! * what a node sends over QUIC ([`crate::transport::quic`]): UDP datagrams.
+//! * messages that a validator receives from another ([`crate::consensus::faulty`]);
+//! * UDP datagrams that a node sends over QUIC ([`crate::transport::quic`]).
 //!
-//! What a validator votes about runners goes by its tap too ([`Tap::vote`]).
+//! A validator's votes about runners pass through its tap too ([`Tap::vote`]).
 //!
-//! All nodes of a devnet live in one process, so one end of a link is enough. A node that
-//! the table was not told of (a runner in a process of its own) is in no rule by name.
+//! All nodes of a devnet live in one process, so asking at one end of a link is enough. A node that
+//! is unknown to the table (a runner in a separate process) matches no rule by name.
 //!
-//! Several rules may match one message: one that cuts the link decides, else losses are drawn in
-//! the order in which the rules were laid, else delays add up. Without rules, asking is one atomic
-//! load.
+//! Several rules may match one message. A rule that cuts the link decides. Otherwise losses are
+//! drawn in the order in which the rules were laid, and otherwise delays add up. Without rules,
+//! asking costs one atomic load.
 //!
 //! # Draws
 //!
-//! Loss and jitter are drawn from keccak256 over the rule's seed, its kind and place, the link
-//! and its direction, and how many messages of that direction the rule has drawn for before. So the
-//! n-th message of a link meets the same fate in every run with the same seed. Which message is
-//! the n-th is up to the timing of a real devnet.
+//! Loss and jitter are drawn from keccak256 over the rule's seed, kind and place, the link and its
+//! direction, and the rule's number of earlier draws for that direction. So the n-th message of a
+//! link has the same fate in every run with the same seed. Which message is the n-th depends on the
+//! timing of a real devnet.
 
 mod delayed;
 mod lie;
@@ -50,53 +50,54 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// What becomes of a message.
+/// The fate of a message.
 #[derive(Debug, Clone)]
 pub enum Decision {
-    /// It goes on its way.
+    /// It is delivered.
     Pass,
     /// It is lost.
     Drop,
-    /// It goes on its way later.
+    /// It is delivered later.
     Delay {
-        /// How much later.
+        /// The delay.
         by: Duration,
-        /// Whether it has to stay behind those of its link that came before it.
+        /// Whether it has to stay behind earlier messages of its link.
         ordered: bool,
-        /// Whose delay it is: where too many wait, what is lost counts there.
+        /// The tally of the delaying rule, which counts the message if too many wait and it is
+        /// lost.
         tally: Arc<Tally>,
     },
 }
 
-/// By what a carrier knows the node at the other end of a link.
+/// The identity by which a carrier knows the node at the other end of a link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seat {
-    /// By the UDP address that its QUIC endpoint is bound to.
+    /// The UDP address that its QUIC endpoint is bound to.
     Udp(SocketAddr),
-    /// By its consensus key, in its encoding.
+    /// Its consensus key, encoded.
     Key(Vec<u8>),
 }
 
-/// All faults in force. Cloning shares the table.
+/// All active faults. Clones share the table.
 #[derive(Clone)]
 pub struct Faults(Arc<Inner>);
 
 struct Inner {
-    /// What draws are seeded with where a rule does not say.
+    /// The seed of rules without their own.
     seed: u64,
-    /// How many rules concern links.
+    /// Number of rules that concern links.
     links: AtomicUsize,
     table: Mutex<Table>,
-    /// Told of each change that may be of interest to whoever ends rules in time.
+    /// Notifies the task that ends rules of changes in the table.
     changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct Table {
     rules: Vec<Rule>,
-    /// How many rules were ever laid.
+    /// Number of rules ever laid.
     laid: u64,
-    /// The newest height that a validator has got to.
+    /// The highest height that a validator has reached.
     head: u64,
     seats: BTreeMap<Seat, Arc<str>>,
 }
@@ -112,9 +113,9 @@ impl Faults {
         }))
     }
 
-    /// Lays a fault, with a seed of its own if it is given one, and shows the rule. It takes the
-    /// place of an older rule of the same kind at the same place; there is one partition at a time.
-    /// It ends at `until`, see [`Self::due`].
+    /// Lays a fault, with its own seed if one is given, and returns the rule. It replaces an older
+    /// rule of the same kind at the same place; there is at most one partition. It ends at `until`,
+    /// see [`Self::due`].
     pub fn lay(&self, fault: Fault, seed: Option<u64>, until: Option<Until>) -> Rule {
         let mut table = self.0.table.lock();
         table.rules.retain(|rule| !rule.fault.is_replaced_by(&fault));
@@ -126,7 +127,7 @@ impl Faults {
         rule
     }
 
-    /// Takes a rule away, by its number.
+    /// Removes a rule by its number.
     pub fn lift(&self, id: u64) -> Option<Rule> {
         let mut table = self.0.table.lock();
         let place = table.rules.iter().position(|rule| rule.id == id)?;
@@ -135,7 +136,7 @@ impl Faults {
         Some(rule)
     }
 
-    /// A killed node runs again, whoever has started it.
+    /// Removes the kill rule of a node that runs again, for whatever reason it was started.
     pub fn revived(&self, node: &str) {
         let mut table = self.0.table.lock();
         table
@@ -144,12 +145,12 @@ impl Faults {
         self.count(&table);
     }
 
-    /// All that is in force, the oldest first.
+    /// All active rules, the oldest first.
     pub fn rules(&self) -> Vec<Rule> {
         self.0.table.lock().rules.clone()
     }
 
-    /// A validator has got to this height.
+    /// Reports that a validator has reached this height.
     pub fn reached(&self, height: u64) {
         let mut table = self.0.table.lock();
         if height > table.head {
@@ -162,7 +163,7 @@ impl Faults {
         }
     }
 
-    /// The numbers of the rules whose end has come, and when the next one ends that ends by time.
+    /// The numbers of the rules that are due to end, and the next time at which one ends.
     pub fn due(&self, now: SystemTime) -> (Vec<u64>, Option<SystemTime>) {
         let table = self.0.table.lock();
         let over = |rule: &&Rule| rule.until.is_some_and(|until| until.is_over(now, table.head));
@@ -174,7 +175,7 @@ impl Faults {
         (due, times.min())
     }
 
-    /// Lets a rule stay until somebody takes it away: its end could not be brought about.
+    /// Keeps a rule until it is removed by request, because ending it failed.
     pub fn keep(&self, id: u64) {
         let mut table = self.0.table.lock();
         if let Some(rule) = table.rules.iter_mut().find(|rule| rule.id == id) {
@@ -182,17 +183,17 @@ impl Faults {
         }
     }
 
-    /// Told when [`Self::due`] may have another answer.
+    /// Notified when the answer of [`Self::due`] may have changed.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
     }
 
-    /// The node that sits there is called so, from now on.
+    /// Names the node at a seat.
     fn seat(&self, seat: Seat, node: Arc<str>) {
         self.0.table.lock().seats.insert(seat, node);
     }
 
-    /// The node does not sit there any more.
+    /// Removes the node from a seat, unless another node has taken it.
     fn vacate(&self, seat: &Seat, node: &Arc<str>) {
         let seats = &mut self.0.table.lock().seats;
         if seats.get(seat) == Some(node) {
@@ -200,12 +201,12 @@ impl Faults {
         }
     }
 
-    /// Whether nothing is in force on any link.
+    /// Whether no link has a fault.
     fn is_quiet(&self) -> bool {
         self.0.links.load(Ordering::Relaxed) == 0
     }
 
-    /// What becomes of a message; each end is a name, or where a node sits.
+    /// Decides a message's fate; each end is a name or a seat.
     fn decide(&self, from: End<'_>, to: End<'_>) -> Decision {
         let table = &mut *self.0.table.lock();
         let (from, to) = (from.name(&table.seats), to.name(&table.seats));
@@ -248,8 +249,8 @@ impl Faults {
         }
     }
 
-    /// What a validator votes where it sees `seen`: its lies change that in the order in which they
-    /// were laid.
+    /// The vote of a validator that sees `seen`: its lies change it in the order in which they were
+    /// laid.
     fn vote(&self, validator: &str, order: &Order, seen: Bitmap) -> Bitmap {
         let table = self.0.table.lock();
         table.rules.iter().fold(seen, |vote, rule| match &rule.fault {
@@ -264,7 +265,7 @@ impl Faults {
         })
     }
 
-    /// The table has other rules than before.
+    /// Recounts after the rules have changed.
     fn count(&self, table: &Table) {
         let links = table.rules.iter().filter(|rule| rule.fault.concerns_links()).count();
         self.0.links.store(links, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! One fault: what it does, where, until when, and what it has done.
+//! One fault: its effect, place, end and tally.
 
 use super::Lie;
 use crate::duration::Plain;
@@ -14,66 +14,56 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The most that one rule delays a message, jitter included. Longer than any timeout between nodes:
-/// beyond that a link is as good as cut.
+/// Maximum delay of a message by one rule, including jitter. It is longer than any timeout between
+/// nodes; beyond that a link is as good as cut.
 pub const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// What goes wrong, and where. Nodes are named.
+/// The kind and place of a fault. Nodes are given by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// A node has ended as in a crash. Its links are gone with it.
-    Kill {
-        /// Which.
-        node: String,
-    },
-    /// Nothing reaches a node, and nothing it says reaches others; it does not know.
-    Pause {
-        /// Which.
-        node: String,
-    },
-    /// Nothing passes between groups. Whoever is in none of them is in a last one.
+    /// A node has ended as in a crash, and its links with it.
+    Kill { node: String },
+    /// A node receives nothing and its messages reach no one; the node itself does not know.
+    Pause { node: String },
+    /// Nothing passes between groups. Nodes outside all groups form one more group.
     Partition {
-        /// No node is in two.
+        /// No node is in two groups.
         groups: Vec<BTreeSet<String>>,
     },
     /// Messages take longer, in both directions.
     Latency {
-        /// Where.
         at: At,
-        /// What each takes longer.
+        /// Delay of each message.
         by: Duration,
-        /// What it takes longer on top of that, at most: drawn evenly.
+        /// Maximum additional delay, drawn evenly.
         jitter: Duration,
     },
     /// Messages are lost, in both directions.
     Loss {
-        /// Where.
         at: At,
-        /// How many of a thousand.
+        /// Lost messages per thousand.
         per_mille: u16,
     },
-    /// A validator's votes do not say which runners it sees.
+    /// A validator's votes misrepresent the runners that it sees.
     Lie {
-        /// Which validator.
         node: String,
-        /// What they say.
         lie: Lie,
-        /// Of which runner, by name and address; of all where it is left out.
+        /// The runner lied about, by name and address; `None`: all runners.
         of: Option<(String, Address)>,
     },
 }
 
-/// Some links.
+/// The links that a fault affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
-    /// All of a node's.
+    /// All links of a node.
     Node(String),
-    /// The one between two nodes, the lesser name first.
+    /// The link between two nodes, the lesser name first.
     Link(String, String),
 }
 
 impl At {
-    /// The link between two nodes, named in any order.
+    /// The link between two nodes, in any order.
     pub fn link(one: String, other: String) -> Self {
         if one <= other { Self::Link(one, other) } else { Self::Link(other, one) }
     }
@@ -104,7 +94,7 @@ impl fmt::Display for At {
 }
 
 impl Fault {
-    /// Whether it was laid on this node, or on a link of it. A partition is laid on all.
+    /// Whether it was laid on this node or on one of its links. A partition is laid on all nodes.
     pub fn is_laid_on(&self, node: &str) -> bool {
         match self {
             Self::Kill { node: name }
@@ -115,12 +105,12 @@ impl Fault {
         }
     }
 
-    /// Whether it does anything to messages.
+    /// Whether it affects messages.
     pub(super) const fn concerns_links(&self) -> bool {
         !matches!(self, Self::Kill { .. } | Self::Lie { .. })
     }
 
-    /// Whether it does anything to messages between these; `None`: a node without a name.
+    /// Whether it affects messages between these nodes; `None`: a node without a name.
     pub(super) fn concerns(&self, from: Option<&str>, to: Option<&str>) -> bool {
         match self {
             Self::Kill { .. } | Self::Lie { .. } => false,
@@ -149,7 +139,7 @@ impl Fault {
         }
     }
 
-    /// What tells its draws from those of other rules with the same seed.
+    /// The label that separates its draws from those of other rules with the same seed.
     fn label(&self) -> String {
         match self {
             Self::Latency { at, .. } => format!("latency {at}"),
@@ -195,7 +185,7 @@ impl fmt::Display for Fault {
 pub enum Until {
     /// At this time.
     Time(SystemTime),
-    /// As soon as some validator has got to this height.
+    /// As soon as any validator has reached this height.
     Height(u64),
 }
 
@@ -213,7 +203,7 @@ impl fmt::Display for Until {
         match self {
             Self::Time(end) => match Timestamp::try_from(*end) {
                 Ok(end) => write!(f, "{end:.0}"),
-                // Beyond the years that have four digits.
+                // Beyond the years with four digits.
                 Err(_) => f.write_str("for ever"),
             },
             Self::Height(height) => write!(f, "block {height}"),
@@ -221,7 +211,7 @@ impl fmt::Display for Until {
     }
 }
 
-/// What a rule has done to messages and votes so far.
+/// Counts of a rule's effects on messages and votes so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     dropped: AtomicU64,
@@ -230,17 +220,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Messages it has lost.
+    /// The number of messages lost.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Messages it has delayed.
+    /// The number of messages delayed.
     pub fn delayed(&self) -> u64 {
         self.delayed.load(Ordering::Relaxed)
     }
 
-    /// Votes it has changed.
+    /// The number of votes changed.
     pub fn lies(&self) -> u64 {
         self.lies.load(Ordering::Relaxed)
     }
@@ -258,22 +248,19 @@ impl Tally {
     }
 }
 
-/// A fault in force. A copy shares its tally.
+/// An active fault. Clones share its tally.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its number: rules are counted from 1 as they are laid.
+    /// Its number: rules count from 1 in the order in which they were laid.
     pub id: u64,
-    /// What it does, and where.
     pub fault: Fault,
-    /// What its draws are seeded with.
+    /// The seed of its draws.
     pub seed: u64,
-    /// The newest height when it was laid.
+    /// The highest height when it was laid.
     pub since: u64,
-    /// When it ends by itself.
     pub until: Option<Until>,
-    /// What it has done.
     pub tally: Arc<Tally>,
-    /// Draws made so far, by sender and receiver.
+    /// Number of draws so far, by sender and receiver.
     drawn: BTreeMap<(String, String), u64>,
 }
 
@@ -282,14 +269,14 @@ impl Rule {
         Self { id, fault, seed, since, until, tally: Arc::default(), drawn: BTreeMap::new() }
     }
 
-    /// The next number of a link's direction; evenly distributed.
+    /// The next draw for a link's direction; evenly distributed.
     pub(super) fn draw(&mut self, from: Option<&str>, to: Option<&str>) -> u64 {
         let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
         let drawn = self.drawn.entry((from.to_owned(), to.to_owned())).or_default();
         let (seed, count, label) =
             (self.seed.to_be_bytes(), drawn.to_be_bytes(), self.fault.label());
         *drawn += 1;
-        // Names have no spaces: the parts cannot be taken for others.
+        // Names have no spaces, so the parts are unambiguous.
         let parts = [label.as_bytes(), b" ", from.as_bytes(), b" ", to.as_bytes(), b" "];
         let hash = keccak256(&[&[seed.as_slice()], &parts[..], &[count.as_slice()]].concat());
         let (first, _) = hash.0.split_at(8);

@@ -1,4 +1,4 @@
-//! A node's way to the table.
+//! A node's access to the table of faults.
 
 use super::{Decision, End, Faults, Seat};
 use cowboy_engine::{presence::Bitmap, registry::Order};
@@ -7,8 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// What a node's connections ask about their messages. Each start of a node has a tap of its own;
-/// clones share it.
+/// Decides the fate of a node's messages. Each start of a node has its own tap; clones share it.
 #[derive(Debug, Clone)]
 pub struct Tap {
     faults: Faults,
@@ -22,43 +21,43 @@ impl Tap {
         Self { faults, node: node.into(), silenced: Arc::default() }
     }
 
-    /// Nothing of this start of the node is sent any more, whatever its parts still say as they
-    /// end.
+    /// Stops everything that this start of the node sends, including messages of parts that are
+    /// still ending.
     pub fn silence(&self) {
         self.silenced.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has been silenced.
+    /// Whether the tap has been silenced.
     pub fn is_silenced(&self) -> bool {
         self.silenced.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing is in force on any link of the devnet.
+    /// Whether no link of the devnet has a fault.
     pub fn is_quiet(&self) -> bool {
         self.faults.is_quiet()
     }
 
-    /// What the node, a validator, votes about the runners of `order` where it sees `seen`.
+    /// The vote of the node, a validator, about the runners of `order` when it sees `seen`.
     pub fn vote(&self, order: &Order, seen: Bitmap) -> Bitmap {
         self.faults.vote(&self.node, order, seen)
     }
 
-    /// The node sits there.
+    /// Records that the node is at this seat.
     pub fn sit(&self, seat: Seat) {
         self.faults.seat(seat, self.node.clone());
     }
 
-    /// The node has left that seat.
+    /// Removes the node from that seat.
     pub fn leave(&self, seat: &Seat) {
         self.faults.vacate(seat, &self.node);
     }
 
-    /// What becomes of a message from the node to whoever sits there.
+    /// The fate of a message from the node to the node at that seat.
     pub fn outgoing(&self, to: &Seat) -> Decision {
         self.faults.decide(End::Named(&self.node), End::At(to))
     }
 
-    /// What becomes of a message to the node from whoever sits there.
+    /// The fate of a message to the node from the node at that seat.
     pub fn incoming(&self, from: &Seat) -> Decision {
         self.faults.decide(End::At(from), End::Named(&self.node))
     }

@@ -1,4 +1,4 @@
-//! The table: what matches, what is drawn, what ends.
+//! The table: matches, draws and ends.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ fn seat(node: &str) -> Seat {
     Seat::Key(node.as_bytes().to_vec())
 }
 
-/// A table in which nodes `a` to `d` sit, and a tap for each.
+/// A table with nodes `a` to `d` at their seats, and a tap for each.
 fn table() -> (Faults, [Tap; 4]) {
     let faults = Faults::new(SEED);
     let taps = ["a", "b", "c", "d"].map(|node| {
@@ -42,7 +42,7 @@ fn partition(groups: &[&[&str]]) -> Fault {
     Fault::Partition { groups: groups.iter().map(names).collect() }
 }
 
-/// The links, of those between `a` to `d`, on which nothing passes; both directions are asked.
+/// The cut links among `a` to `d`, asked about in both directions.
 fn cut(taps: &[Tap]) -> BTreeSet<&'static str> {
     let names = ["a", "b", "c", "d"];
     let mut cut = BTreeSet::new();
@@ -86,7 +86,7 @@ fn links_are_cut_in_both_directions() {
         let (faults, taps) = table();
         let rule = faults.lay(fault.clone(), None, None);
         assert_eq!(cut(&taps), expected.iter().copied().collect(), "{fault:?}");
-        // Each was asked for four times: two directions, two ends.
+        // Four messages per link: two directions, each asked at both ends.
         assert_eq!(rule.tally.dropped(), 4 * expected.len() as u64);
         assert_eq!(rule.tally.delayed(), 0);
     };
@@ -174,7 +174,7 @@ fn draws_repeat_with_their_seed() {
     assert_ne!(there, back, "each direction has draws of its own");
     assert_ne!(there, run(&fault, Some(8)).0);
     assert_ne!(there, run(&loss(At::link("a".into(), "b".into()), 250), None).0);
-    // These are fixed draws: no chance decides whether the test passes.
+    // The draws are fixed by the seed, so the result does not depend on chance.
     for lost in [&there, &back] {
         let lost = lost.iter().filter(|lost| **lost).count();
         assert!((420..=580).contains(&lost), "{lost} of {MESSAGES} at a quarter");

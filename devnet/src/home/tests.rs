@@ -1,4 +1,4 @@
-//! The folder of devnets: who has it, what is refused, and what a reset leaves.
+//! The folder of devnets: its owner, what it refuses, and what a reset leaves.
 
 use super::*;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

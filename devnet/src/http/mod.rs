@@ -1,15 +1,16 @@
-//! HTTP/1.1 servers: a listener, its connections, and how many there may be.
+//! HTTP/1.1 servers: a listener, its connections, and their maximum number.
 //!
-//! Connections have places ([`places`]). When all are taken, the next client gets that of the
-//! connection whose client has made no progress for longest: clients that are idle, that send a
-//! head or a body slowly, or that do not read their answers keep no other client out. A connection
-//! whose request is worked on is never closed for another; when all are such, connections end with
-//! their next answers until the newcomer has a place.
+//! Connections have places ([`places`]). When all places are taken, the next client replaces the
+//! connection with the client that has made no progress for the longest time. So clients that are
+//! idle, send a head or a body slowly, or do not read their answers cannot keep other clients out.
+//! A connection is never closed for another while the server works on its request. When the server
+//! works on all of them, connections end with their next answers until the newcomer has a place.
 //!
-//! A connection's requests are worked on one after the other. hyper takes the next one when the
-//! system has taken the whole answer to the last, so answers that are not read do not pile up here.
-//! Before each request all other connections get a turn, however many requests wait on this one.
+//! The server handles a connection's requests one after the other. hyper reads the next one when
+//! the system has accepted the whole previous answer, so unread answers do not pile up here. Before
+//! each request all other connections get a turn, even if many requests wait on this connection.
 
+pub mod bearer;
 mod places;
 pub mod tls;
 mod watched;
@@ -47,67 +48,75 @@ use watched::{Arriving, Watched};
 pub use places::Reader;
 pub use watched::is_late;
 
-/// The longest head of a request.
+/// The time that a client waits for an answer, unless its caller sets another timeout.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest answer that a client reads, in bytes.
+pub const ANSWER_LIMIT: usize = 64 << 20;
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+/// The longest head of a request, in bytes.
 const HEAD_LIMIT: usize = 32 << 10;
-/// How long connections without a request may take to end once the server stops, and all of them
-/// where whoever could stop it is gone.
+/// The time that connections without a request may take to end once the server stops, or all
+/// connections if its [`Serving`] was dropped.
 const GRACE: Duration = Duration::from_secs(1);
-/// The pause after the system refuses a connection, as when files run out.
+/// The pause after the system fails to accept a connection, for example for lack of file
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How many connections a server has, and how patient it is with them.
+/// A server's limits on connections and on clients' time.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// How long a client may take for its handshake, for the head of its next request, and for each
-    /// part of a body that it sends or of an answer that it reads.
+    /// The time that a client may take for its handshake, for the head of its next request, and for
+    /// each part of a body that it sends or of an answer that it reads.
     pub client: Duration,
 }
 
-/// Takes a port on the loopback: the one given, or a free one.
+/// Binds a port on the loopback: the given one, or a free one.
 pub async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))).await
 }
 
-/// A server that runs. Dropping it stops it too.
+/// A running server. Dropping it also stops it.
 #[derive(Debug)]
 pub struct Serving {
-    /// Says how long connections may take to end.
+    /// Sends the time that connections may take to end.
     close: oneshot::Sender<Duration>,
     task: JoinHandle<()>,
 }
 
 impl Serving {
-    /// Takes no more connections, gives requests under way at most `grace`, and breaks off what is
-    /// left of them then.
+    /// Accepts no more connections, gives running requests at most `grace`, and then aborts the
+    /// remaining ones.
     pub async fn stop(self, grace: Duration) {
         let Self { close, mut task } = self;
-        // An error: the task has ended.
+        // An error means that the task has ended.
         let _ = close.send(grace);
         if !task.is_finished() && timeout(grace + GRACE, &mut task).await.is_err() {
             task.abort();
         }
     }
 
-    /// Resolves when it has ended by itself, with the reason. Not to be called again then.
+    /// Resolves with the reason when the server has ended by itself. Must not be called again after
+    /// that.
     pub async fn ended(&mut self) -> String {
         why_ended((&mut self.task).await)
     }
 
-    /// Breaks every connection off at once.
+    /// Aborts every connection at once.
     pub fn abort(self) {
         self.task.abort();
     }
 }
 
-/// Why a task has ended that goes on for as long as it is wanted.
+/// The reason why a task that should run until stopped has ended.
 pub(crate) fn why_ended(ended: Result<(), JoinError>) -> String {
     ended.map_or_else(|error| error.to_string(), |()| "it was stopped".to_owned())
 }
 
-/// Answers requests on `listener` in the background, on the runtime this is called on. `router`
-/// gets what turns true once the server stops.
+/// Answers requests on `listener` in the background, on the current runtime. `router` gets a
+/// channel that turns true once the server stops.
 pub fn start(
     limits: Limits,
     listener: TcpListener,
@@ -115,7 +124,7 @@ pub fn start(
     router: impl FnOnce(watch::Receiver<bool>) -> Router,
 ) -> Serving {
     let (close, closed) = oneshot::channel();
-    // An error: whoever could stop it is gone.
+    // An error means that the `Serving` was dropped.
     let shutdown = async { closed.await.unwrap_or(GRACE) };
     let (closing, told) = watch::channel(false);
     let router = router(told);
@@ -124,7 +133,7 @@ pub fn start(
 
 /// Resolves once the server stops.
 pub async fn closed(mut closing: watch::Receiver<bool>) {
-    // An error: the server is gone.
+    // An error means that the server is gone.
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
@@ -161,8 +170,8 @@ async fn serve(
     }
 }
 
-/// Waits until all connections have ended, which have been told. Those that wait for their clients
-/// do not hear it.
+/// Waits until all connections have ended after they were told to. Connections that wait for their
+/// clients do not notice, so they are closed after [`GRACE`].
 async fn end(connections: &mut JoinSet<()>, places: &Places) {
     let waits = async { while connections.join_next().await.is_some() {} };
     let mut waits = pin!(waits);
@@ -253,11 +262,11 @@ async fn talk(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
-/// A response's body: with its end the turn of its request ends.
+/// A response's body. The turn of its request ends when the body is dropped.
 struct Answering {
     body: Body,
     _turn: Arc<Turn>,

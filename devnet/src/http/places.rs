@@ -1,12 +1,12 @@
-//! Places for connections: so many at a time, and whose turn it is to go.
+//! Places for connections: their number, and the order in which connections are replaced.
 //!
 //! A connection *waits* while the server waits for its client: for the head of a request, for the
-//! body, or for the client to read an answer. It waits since the client's last progress. A newcomer
-//! gets a free place, else that of the connection which has waited longest. A connection whose
-//! request is being worked on, or whose answer is being read, does not wait, nor does a new one
-//! before the server has looked for its first request. While none waits, a newcomer *wants* a
-//! place: connections are to end with their next answers, so that clients who always have another
-//! request keep no one out.
+//! body, or for the client to read an answer. Its waiting time counts from the client's last
+//! progress. A newcomer gets a free place, or else the place of the connection that has waited
+//! longest. A connection does not wait while the server works on its request or the client reads
+//! its answer, and a new one does not wait before the server has looked for its first request.
+//! While no connection waits, a newcomer *wants* a place: then connections end with their next
+//! answers, so that clients that always have another request cannot keep others out.
 
 use std::{
     collections::BTreeMap,
@@ -21,53 +21,53 @@ use tokio::sync::Notify;
 pub(super) struct Places {
     limit: usize,
     taken: Mutex<Taken>,
-    /// Told when a place may be had.
+    /// Notified when a place may be free.
     freed: Notify,
 }
 
 #[derive(Default)]
 struct Taken {
-    /// Numbers the moments in which a place was taken, or a client made progress.
+    /// Numbers the moments when a place was taken or a client made progress.
     next: u64,
-    /// A newcomer wants a place, and no connection waits.
+    /// Whether a newcomer wants a place while no connection waits.
     wanted: bool,
-    /// By the moment it was taken in.
+    /// By the moment when the place was taken.
     places: BTreeMap<u64, State>,
-    /// Those that wait, by the moment of their last progress: which they are, and whom to tell to
-    /// go.
+    /// The waiting connections, by the moment of their last progress: their numbers, and their
+    /// signals to go.
     waiting: BTreeMap<u64, (u64, Arc<Notify>)>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Requests that have come whole and whose answer is not written.
+    /// The number of complete requests whose answer is not written yet.
     requests: u32,
-    /// No read has found yet that the client has sent nothing more.
+    /// Whether the server has not yet read everything that the client sent at first.
     new: bool,
-    /// The client does not read.
+    /// Whether the client does not read.
     stalled: bool,
-    /// It was told to go.
+    /// Whether it was told to go.
     told: bool,
-    /// Its key among those that wait.
+    /// Its key in `Taken::waiting`.
     since: Option<u64>,
 }
 
-/// A connection's place, free again when this is dropped.
+/// A connection's place, which becomes free again on drop.
 pub(super) struct Place {
     seat: Arc<Seat>,
 }
 
-/// A request and its answer.
+/// The server's work on a request, from its complete arrival to the end of its answer.
 pub(super) struct Turn {
     seat: Arc<Seat>,
     begun: AtomicBool,
 }
 
-/// Tells whether the client of a connection reads: an extension of each request.
+/// Shows whether the client of a connection reads; an extension of each request.
 #[derive(Clone)]
 pub struct Reader(Arc<Seat>);
 
-/// Where a connection sits.
+/// A connection's handle to its place.
 pub(super) struct Seat {
     places: Arc<Places>,
     number: u64,
@@ -84,10 +84,10 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place: a free one, else that of the connection which has waited longest, as soon as one
-    /// does. One caller at a time.
+    /// Takes a place: a free one, or else that of the connection that has waited longest, as soon
+    /// as one waits. Only one caller at a time.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
-        // Whoever is told to go does: one is enough.
+        // A connection that is told to go does go, so one is enough.
         let mut told = false;
         loop {
             let freed = self.freed.notified();
@@ -107,7 +107,7 @@ impl Places {
         }
     }
 
-    /// Has every connection go that waits.
+    /// Tells every waiting connection to go.
     pub(super) fn clear_waiting(&self) {
         let mut taken = self.taken();
         while taken.evict() {}
@@ -120,17 +120,17 @@ impl Taken {
         self.next
     }
 
-    /// Tells the connection that has waited longest to go. Until it is gone it does not count as
-    /// waiting any more, so it is told once.
+    /// Tells the connection that has waited longest to go. It no longer counts as waiting, so it is
+    /// told only once.
     fn evict(&mut self) -> bool {
         let Some((_, (number, go))) = self.waiting.pop_first() else { return false };
-        let state = self.places.get_mut(&number).expect("who waits has a place");
+        let state = self.places.get_mut(&number).expect("a waiting connection has a place");
         (state.told, state.since) = (true, None);
         go.notify_one();
         true
     }
 
-    /// Changes the state of a connection, which made progress. Whether it waits.
+    /// Changes the state of a connection that made progress, and returns whether it waits.
     fn update(&mut self, seat: &Seat, change: impl FnOnce(&mut State)) -> bool {
         let now = self.tick();
         // The connection may have ended before the last of its answer was dropped.
@@ -156,29 +156,29 @@ impl Seat {
         }
     }
 
-    /// The client reads, or does not.
+    /// Sets whether a write waits because the client does not read.
     pub(super) fn stalled(&self, stalled: bool) {
         self.update(|state| state.stalled = stalled);
     }
 
-    /// All has been read that the client has sent so far.
+    /// The server has read everything that the client has sent so far.
     pub(super) fn drained(&self) {
         self.update(|state| state.new = false);
     }
 
-    /// Whether the connection is to end with its next answer.
+    /// Whether the connection should end with its next answer.
     pub(super) fn is_wanted(&self) -> bool {
         self.places.taken().wanted
     }
 }
 
 impl Place {
-    /// Resolves when another is to have the place.
+    /// Resolves when another connection is to get the place.
     pub(super) async fn evicted(&self) {
         self.seat.go.notified().await;
     }
 
-    /// The head of a request has come.
+    /// Starts a turn when the head of a request has arrived.
     pub(super) fn turn(&self) -> Turn {
         Turn { seat: self.seat.clone(), begun: AtomicBool::new(false) }
     }
@@ -188,29 +188,31 @@ impl Place {
         Reader(self.seat.clone())
     }
 
-    /// Where it is.
+    /// The connection's handle to this place.
     pub(super) fn seat(&self) -> Arc<Seat> {
         self.seat.clone()
     }
 }
 
 impl Reader {
-    /// Since when a write to the client waits, as a number that grows with time; `None`: none does.
+    /// The moment since which a write to the client waits, as a number that grows with time; `None`
+    /// if no write waits.
     pub fn stalled(&self) -> Option<u64> {
         let taken = self.0.places.taken();
         let state = taken.places.get(&self.0.number).filter(|state| state.stalled)?;
-        // One that was told to go has no time any more: it goes before all others.
+        // A connection that was told to go has no key left: it goes before all others.
         Some(state.since.unwrap_or(0))
     }
 }
 
 impl Turn {
-    /// More of the body has come.
+    /// More of the body has arrived.
     pub(super) fn progress(&self) {
         self.seat.update(|_| ());
     }
 
-    /// The request has come whole, or is answered without the rest: from here on the server works.
+    /// The request has arrived completely, or is answered without the rest: the server works from
+    /// here on.
     pub(super) fn begin(&self) {
         if !self.begun.swap(true, Ordering::Relaxed) {
             self.seat.update(|state| state.requests += 1);
@@ -262,7 +264,8 @@ mod tests {
         assert!(uploads.evicted().now_or_never().is_none());
         assert!(take().is_none());
         assert!(uploads.evicted().now_or_never().is_some());
-        // Whose request is worked on keeps the place, until the answer is not read.
+        // A connection keeps its place while its request is worked on, until its answer is not
+        // read.
         assert!(take().is_none());
         assert!(works.evicted().now_or_never().is_none());
         works.seat().stalled(true);

@@ -1,4 +1,4 @@
-//! Connections beyond the limit, clients that ask much, and TLS.
+//! Connections beyond the limit, demanding clients, and TLS.
 
 use super::*;
 use axum::{
@@ -37,7 +37,7 @@ async fn send(stream: &mut (impl AsyncWrite + Unpin), path: &str) {
     stream.write_all(request.as_bytes()).await.unwrap();
 }
 
-/// Reads the answer's beginning; nothing where the connection was closed.
+/// Reads the answer's beginning; `None` if the connection was closed.
 async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut first = [0; 12];
     let read = timeout(LONG, stream.read_exact(&mut first)).await.expect("in time");
@@ -89,7 +89,7 @@ async fn slow_bodies_and_unread_answers_keep_nobody_out() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n";
         stream.write_all(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
-        // The server waits for the body from here on.
+        // From here on the server waits for the body.
         let mut go_on = [0; 25];
         stream.read_exact(&mut go_on).await.unwrap();
         assert_eq!(go_on, *b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -105,7 +105,7 @@ async fn slow_bodies_and_unread_answers_keep_nobody_out() {
     for _ in 0..PATIENT.connections {
         let mut stream = TcpStream::connect(address).await.unwrap();
         send(&mut stream, "/large").await;
-        // Its answer has begun, and the rest is not read.
+        // The answer has begun, and the client does not read the rest.
         assert_eq!(status(&mut stream).await.as_deref(), Some("HTTP/1.1 200"));
         unread.push(stream);
     }
@@ -147,7 +147,7 @@ async fn the_next_request_waits_until_the_answers_before_it_are_read() {
     let router = Router::new().route("/", get(count));
     let (_close, closing) = watch::channel(false);
     let place = Arc::new(Places::new(1)).take().await;
-    // The system takes in a thousand bytes for the client: some ten answers.
+    // The system buffers a thousand bytes for the client: about ten answers.
     let (client, stream) = duplex(1_000);
     let (mut reads, mut writes) = split(client);
     tokio::spawn(async move { talk(stream, LONG, router, closing, &place).await });
@@ -156,7 +156,7 @@ async fn the_next_request_waits_until_the_answers_before_it_are_read() {
         writes.write_all(requests.as_bytes()).await.unwrap();
         writes
     });
-    // Everything goes as far as it can: here all tasks share one thread and take turns.
+    // All tasks share one thread and take turns, so each of them runs as far as it can.
     for _ in 0..10 * REQUESTS {
         yield_now().await;
     }
@@ -191,7 +191,7 @@ async fn a_client_that_makes_no_progress_is_not_waited_for() {
     let mut unread = TcpStream::connect(address).await.unwrap();
     send(&mut unread, "/large").await;
     unread.readable().await.unwrap();
-    // Sending fails, or is answered by a reset, when the server has let go.
+    // Sending fails, or is answered by a reset, when the server has closed the connection.
     let gone = async {
         while unread.write_all(b"x").await.is_ok() {
             sleep(Duration::from_millis(10)).await;
@@ -242,7 +242,7 @@ async fn requests_under_way_keep_their_connection() {
     let mut first = [0; 1];
     let early = timeout(Duration::from_millis(50), third.read_exact(&mut first)).await;
     assert!(early.is_err(), "answered beyond the limit");
-    // Both wait, or come to: each is told once.
+    // Both handlers wait, or will: each is notified once.
     go.notify_one();
     go.notify_one();
     for stream in &mut busy {
@@ -292,11 +292,11 @@ async fn with_tls_it_is_who_its_certificate_says_and_may_ask_for_one() {
         let url = format!("https://localhost:{}/", address.port());
         let known = client(Some(signed(&clients, &["somebody"]))).get(&url).send().await;
         assert_eq!(known.unwrap().status(), 200);
-        let nobody = client(None).get(&url).send().await;
-        assert_eq!(nobody.is_ok(), !asks);
+        let unknown = client(None).get(&url).send().await;
+        assert_eq!(unknown.is_ok(), !asks);
         let stranger = client(Some(signed(&servers, &["somebody"]))).get(&url).send().await;
         assert_eq!(stranger.is_ok(), !asks);
-        // Without TLS there is nothing to be had.
+        // Without TLS there is no answer.
         let mut plain = TcpStream::connect(address).await.unwrap();
         send(&mut plain, "/").await;
         assert_ne!(status(&mut plain).await.as_deref(), Some("HTTP/1.1 200"));
@@ -319,9 +319,9 @@ fn what_is_no_certificate_or_key_is_told_apart() {
     let certificate = pem("CERTIFICATE", own.cert.der());
     let [key, others] =
         [own, other].map(|own| pem("PRIVATE KEY", &own.signing_key.serialize_der()));
-    check("", &key, None, "the server's are no certificates in PEM");
-    check(&key, &key, None, "the server's are no certificates in PEM");
-    check(&certificate, &certificate, None, "the key is none in PEM");
-    check(&certificate, &key, Some("x"), "the clients' roots are no certificates in PEM");
-    check(&certificate, &others, None, "the certificate and its key do not fit");
+    check("", &key, None, "the server's are not certificates in PEM");
+    check(&key, &key, None, "the server's are not certificates in PEM");
+    check(&certificate, &certificate, None, "the key is not a private key in PEM");
+    check(&certificate, &key, Some("x"), "the clients' roots are not certificates in PEM");
+    check(&certificate, &others, None, "the certificate and its key do not match");
 }

@@ -1,5 +1,4 @@
-//! TLS for HTTP servers: a certificate and its key, and perhaps whom clients' certificates must be
-//! vouched for by.
+//! TLS for HTTP servers: a certificate, its key, and optionally the root certificates of clients.
 
 use rustls::{
     RootCertStore, ServerConfig,
@@ -11,46 +10,46 @@ use std::{fmt, io, sync::Arc};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// What a server shows of itself, and asks of clients, in PEM.
+/// A server's certificate and key, and its requirements on clients, in PEM.
 #[derive(Clone)]
 pub struct Material {
-    /// Its certificate, followed by those that vouch for it.
+    /// The server's certificate, followed by its intermediate certificates.
     pub certificates: Vec<u8>,
-    /// Its key: a secret.
+    /// The server's secret key.
     pub key: Vec<u8>,
-    /// Certificates that vouch for clients; `None`: clients need none.
+    /// Root certificates for clients; `None` if clients need no certificate.
     pub client_roots: Option<Vec<u8>>,
 }
 
-/// Shows no key.
+/// Hides the key.
 impl fmt::Debug for Material {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Material(..)")
     }
 }
 
-/// Why there is no TLS with it.
+/// Why the material is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No certificate, or none that can be read.
-    #[error("the {0} are no certificates in PEM")]
+    /// The certificate is missing or cannot be read.
+    #[error("the {0} are not certificates in PEM")]
     Certificates(&'static str),
-    /// No key, or none that can be read.
-    #[error("the key is none in PEM")]
+    /// The key is missing or cannot be read.
+    #[error("the key is not a private key in PEM")]
     Key,
-    /// The parts do not fit.
-    #[error("the certificate and its key do not fit: {0}")]
+    /// The certificate and the key do not match.
+    #[error("the certificate and its key do not match: {0}")]
     Mismatch(#[from] rustls::Error),
-    /// Nobody could be vouched for.
-    #[error("the certificates that vouch for clients: {0}")]
+    /// The root certificates for clients are unusable.
+    #[error("the root certificates for clients: {0}")]
     Clients(#[from] VerifierBuilderError),
 }
 
-/// Does the handshake of a server.
+/// Performs the server's side of TLS handshakes.
 #[derive(Clone)]
 pub struct Acceptor(TlsAcceptor);
 
-/// It has a key.
+/// Hides the key.
 impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Acceptor(..)")
@@ -58,7 +57,7 @@ impl fmt::Debug for Acceptor {
 }
 
 impl Acceptor {
-    /// One that shows this.
+    /// Creates an acceptor with this material.
     pub fn new(material: &Material) -> Result<Self, TlsError> {
         let chain = certificates(&material.certificates, "server's")?;
         let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;

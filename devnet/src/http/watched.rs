@@ -1,4 +1,4 @@
-//! Connections and bodies that are watched for their client's progress.
+//! Connections and bodies that watch their client's progress.
 
 use super::places::{Seat, Turn};
 use axum::body::{Bytes, HttpBody};
@@ -17,7 +17,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// How long nothing has happened that a client has to do.
+/// A timer for a client's next step.
 struct Patience {
     limit: Duration,
     over: Option<Pin<Box<Sleep>>>,
@@ -43,11 +43,11 @@ impl Patience {
 }
 
 /// A connection that tells its seat whether the client reads, and when the server has first read
-/// all that the client had sent. It breaks off when the client does not read for too long.
+/// everything that the client had sent. It fails when the client does not read for too long.
 pub(super) struct Watched<S> {
     stream: S,
     seat: Arc<Seat>,
-    /// A read has found nothing more to read.
+    /// Whether a read has found nothing more to read.
     drained: bool,
     stalled: bool,
     patience: Patience,
@@ -59,7 +59,7 @@ impl<S> Watched<S> {
         Self { stream, seat, drained: false, stalled: false, patience }
     }
 
-    /// What a write came to.
+    /// Handles the result of a write.
     fn wrote<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,7 +127,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// Whether a body broke off because its client made no progress for too long.
+/// Whether a body failed because its client made no progress for too long.
 pub fn is_late(error: &axum::Error) -> bool {
     let first: &(dyn Error + 'static) = error;
     iter::successors(Some(first), |&error| error.source())
@@ -135,8 +135,8 @@ pub fn is_late(error: &axum::Error) -> bool {
         .any(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// A request's body. With its end the server's turn begins; a client that sends nothing of it for
-/// too long has broken off.
+/// A request's body. The server's turn begins when the body ends; the body fails when the client
+/// sends nothing for too long.
 pub(super) struct Arriving {
     body: Incoming,
     turn: Arc<Turn>,

@@ -1,72 +1,62 @@
-//! What a run, a message and their parts must be, beyond their shape.
+//! Limits on runs, messages and their parts that their types do not express.
 //!
 //! Lengths are in characters, as a JSON schema counts them.
 
 use super::messages::{
     AckLease, Artifact, ArtifactSpec, AwaitCancel, CacheSpec, CancelAck, Complete, CompleteStatus,
     Concurrency, EnvValue, Heartbeat, JobSpec, LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES,
-    MAX_OUTPUT_BYTES, MAX_OUTPUTS, MAX_REFERENCES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, NewSchedule,
-    Progress, Timings,
+    MAX_KIND, MAX_NAME, MAX_OUTPUT_BYTES, MAX_OUTPUTS, MAX_PATH, MAX_REFERENCES, MAX_STEPS,
+    MAX_TEXT, MAX_WAIT_SECONDS, NewRun, NewSchedule, Progress, Timings,
 };
 use super::template::{self, Part};
 use cowboy_engine::{
+    actor::effect::MAX_HANDLER_BYTES,
     lease::{
         config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
         grant::MAX_RUN_JOBS,
     },
     primitives::Address,
-    timer::record::MAX_HANDLER_BYTES,
 };
 use jiff::civil::Date;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest id or name.
-const MAX_NAME: usize = 128;
-/// Steps that a job can have.
-const MAX_STEPS: usize = 256;
-/// Artifacts or caches that a job can ask for, and paths of a cache.
+/// Maximum number of artifacts or caches of a job, and of paths of a cache.
 const MAX_SPECS: usize = 32;
-/// The longest path, glob, key or image.
-const MAX_PATH: usize = 512;
-/// The longest type of an artifact or a cache.
-const MAX_KIND: usize = 64;
-/// The largest whole number that JSON's numbers are good for everywhere.
-const MAX_WHOLE: u64 = (1 << 53) - 1;
-/// The longest time.
+/// Largest integer that every JSON implementation represents exactly.
+pub(super) const MAX_WHOLE: u64 = (1 << 53) - 1;
+/// Longest time.
 const MAX_TIME: usize = 1_024;
-/// The longest address of an artifact.
+/// Longest address of an artifact.
 const MAX_URI: usize = 2_048;
 
-/// What is wrong with a value, and where.
+/// A value that is not valid, with its path and the problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Fault {
-    /// The path of the field, as `jobs[0].steps`.
+    /// Path of the field, such as `jobs[0].steps`.
     pub field: String,
-    /// What was expected.
     pub problem: &'static str,
-    /// What it is against.
     pub kind: FaultKind,
 }
 
-/// What is against a value.
+/// Whether a value is wrong by itself or together with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// What it is.
+    /// The value itself is wrong.
     Value,
-    /// What other jobs are.
+    /// The value conflicts with other jobs of the run.
     Contradiction,
 }
 
 impl Fault {
-    /// A value that is fine but for other jobs.
+    /// A value that would be valid in a run with other jobs.
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
     }
 }
 
 impl Fault {
-    /// The same fault where what it is in is a field of something else.
+    /// The same fault in a value that is the field `field` of another value.
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }
@@ -82,13 +72,13 @@ fn ensure(holds: bool, field: impl Into<String>, problem: &'static str) -> Check
     if holds { Ok(()) } else { fault(field, problem) }
 }
 
-/// Whether a text has so many characters and no NUL.
+/// Whether a text has between `least` and `most` characters and no NUL.
 fn text(value: &str, least: usize, most: usize) -> bool {
     let count = value.chars().take(most + 1).count();
     (least..=most).contains(&count) && !value.contains('\0')
 }
 
-/// Whether a text is the id of a runner, or a tag.
+/// Whether a text is a valid runner id or tag.
 fn is_id(value: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
     (1..=MAX_NAME).contains(&value.len()) && value.bytes().all(fits)
@@ -96,7 +86,7 @@ fn is_id(value: &str) -> bool {
 
 const ID: &str = "expected 1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `:` and `-`";
 
-/// A runner's id.
+/// Checks a runner's id.
 pub fn runner_id(id: &str) -> Checked {
     ensure(is_id(id), "runner_id", ID)
 }
@@ -111,26 +101,26 @@ fn tags(field: &str, tags: &[String]) -> Checked {
 
 const WAIT: &str = "expected at most 30";
 
-/// A request for work.
+/// Checks a request for work.
 pub fn lease_request(request: &LeaseRequest) -> Checked {
     runner_id(&request.runner_id)?;
     tags("capabilities", &request.capabilities)?;
     ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
 }
 
-/// A wait for a request to cancel.
+/// Checks a wait for a cancel request.
 pub fn await_cancel(message: &AwaitCancel) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
     ensure(message.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", WAIT)
 }
 
-/// The id of a token.
+/// Checks the id of a token.
 pub fn token_id(id: &str) -> Checked {
     named_id("token_id", id)
 }
 
-/// The id of a lease in a message: any, as far as it can be one.
+/// Checks the id of a lease in a message for length and characters only.
 pub fn lease_id(id: &str) -> Checked {
     named_id("lease_id", id)
 }
@@ -140,12 +130,12 @@ fn named_id(field: &str, id: &str) -> Checked {
     ensure(fits, field, "expected 1 to 128 visible characters of ASCII")
 }
 
-/// The key of a cache.
+/// Checks the key of a cache.
 pub fn cache_key(key: &str) -> Checked {
     ensure(text(key, 1, MAX_PATH), "key", "expected 1 to 512 characters, none of them NUL")
 }
 
-/// An acknowledgement of a lease.
+/// Checks an acknowledgement of a lease.
 pub fn ack(message: &AckLease) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
@@ -153,7 +143,7 @@ pub fn ack(message: &AckLease) -> Checked {
     client_time("accepted_at", message.accepted_at.as_ref())
 }
 
-/// What a runner says once it has stopped.
+/// Checks a runner's report that it has stopped.
 pub fn cancel_ack(message: &CancelAck) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
@@ -161,16 +151,16 @@ pub fn cancel_ack(message: &CancelAck) -> Checked {
     outcome(&message.artifacts, message.summary.as_ref())
 }
 
-/// A time that a client gives.
+/// Checks a time that a client sends.
 pub fn client_time(field: &str, time: Option<&String>) -> Checked {
     ensure(
         time.is_none_or(|time| is_time(time)),
         field,
-        "expected an RFC 3339 time, as 2026-01-04T08:00:00Z",
+        "expected an RFC 3339 time, such as 2026-01-04T08:00:00Z",
     )
 }
 
-/// Whether a text is a time as RFC 3339 has it, whatever its year.
+/// Whether a text is an RFC 3339 time, in any year.
 fn is_time(text: &str) -> bool {
     let Some((date, rest)) = text.split_at_checked(10) else { return false };
     let Some(rest) = rest.strip_prefix(['T', 't']) else { return false };
@@ -180,7 +170,7 @@ fn is_time(text: &str) -> bool {
     };
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // Numbers of two digits, with one sign between each two of them.
+    // Two-digit numbers, separated by one sign each.
     let pair = |text: &str, below: u8| {
         text.len() == 2 && digits(text) && text.parse().is_ok_and(|n: u8| n < below)
     };
@@ -189,7 +179,7 @@ fn is_time(text: &str) -> bool {
         && digits(&date.replace('-', ""))
         && date.parse::<Date>().is_ok();
     let clock: Vec<_> = clock.split(':').collect();
-    // A leap second is one.
+    // Leap seconds are valid.
     let clock_fits = matches!(clock[..], [h, m, s] if pair(h, 24) && pair(m, 60) && pair(s, 61));
     let offset_fits = match offset.strip_prefix(['+', '-']) {
         Some(offset) => offset.split_once(':').is_some_and(|(h, m)| pair(h, 24) && pair(m, 60)),
@@ -204,7 +194,7 @@ fn long(field: &str, value: Option<&String>) -> Checked {
     ensure(value.is_none_or(|value| value.chars().count() <= MAX_TEXT), field, LONG)
 }
 
-/// A heartbeat.
+/// Checks a heartbeat; its progress may be absent.
 pub fn heartbeat(message: &Heartbeat) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
@@ -219,7 +209,7 @@ pub fn heartbeat(message: &Heartbeat) -> Checked {
     client_time("ts", message.ts.as_ref())
 }
 
-/// A completion.
+/// Checks a completion, with its artifacts and outputs.
 pub fn complete(message: &Complete) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
@@ -228,14 +218,14 @@ pub fn complete(message: &Complete) -> Checked {
         client_time("timings.finished_at", finished_at.as_ref())?;
     }
     let failed = message.status == CompleteStatus::Failed;
-    ensure(failed || !message.timed_out, "timed_out", "expected with the status FAILED alone")?;
+    ensure(failed || !message.timed_out, "timed_out", "allowed only with the status FAILED")?;
     client_time("started_at", message.started_at.as_ref())?;
     client_time("finished_at", message.finished_at.as_ref())?;
     let Complete { outputs, .. } = message;
     ensure(outputs.len() <= MAX_OUTPUTS, "outputs", "expected at most 64")?;
     ensure(outputs.keys().all(|name| is_output(name)), "outputs", OUTPUT)?;
     let bytes: usize = outputs.iter().map(|(name, value)| name.len() + value.len()).sum();
-    ensure(bytes <= MAX_OUTPUT_BYTES, "outputs", "expected names and values of 16,384 bytes")?;
+    ensure(bytes <= MAX_OUTPUT_BYTES, "outputs", "expected at most 16,384 bytes in total")?;
     let nul = outputs.values().any(|value| value.contains('\0'));
     ensure(!nul, "outputs", "expected values without NUL")?;
     outcome(&message.artifacts, message.summary.as_ref())
@@ -248,7 +238,7 @@ pub fn is_output(name: &str) -> bool {
     is_variable(name) && name.len() <= MAX_NAME
 }
 
-/// What a runner says at the end.
+/// Checks the artifacts and the summary of a report.
 pub fn outcome(artifacts: &[Artifact], summary: Option<&String>) -> Checked {
     ensure(artifacts.len() <= MAX_ARTIFACTS, "artifacts", "expected at most 1,000")?;
     for (at, Artifact { kind, uri }) in artifacts.iter().enumerate() {
@@ -261,7 +251,7 @@ pub fn outcome(artifacts: &[Artifact], summary: Option<&String>) -> Checked {
 
 const KIND: &str = "expected 1 to 64 characters";
 
-/// A run.
+/// Checks a submitted run and each of its jobs.
 pub fn new_run(run: &NewRun) -> Checked {
     let named = run.name.as_ref().is_none_or(|name| text(name, 1, MAX_NAME));
     ensure(named, "name", "expected 1 to 128 characters, none of them NUL")?;
@@ -297,7 +287,7 @@ pub fn new_run(run: &NewRun) -> Checked {
     Ok(())
 }
 
-/// Why a job cannot have a value of another one.
+/// The reason why a job cannot use a value of another job.
 fn unmet(
     part: &Part<'_>,
     jobs: &BTreeMap<&str, &JobSpec>,
@@ -306,12 +296,12 @@ fn unmet(
 ) -> Option<&'static str> {
     let of = part.job()?;
     if !needs.contains(of) {
-        // A job of another run may be called that.
-        return job.artifacts_of.is_empty().then_some("the job does not need one of this name");
+        // The name may be that of a job of another run.
+        return job.artifacts_of.is_empty().then_some("the job needs no job of this name");
     }
     match part {
         Part::Output { name, .. } if !jobs[of].outputs.iter().any(|known| known == name) => {
-            Some("the job that it needs has no such output")
+            Some("the needed job has no such output")
         }
         _ => None,
     }
@@ -322,7 +312,7 @@ fn concurrency(at: &str, concurrency: Option<&Concurrency>) -> Checked {
     ensure(fits, format!("{at}.group"), "expected 1 to 128 characters, none of them NUL")
 }
 
-/// A schedule. The actor that it names.
+/// Checks a schedule and returns the address of its actor.
 pub fn new_schedule(schedule: &NewSchedule) -> Result<Address, Fault> {
     let NewSchedule { actor, handler, run } = schedule;
     let problem = "expected the address of an actor: 0x and 40 hex digits";
@@ -410,7 +400,7 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
 
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";
 
-/// Whether a text is a name as the shell and actors have them.
+/// Whether a text is a valid identifier for the shell and for actors.
 fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
@@ -428,7 +418,7 @@ fn environment(at: &str, env: &BTreeMap<String, EnvValue>) -> Checked {
             ensure(parts.is_ok(), format!("{at}.{name}"), problem)?;
             let parts = parts.unwrap_or_default();
             references += parts.iter().filter(|part| part.job().is_some()).count();
-            let problem = "expected 64 references to needed jobs in all of it";
+            let problem = "expected at most 64 references to needed jobs in total";
             ensure(references <= MAX_REFERENCES, format!("{at}.{name}"), problem)?;
         }
         let (value, least, problem) = match value {
@@ -448,7 +438,7 @@ fn cache_spec(at: &str, cache: &CacheSpec) -> Checked {
     ensure(text(key, 1, MAX_PATH), format!("{at}.key"), problem)?;
     let count = (1..=MAX_SPECS).contains(&paths.len());
     ensure(count, format!("{at}.paths"), "expected 1 to 32 paths")?;
-    // Below the job's own home, where it says so.
+    // A leading `~/` means the job's own home.
     let fits = |path: &String| {
         text(path, 1, MAX_PATH) && relative(path.strip_prefix("~/").unwrap_or(path))
     };
@@ -458,7 +448,7 @@ fn cache_spec(at: &str, cache: &CacheSpec) -> Checked {
     }
 }
 
-/// Whether a path leads nowhere but down.
+/// Whether a path is relative and has no `..`.
 fn relative(path: &str) -> bool {
     !path.starts_with('/') && path.split('/').all(|part| part != "..")
 }

@@ -1,7 +1,7 @@
-//! The time that leases are measured by: the system's, or one that tests move.
+//! The clock that leases use: the system's, or one that tests move by hand.
 //!
-//! The system's time is looked at once. From then on a clock counts by itself: whoever sets the
-//! system's time makes no lease longer or shorter.
+//! The system's time is read once. From then on the clock counts monotonically, so that setting the
+//! system's time changes no lease.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::{sync::watch, time::sleep};
@@ -12,7 +12,7 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// What the system's time was, since when.
+    /// The system's time in milliseconds at the given instant.
     System(u64, Instant),
     Manual(watch::Receiver<u64>),
 }
@@ -22,7 +22,7 @@ enum Source {
 pub struct Hands(watch::Sender<u64>);
 
 impl Clock {
-    /// A clock that shows the system's time, and goes on evenly whatever becomes of that.
+    /// A clock that starts at the system's time and is independent of later changes to it.
     pub fn system() -> Self {
         Self::since(SystemTime::now())
     }
@@ -38,7 +38,6 @@ impl Clock {
         (Self(Source::Manual(shown)), Hands(hands))
     }
 
-    /// The time.
     pub fn now(&self) -> u64 {
         match &self.0 {
             Source::System(start, since) => start.saturating_add(ms(since.elapsed())),
@@ -46,12 +45,12 @@ impl Clock {
         }
     }
 
-    /// The time so much later.
+    /// The time `wait` from now.
     pub fn after(&self, wait: Duration) -> u64 {
         self.now().saturating_add(ms(wait))
     }
 
-    /// Resolves once it shows `at`, or later.
+    /// Resolves once the clock shows `at` or later.
     pub async fn reaches(&self, at: u64) {
         match &self.0 {
             Source::System(..) => loop {
@@ -63,7 +62,7 @@ impl Clock {
             },
             Source::Manual(shown) => {
                 if shown.clone().wait_for(|now| *now >= at).await.is_err() {
-                    // Nobody moves it any more.
+                    // The clock's hands are gone: it never moves again.
                     std::future::pending::<()>().await;
                 }
             }
@@ -72,7 +71,7 @@ impl Clock {
 }
 
 impl Hands {
-    /// Moves the clock on, which wakes whoever waits for a time until then.
+    /// Moves the clock on and wakes the tasks that wait for a time up to then.
     pub fn advance(&self, by: Duration) {
         self.0.send_modify(|now| *now = now.saturating_add(ms(by)));
     }
@@ -108,7 +107,7 @@ mod tests {
         let begun = UNIX_EPOCH + Duration::from_secs(7);
         let clock = Clock::since(begun);
         let first = clock.now();
-        // The system shows a time of another century.
+        // The system's time is in another century.
         assert!((7_000..60_000).contains(&first), "{first}");
         clock.reaches(first + 2).await;
         assert!((first + 2..60_000).contains(&clock.clone().now()));

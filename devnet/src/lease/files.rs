@@ -1,4 +1,4 @@
-//! What runners leave behind, as files: logs, artifacts, caches.
+//! Files that runners leave behind: logs, artifacts, caches.
 //!
 //! ```text
 //! logs/<run>/<job>/<attempt>.log
@@ -7,10 +7,9 @@
 //! tmp/                                  uploads under way; cleared at the start
 //! ```
 //!
-//! Whatever is uploaded is bounded in length, and stands under its name only when it is whole and
-//! on the disk ([`upload`]). Names that runners give stay below their attempt's folder
-//! ([`ArtifactName`]); runs and jobs have the ids that the server made. Logs are written, not
-//! synced.
+//! Every upload has a size limit and gets its name only when it is complete and synced
+//! ([`upload`]). Names given by runners cannot leave their attempt's folder ([`ArtifactName`]); ids
+//! of runs and jobs are made by the server. Logs are written, not synced.
 
 mod upload;
 
@@ -30,26 +29,26 @@ use std::{
 use tokio::{fs::File, sync::watch, task::JoinError};
 use upload::Reservations;
 
-/// Keeps hashes of cache keys apart from whatever else is hashed.
+/// Domain separator of the hashes of cache keys.
 const CACHE_DOMAIN: &[u8] = b"cowboy/lease/cache/v1";
-/// The longest name of an artifact, and of a part between slashes, in bytes.
+/// Longest name of an artifact, and longest part between slashes, in bytes.
 const MAX_NAME: usize = 512;
 const MAX_PART: usize = 200;
 
-/// How much is kept, in bytes.
+/// Limits of the stored files, in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Of an attempt's log.
+    /// Size of an attempt's log.
     pub log: u64,
-    /// Of one artifact.
+    /// Size of one artifact.
     pub artifact: u64,
-    /// Of all artifacts of an attempt together.
+    /// Size of all artifacts of an attempt together.
     pub artifacts: u64,
-    /// How many artifacts an attempt can have.
+    /// Number of artifacts of an attempt.
     pub artifact_count: usize,
-    /// Of one cache.
+    /// Size of one cache.
     pub cache: u64,
-    /// Of all caches together: those that were not used for longest go.
+    /// Size of all caches together; the least recently used ones are evicted.
     pub caches: u64,
 }
 
@@ -69,45 +68,37 @@ impl Default for FileLimits {
 /// An attempt of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The run's id.
     pub run: String,
-    /// The job's id.
     pub job: String,
-    /// The number of the attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
 }
 
-/// Why something is not kept, or not there.
+/// The reason why a file is not stored or not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Longer than it may be.
     #[error("longer than {limit} bytes")]
-    TooLarge {
-        /// The limit.
-        limit: u64,
-    },
-    /// With all else that is kept, more than there may be.
+    TooLarge { limit: u64 },
+    /// The file does not fit within the limits for all artifacts of its attempt.
     #[error("there is no room: {limit} is the limit")]
     Full {
-        /// The limit, in bytes or in files.
+        /// In bytes or in files.
         limit: u64,
     },
-    /// What comes before it is missing.
+    /// The log is shorter than the offset of the new bytes.
     #[error("the log has {length} bytes")]
     Gap {
-        /// How long the log is.
+        /// Length of the log, in bytes.
         length: u64,
     },
-    /// An artifact has the name of a folder, or a folder that of an artifact.
+    /// An artifact has the name of a folder, or a folder has the name of an artifact.
     #[error("another artifact has a part of this name")]
     Clash,
-    /// There is none.
     #[error("there is no such file")]
     NotFound,
-    /// The upload ended before its end.
-    #[error("the body breaks off")]
+    /// The request's body ended early.
+    #[error("the body ended early")]
     Broken,
-    /// The system refuses.
     #[error("files: {0}")]
     Io(#[from] io::Error),
 }
@@ -118,20 +109,19 @@ impl From<JoinError> for FileError {
     }
 }
 
-/// The name of an artifact: a relative path that leads nowhere else, however it is read.
+/// The name of an artifact: a relative path that stays below its folder on every system.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ArtifactName(String);
 
-/// Why a name is none.
+/// The reason why an artifact's name is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Empty, or too long.
     #[error("a name has from 1 to {MAX_NAME} bytes, its parts up to {MAX_PART}")]
     Length,
-    /// A part that means something else.
+    /// A part that is empty, `.` or `..`.
     #[error("a name is a relative path without empty parts, `.` and `..`")]
     Part,
-    /// What a file's name should not have.
+    /// A character that a file name should not have.
     #[error("a name has no control characters and no backslash")]
     Character,
 }
@@ -159,7 +149,6 @@ impl FromStr for ArtifactName {
 }
 
 impl ArtifactName {
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -171,7 +160,7 @@ impl fmt::Display for ArtifactName {
     }
 }
 
-/// The files of one server. Clones share what they know.
+/// The files of one server. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Files(Arc<Shared>);
 
@@ -179,18 +168,18 @@ pub struct Files(Arc<Shared>);
 struct Shared {
     folder: PathBuf,
     limits: FileLimits,
-    /// Held while a log grows, so that its length stays as it was counted.
+    /// Held while a log grows, so that its measured length stays right.
     logging: Mutex<()>,
-    /// Artifacts that are to get their names.
+    /// Artifacts that are complete but not yet named.
     reserved: Mutex<Reservations>,
-    /// Held while old caches go.
+    /// Held while old caches are evicted.
     evicting: Mutex<()>,
-    /// Who waits for a log to grow.
+    /// Readers that wait for a log to grow.
     watched: Mutex<BTreeMap<Place, watch::Sender<()>>>,
 }
 
 impl Files {
-    /// The files in `folder`, which nobody else uses.
+    /// Opens the files in `folder`, which only this server may use.
     pub fn open(folder: &Path, limits: FileLimits) -> io::Result<Self> {
         let temporary = folder.join("tmp");
         match fs::remove_dir_all(&temporary) {
@@ -211,7 +200,7 @@ impl Files {
         })))
     }
 
-    /// What is kept at most.
+    /// The limits of the stored files.
     pub fn limits(&self) -> &FileLimits {
         &self.0.limits
     }
@@ -233,8 +222,8 @@ impl Files {
         self.0.folder.join("caches").join(hex::encode(hash.0))
     }
 
-    /// Adds to a log what comes after its first `offset` bytes; what is there already is skipped.
-    /// How long the log is then. A log that gets too long is kept up to its limit.
+    /// Appends to a log the part of `bytes`, which start at `offset`, that it does not have yet.
+    /// Returns the log's new length in bytes. A log that gets too long is kept up to its limit.
     pub fn append_log(&self, at: &Place, offset: u64, bytes: &[u8]) -> Result<u64, FileError> {
         let path = self.log_path(at);
         let length = {
@@ -261,13 +250,12 @@ impl Files {
         Ok(length)
     }
 
-    /// How long a log is.
+    /// Length of a log, in bytes.
     pub fn log_bytes(&self, at: &Place) -> u64 {
         fs::metadata(self.log_path(at)).map_or(0, |meta| meta.len())
     }
 
-    /// A part of a log, `most` bytes of it at most, and how long it is; a log that has not begun is
-    /// empty.
+    /// At most `most` bytes of a log, and the log's length. A log that has not begun is empty.
     pub fn read_log(
         &self,
         at: &Place,
@@ -288,14 +276,14 @@ impl Files {
         Ok((bytes, length))
     }
 
-    /// Changes whenever the log grows from now on.
+    /// A receiver that is notified whenever the log grows.
     pub fn watch_log(&self, at: &Place) -> watch::Receiver<()> {
         let mut watched = lock(&self.0.watched);
         watched.retain(|_, watchers| watchers.receiver_count() > 0);
         watched.entry(at.clone()).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// The artifacts that are kept of a job: of which attempt, which, and how long.
+    /// The stored artifacts of a job: attempt, name and length in bytes.
     pub fn artifacts(
         &self,
         run: &str,
@@ -314,14 +302,14 @@ impl Files {
         Ok(artifacts)
     }
 
-    /// The artifacts that are kept of an attempt, by name, and how long each is.
+    /// The stored artifacts of an attempt, sorted by name, and the length of each in bytes.
     pub fn artifacts_of(&self, at: &Place) -> Result<Vec<(ArtifactName, u64)>, FileError> {
         let mut artifacts = artifacts_in(&self.artifacts_path(at))?;
         artifacts.sort();
         Ok(artifacts)
     }
 
-    /// An artifact, and how long it is.
+    /// Opens an artifact; returns its length in bytes too.
     pub async fn open_artifact(
         &self,
         at: &Place,
@@ -330,12 +318,12 @@ impl Files {
         open(&self.artifacts_path(at).join(name.as_str())).await
     }
 
-    /// The cache of this key, and how long it is. It counts as used.
+    /// Opens the cache with this key and marks it as used; returns its length in bytes too.
     pub async fn open_cache(&self, key: &str) -> Result<Option<(File, u64)>, FileError> {
         match open(&self.cache_path(key)).await {
             Ok((file, length)) => {
                 let file = file.into_std().await;
-                // An error: it may go earlier than it should.
+                // If this fails, the cache may be evicted too early.
                 let _ = file.set_modified(SystemTime::now());
                 Ok(Some((File::from_std(file), length)))
             }
@@ -344,7 +332,7 @@ impl Files {
         }
     }
 
-    /// Removes what is kept of a run, as far as that can be done.
+    /// Removes the logs and artifacts of a run as far as possible.
     pub fn forget(&self, run: &str) -> io::Result<()> {
         let removed = ["logs", "artifacts"].map(|kind| {
             match fs::remove_dir_all(self.0.folder.join(kind).join(run)) {
@@ -356,7 +344,7 @@ impl Files {
     }
 }
 
-/// Whoever panicked while it was held left files as any crash would.
+/// A panic while the lock was held leaves the files as a crash would, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -374,12 +362,12 @@ async fn open(path: &Path) -> Result<(File, u64), FileError> {
     Ok((file, meta.len()))
 }
 
-/// Whether a path leads nowhere.
+/// Whether the error says that the path does not exist.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// An error about a name that another file or folder has.
+/// Maps the error of a name that is already taken by another file or folder.
 fn clash(error: io::Error) -> FileError {
     match error.kind() {
         io::ErrorKind::NotADirectory
@@ -398,7 +386,7 @@ fn make_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), make_folder)
 }
 
-/// What is in a folder; nothing where there is none.
+/// The entries of a folder; empty if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.collect(),
@@ -407,7 +395,7 @@ fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
     }
 }
 
-/// The artifacts below a folder, with their lengths.
+/// The artifacts below a folder, and their lengths in bytes.
 fn artifacts_in(folder: &Path) -> io::Result<Vec<(ArtifactName, u64)>> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), String::new())];

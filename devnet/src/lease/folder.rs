@@ -1,4 +1,4 @@
-//! The folder of a lease server that stands alone, and the lock that says whether it runs.
+//! The folder of a standalone lease server, and the lock that shows whether the server runs.
 //!
 //! ```text
 //! <home>/.lease/          0700
@@ -9,7 +9,7 @@
 //!   logs/ artifacts/ caches/ tmp/      what runners leave behind (`files`)
 //! ```
 //!
-//! The lock decides: a record without its holder is a killed server's.
+//! The lock decides: a record without a lock holder is left over from a killed server.
 
 use super::tokens::{NoRandomness, new_secret};
 use crate::{
@@ -24,24 +24,21 @@ use std::{
     process,
 };
 
-/// What a server's folder is called among those of devnets: no devnet's name begins so.
+/// Name of the server's folder among those of devnets; no devnet's name begins with a dot.
 const NAME: &str = ".lease";
 
-/// Why a folder cannot be used.
+/// The reason why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Its files.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// Another process has it.
     #[error("{path} is in use{}", .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
-        /// The folder.
         path: PathBuf,
-        /// That process, where it is known.
+        /// The process that holds the lock, if known.
         pid: Option<u32>,
     },
-    /// There is no token to be made.
+    /// No token could be generated.
     #[error(transparent)]
     Token(#[from] NoRandomness),
 }
@@ -50,34 +47,32 @@ pub enum FolderError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseFolder(PathBuf);
 
-/// What a running server has said about itself: `server.json`.
+/// A running server's record of itself: `server.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
-    /// Where it answers, as `http://127.0.0.1:7070`.
+    /// The server's address, such as `http://127.0.0.1:7070`.
     pub url: String,
-    /// The process that runs it.
+    /// Id of the server's process.
     pub pid: u32,
-    /// Since when.
     pub started_at: TimeText,
 }
 
 impl LeaseFolder {
-    /// Where a server keeps its things unless it is told another place.
+    /// The server's default folder.
     pub fn of(home: &Home) -> Self {
         Self(home.path().join(NAME))
     }
 
-    /// The folder at this place, whether it exists or not.
+    /// The folder at this path, which need not exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// `token`: the operator's token.
+    /// The path of the operator's token.
     pub fn token_path(&self) -> PathBuf {
         self.0.join("token")
     }
@@ -90,7 +85,7 @@ impl LeaseFolder {
         self.0.join("server.json")
     }
 
-    /// Takes the folder for this process, making it where there is none.
+    /// Locks the folder for this process and creates it if it does not exist.
     pub fn lock(&self) -> Result<LeaseLock, FolderError> {
         home::create_private_dir(&self.0)?;
         match home::take_lock(&self.lock_path())? {
@@ -102,7 +97,7 @@ impl LeaseFolder {
         }
     }
 
-    /// What the running server says of itself; `None` where none runs, or it does not answer yet.
+    /// The running server's record; `None` if no server runs or it does not answer yet.
     pub fn record(&self) -> Result<Option<ServerRecord>, HomeError> {
         let lock = self.lock_path();
         if !home::is_held(&lock)? {
@@ -112,7 +107,7 @@ impl LeaseFolder {
         Ok(self.last_record()?.filter(|record| Some(record.pid) == holder))
     }
 
-    /// What the last server said of itself, which may run no more.
+    /// The record of the last server, which may no longer run.
     pub fn last_record(&self) -> Result<Option<ServerRecord>, HomeError> {
         let path = self.record_path();
         let Some(text) = home::read_if_there(&path)? else { return Ok(None) };
@@ -121,14 +116,14 @@ impl LeaseFolder {
             .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
     }
 
-    /// The operator's token; `None` where no server has ever run here.
+    /// The operator's token; `None` if no server has ever run here.
     pub fn token(&self) -> Result<Option<String>, HomeError> {
         let text = home::read_if_there(&self.token_path())?;
         Ok(text.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty()))
     }
 }
 
-/// A server's folder taken for this process: until it is dropped, nobody else uses it.
+/// The lock on a server's folder; while it is held, no other process uses the folder.
 #[derive(Debug)]
 pub struct LeaseLock {
     folder: LeaseFolder,
@@ -136,12 +131,12 @@ pub struct LeaseLock {
 }
 
 impl LeaseLock {
-    /// The folder that is taken.
+    /// The locked folder.
     pub fn folder(&self) -> &LeaseFolder {
         &self.folder
     }
 
-    /// The operator's token, made where there is none yet.
+    /// The operator's token, generated at the first call.
     pub fn token(&self) -> Result<String, FolderError> {
         if let Some(token) = self.folder.token()? {
             return Ok(token);
@@ -151,7 +146,7 @@ impl LeaseLock {
         Ok(token)
     }
 
-    /// Says where the server answers. Readers see the whole record or none.
+    /// Records where the server answers. Readers see either the whole record or none.
     pub fn announce(&self, url: &str) -> Result<ServerRecord, HomeError> {
         let record = ServerRecord {
             url: url.to_owned(),
@@ -185,7 +180,7 @@ mod tests {
         drop(lock);
         assert_eq!(folder.record().unwrap(), None, "a record without a holder is stale");
         assert_eq!(folder.last_record().unwrap(), Some(record));
-        assert!(Home::at(home.path()).list().unwrap().is_empty(), "it is no devnet");
+        assert!(Home::at(home.path()).list().unwrap().is_empty(), "it is not a devnet");
     }
 
     #[test]

@@ -1,25 +1,25 @@
 //! Leases over HTTP: the server of the CI runner protocol, a runner of it, and what both speak.
 //!
-//! `cowboy_engine::lease` decides; here is what waits on the world.
+//! `cowboy_engine::lease` decides; this module does the waiting and the I/O.
 //!
 //! | file | subject |
 //! |---|---|
 //! | [`messages`] | every request and response |
-//! | [`schema`] | what their schemas say of texts |
-//! | [`template`] | values that have results of needed jobs in them |
-//! | [`check`] | what requests must be beyond their shape |
-//! | [`clock`] | the time that leases are measured by |
-//! | [`tokens`] | ids and tokens, and how they are known again |
-//! | [`store`] | the file in which the messages of a turn are a transaction |
-//! | [`schedules`] | fires of timers, for runs that go by them |
+//! | [`schema`] | constraints on strings in their schemas |
+//! | [`template`] | values that contain results of needed jobs |
+//! | [`check`] | limits on requests that their types do not express |
+//! | [`clock`] | the clock that leases use |
+//! | [`tokens`] | ids and tokens, and how tokens are verified |
+//! | [`store`] | the database, one transaction per turn |
+//! | [`schedules`] | fires of timers, for the runs that they trigger |
 //! | [`files`] | logs, artifacts and caches on disk |
 //! | [`service`] | the owner of all leases |
 //! | [`http`] | the routes |
-//! | [`server`] | all of it together |
-//! | [`folder`] | where a server that stands alone keeps its things |
+//! | [`server`] | the server as a whole |
+//! | [`folder`] | the folder of a standalone server |
 //! | [`client`] | requests to a server |
-//! | [`runner`] | a runner: asks for jobs and does them |
-//! | [`pool`] | commands of jobs on the chain, done by lease |
+//! | [`runner`] | a runner: asks for jobs and runs them |
+//! | [`pool`] | commands of jobs on the chain, run by runners |
 //! | [`runfile`] | runs as people write them |
 
 pub mod check;
@@ -42,7 +42,7 @@ pub mod tokens;
 
 use jiff::Timestamp;
 
-/// A time, Unix ms, as messages have it.
+/// An RFC 3339 time from Unix milliseconds.
 fn time(ms: u64) -> String {
     let at = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     format!("{:.3}", at.unwrap_or(Timestamp::MAX))

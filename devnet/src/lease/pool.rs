@@ -1,10 +1,10 @@
-//! Commands of jobs on the chain that a pool of runners does by lease.
+//! Commands of jobs on the chain, run by a pool of lease runners.
 //!
-//! A command becomes a run of one job: a step that runs it, with its standard output in a file that
-//! is kept as an artifact. The result is that of the attempt whose completion was accepted, and of
-//! no other: the lease is its fence. Whoever no longer waits for the result has the run canceled,
-//! at any time: a run is handed in by a task of its own, which cancels what nobody waits for by
-//! the time it is taken.
+//! A command becomes a run of one job: a step that runs it and redirects its standard output to a
+//! file, which is kept as an artifact. Only the attempt whose completion was accepted provides the
+//! result: the lease is its fence. A caller that stops waiting cancels the run, at any time: the
+//! run is submitted by a separate task, which cancels it if the caller is gone once the server has
+//! accepted it.
 
 use super::{
     client::{Client, ClientError},
@@ -22,27 +22,27 @@ use futures::future::{BoxFuture, FutureExt as _};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The file that a command's standard output is kept in.
+/// File with a command's standard output.
 const RESULT: &str = ".cowboy-result";
-/// The pause before a server is asked again that did not answer.
+/// Pause before an unreachable server is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How long the server is given to take a run.
+/// Time limit for submitting a run.
 const SUBMISSION: Duration = Duration::from_secs(30);
-/// How long the server is given to hand out a result, and how often.
+/// Time limit of one download of a result, and number of attempts.
 const DOWNLOAD: Duration = Duration::from_secs(60);
 const DOWNLOADS: u32 = 3;
-/// How often a run is canceled at most, and the pause between.
+/// Maximum number of requests to cancel a run, and the pause between them.
 const CANCELS: u32 = 5;
 const CANCEL_PAUSE: Duration = Duration::from_secs(2);
 
-/// The runners that a lease server has.
+/// The runners of a lease server.
 #[derive(Clone)]
 pub struct Pool {
     client: Client,
 }
 
 impl Pool {
-    /// Those of the server that `client` hands runs to.
+    /// The runners of the server that `client` talks to.
     pub const fn new(client: Client) -> Self {
         Self { client }
     }
@@ -93,7 +93,7 @@ impl Pool {
         self.result(&job, limits.max_return_bytes).await
     }
 
-    /// Hands a run of one job in. The job's id.
+    /// Submits a run of one job. Returns the job's id.
     async fn submit(&self, run: NewRun) -> Result<(Given, String), ExecutorError> {
         let client = self.client.clone();
         let submission = tokio::spawn(async move {
@@ -101,10 +101,10 @@ impl Pool {
             let id = run.jobs.first().map(|job| job.job.clone()).unwrap_or_default();
             Ok((Given { client, run: Some(run.run_id) }, id))
         });
-        // Given up, here or above, the task goes on to its end.
+        // If the wait is given up, here or by the caller, the task still runs to its end.
         let late = |what: &dyn std::fmt::Display| ExecutorError::Local {
             what: WHAT,
-            reason: format!("handing it in: {what}"),
+            reason: format!("submitting it: {what}"),
         };
         match timeout(SUBMISSION, submission).await {
             Ok(Ok(submitted)) => submitted.map_err(failed),
@@ -113,7 +113,7 @@ impl Pool {
         }
     }
 
-    /// The job, once it has ended.
+    /// Waits until the job has ended.
     async fn end(
         &self,
         id: &str,
@@ -122,7 +122,7 @@ impl Pool {
         let (mut query, mut lines) = (LogQuery::default(), Lines::default());
         query.wait_seconds = MAX_WAIT_SECONDS;
         loop {
-            // The last attempt that has begun, whose log may be a new one.
+            // The log of the last attempt; a shorter one belongs to a new attempt.
             match self.client.log(id, &query).await {
                 Ok(part) if part.total < query.offset => {
                     query.offset = 0;
@@ -144,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// What the command wrote to its standard output.
+    /// The command's standard output.
     async fn result(&self, job: &Job, limit: usize) -> Result<Vec<u8>, ExecutorError> {
         let too_much = || ExecutorError::TooMuchOutput { limit };
         let kept = patiently(|| self.client.artifacts(&job.summary.job)).await?;
@@ -170,7 +170,7 @@ impl Pool {
         }
     }
 
-    /// The result of an attempt; `None`: it is longer than `limit`.
+    /// The result of an attempt; `None` if it is longer than `limit` bytes.
     async fn download(
         &self,
         job: &str,
@@ -193,7 +193,7 @@ impl Pool {
     }
 }
 
-/// Asks until there is an answer: whoever waits for the job says for how long.
+/// Repeats a request until there is an answer. The caller of the job sets the time limit.
 async fn patiently<T, F: Future<Output = Result<T, ClientError>>>(
     request: impl Fn() -> F,
 ) -> Result<T, ExecutorError> {
@@ -217,7 +217,7 @@ impl executor::Pool for Pool {
     }
 }
 
-/// The line of a log that is being written, as far as it can be one about progress.
+/// The incomplete last line of a log, up to the length of a progress line.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -235,13 +235,13 @@ impl Lines {
     }
 }
 
-const WHAT: &str = "it cannot be had by lease";
+const WHAT: &str = "it could not be run by lease";
 
 fn failed(error: ClientError) -> ExecutorError {
     ExecutorError::Local { what: WHAT, reason: error.to_string() }
 }
 
-/// A run that somebody waits for. Dropped before it is done, it is canceled.
+/// A submitted run. Dropped before it is done, it cancels the run.
 struct Given {
     client: Client,
     run: Option<String>,
@@ -264,7 +264,7 @@ impl Drop for Given {
                         Ok(_) => return,
                         Err(error) if left > 0 && error.is_transient() => {}
                         Err(error) => {
-                            tracing::warn!(%run, %error, "a run that nobody waits for goes on");
+                            tracing::warn!(%run, %error, "an abandoned run could not be canceled");
                             return;
                         }
                     }
@@ -275,12 +275,13 @@ impl Drop for Given {
     }
 }
 
-/// The command as a step.
+/// The step that runs the command.
 fn script(command: &Command, limits: &Limits) -> Result<String, ExecutorError> {
     let words = [&command.program].into_iter().chain(&command.args);
     let words: Vec<_> = words.map(|word| quoted(word)).collect();
     let memory = limits.max_memory_mb.map(|mebibytes| {
-        // As for commands that come with the job, where the system has such a limit.
+        // The same limit as for commands that run on this machine, if the runner's system supports
+        // it.
         format!("ulimit -d {} 2>/dev/null || :\n", mebibytes.saturating_mul(1_024))
     });
     let memory = memory.unwrap_or_default();
@@ -293,13 +294,13 @@ fn script(command: &Command, limits: &Limits) -> Result<String, ExecutorError> {
         }
     };
     if script.len() > MAX_TEXT || script.contains('\0') {
-        let problem = "a command for a pool has no zero bytes, and with its standard input";
-        return Err(ExecutorError::Invalid(format!("{problem} {MAX_TEXT} bytes at most")));
+        let problem = "a command for a pool must have no zero bytes and, with its input,";
+        return Err(ExecutorError::Invalid(format!("{problem} at most {MAX_TEXT} bytes")));
     }
     Ok(script)
 }
 
-/// A word as the shell takes it for itself.
+/// A word, quoted for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

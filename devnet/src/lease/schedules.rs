@@ -1,62 +1,59 @@
-//! Fires of the chain's timers, as the task that follows the chain tells a server of them.
+//! Fires of the chain's timers, as the task that follows the chain reports them to a server.
 //!
-//! A schedule ([`messages::Schedule`](super::messages::Schedule)) makes a run for each of them that
-//! it is about, once: where it goes on is stored with the run. So fires may be told again, and have
-//! to be told in their order.
+//! For each fire that matches, a schedule ([`messages::Schedule`](super::messages::Schedule))
+//! submits one run: the position to resume from is stored with the run. So fires may be reported
+//! again, and must be reported in order.
 
 use super::service::{Service, ServiceError};
 use cowboy_engine::primitives::{Address, Hash};
 use std::{future::pending, time::Duration};
 use tokio::time::sleep;
 
-/// Blocks after which it is stored that they were followed, where no fire in them counted: after a
-/// kill as many are read again.
+/// Number of blocks without matching fires after which the position is stored. After a kill, at
+/// most as many blocks are read again.
 const STORED_EVERY: u64 = 256;
-/// The pause before the server is told again what it could not write.
+/// Pause before a failed write is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A fire of a timer whose handler succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fire {
-    /// The block.
     pub height: u64,
-    /// Its place among the fires of the block.
+    /// Index of the fire within the block.
     pub position: u32,
-    /// The timer.
     pub timer: Hash,
     /// The timer's owner.
     pub actor: Address,
-    /// The handler that ran.
     pub handler: String,
 }
 
 impl Fire {
-    /// Its place among all fires.
+    /// The position of the fire among all fires.
     pub(super) const fn place(&self) -> Place {
         (self.height, self.position)
     }
 }
 
-/// A block, and the number of a fire in it.
+/// A block's height and the index of a fire in it.
 pub(super) type Place = (u64, u32);
 
-/// Tells a server what happens on its chain. There is one for a server.
+/// Reports the events of a chain to its server. There is one per server.
 #[derive(Debug)]
 pub struct Schedules {
     service: Service,
-    /// The block until which it is stored what was followed.
+    /// The height up to which the position is stored.
     stored: u64,
 }
 
 impl Schedules {
-    /// From now on the server has a chain.
+    /// Marks the server as one with a chain.
     pub(super) fn new(service: Service) -> Self {
         service.has_chain();
         Self { service, stored: 0 }
     }
 
-    /// The chain has got to `head`, from which schedules can be made. The first block that the
-    /// server has not been told of.
+    /// Starts at `head`, the chain's height, from which on schedules can be added. Returns the
+    /// height of the first block whose fires the server needs.
     pub async fn begin(&mut self, head: u64) -> u64 {
         let next = loop {
             match self.service.schedules_go_on_at().await {
@@ -70,13 +67,13 @@ impl Schedules {
         next
     }
 
-    /// The chain has got to `head`. Said before anything is told of that block.
+    /// The chain has reached `head`. Called before that block's fires are reported.
     pub fn reached(&self, head: u64) {
         self.service.chain_is_at(head);
     }
 
-    /// The fires of the next block, in their order. Resolves once each has its runs; while they
-    /// cannot be written, it waits for that.
+    /// Reports the fires of the next block, in order. Resolves once the runs for each are stored,
+    /// and retries while they cannot be written.
     pub async fn block(&mut self, height: u64, fires: Vec<Fire>) {
         if !fires.is_empty() {
             self.fired(fires).await;
@@ -86,7 +83,8 @@ impl Schedules {
         }
     }
 
-    /// The blocks up to this one cannot be read any more: what fired in them is not known.
+    /// Reports that the blocks up to this one can no longer be read, so that their fires are
+    /// unknown.
     pub async fn missed(&mut self, height: u64) {
         let reason = "the chain no longer keeps the blocks up to this one, nor what fired in them";
         tracing::warn!(height, "schedules have missed blocks that are no longer kept");
@@ -115,7 +113,7 @@ impl Schedules {
     }
 }
 
-/// Waits until the server may be told again.
+/// Waits until a failed report may be retried.
 async fn again(error: &ServiceError) {
     if matches!(error, ServiceError::Stopping) {
         // The server is gone.

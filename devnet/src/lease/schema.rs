@@ -1,7 +1,7 @@
-//! What a schema says of texts beyond that they are texts; `check` (beside) is the same for the
+//! Constraints on strings in the JSON schemas. The module `check` enforces the same ones in the
 //! server.
 //!
-//! The types here stand for texts in the document alone.
+//! The types here represent strings in the document only.
 
 use super::messages::{EnvValue, MAX_OUTPUT_BYTES, MAX_OUTPUTS};
 use utoipa::{
@@ -36,17 +36,17 @@ fn text(pattern: &str, least: usize, most: Option<usize>) -> ObjectBuilder {
         .max_length(most)
 }
 
-/// No NUL, which no command and no path can have.
+/// No NUL, which commands and paths cannot contain.
 const NO_NUL: &str = "^[^\\x00]*$";
-/// Down from where it begins.
+/// A relative path without `..`.
 const PATH: &str = "^(?!/)(?!(.*/)?\\.\\.(/|$))[^\\x00]*$";
 
 texts!(
     /// A runner's id.
     RunnerId: "^[A-Za-z0-9._:-]+$", 1..=128;
-    /// What a runner is capable of, as `linux`.
+    /// A capability of a runner, such as `linux`.
     Capability: "^[A-Za-z0-9._:-]+$", 1..=128;
-    /// An id that a message names.
+    /// An id in a message.
     Id: "^[!-~]+$", 1..=128;
     /// A command for `sh -c`.
     Step: NO_NUL, 1..=65_536;
@@ -64,7 +64,7 @@ texts!(
     Handler: "^[A-Za-z_][A-Za-z0-9_]*$", 1..=256;
 );
 
-/// Outputs of a job by name.
+/// Outputs of a job, by name.
 #[derive(Debug)]
 pub struct Outputs;
 
@@ -119,16 +119,16 @@ impl ToSchema for Environment {
 
 impl PartialSchema for EnvValue {
     fn schema() -> RefOr<Schema> {
-        let plain = text(NO_NUL, 0, None).description(Some("Anybody may see it"));
+        let plain = text(NO_NUL, 0, None).description(Some("A value that is not secret"));
         let secret = ObjectBuilder::new()
             .schema_type(Type::Object)
-            .description(Some("Nobody may: it is masked in logs and in no listing"))
+            .description(Some("A secret: masked in logs, and in no listing"))
             .property("secret", text(NO_NUL, 1, None))
             .required("secret");
         let from_needs = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
-                "A text with results of needed jobs in it: ${{ needs.JOB.outputs.NAME }}, \
+                "A text with results of needed jobs: ${{ needs.JOB.outputs.NAME }}, \
                  ${{ needs.JOB.result }}",
             ))
             .property("from_needs", text(NO_NUL, 1, None))

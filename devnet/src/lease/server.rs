@@ -20,83 +20,73 @@ use tokio::{
     time::sleep,
 };
 
-/// Ended runs that are kept where nothing else is said.
+/// Default number of ended runs that are kept.
 pub const KEEP_RUNS: usize = 10_000;
-/// Connections at a time at most.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 4_096;
-/// How long a client may take for the head of its next request, and for each part of a body or an
+/// Time limit for a client to send the head of its next request, and for each part of a body or an
 /// answer.
 const CLIENT_TIME: Duration = Duration::from_secs(60);
-/// Runs whose files are removed at a time.
+/// Number of runs whose files are removed in one step.
 const SWEEP: usize = 16;
-/// The pause after files could not be removed.
+/// Pause after files could not be removed.
 const SWEEP_PAUSE: Duration = Duration::from_secs(60);
 
-/// What a server is started with.
+/// The options of a server.
 pub struct Options {
-    /// Where it keeps what it keeps; nobody else uses it.
+    /// The server's folder, which no other process uses.
     pub folder: PathBuf,
-    /// Where it answers.
+    /// The listener for HTTP connections.
     pub listener: TcpListener,
-    /// What whoever hands jobs in must show: a secret.
+    /// The token that operators must send: a secret.
     pub operator_token: String,
-    /// What leases are granted with.
+    /// The configuration of leases.
     pub config: Config,
-    /// How many ended runs are kept: the newest. At least one.
+    /// How many ended runs are kept, the newest first. At least one.
     pub keep_runs: usize,
-    /// How large files may get.
+    /// Limits of the stored files.
     pub files: FileLimits,
-    /// The time that leases are measured by.
+    /// The clock that leases use.
     pub clock: Clock,
-    /// What it shows of itself, where it is to be more than the loopback's.
+    /// The server's TLS certificate, needed beyond the loopback interface.
     pub tls: Option<Acceptor>,
 }
 
-/// Shows no token.
+/// Omits the token.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
-/// Why a server cannot be started.
+/// The reason why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The leases.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The folder's files.
+    /// The folder's files cannot be opened.
     #[error("{path}: {error}")]
-    Files {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The address.
-    #[error("no address to answer at: {0}")]
+    Files { path: PathBuf, error: io::Error },
+    #[error("no address to listen on: {0}")]
     Listener(io::Error),
-    /// It would keep nothing.
-    #[error("keep_runs: 0 is not at least 1")]
+    #[error("keep_runs: expected at least 1")]
     KeepRuns,
 }
 
-/// A part of a server has ended by itself, and the others are no good without it.
+/// A part of a server ended by itself, and the others cannot work without it.
 #[derive(Debug, thiserror::Error)]
 #[error("{part} ended by itself: {reason}")]
 pub struct PartEnded {
-    /// Which.
     pub part: &'static str,
-    /// Why.
     pub reason: String,
 }
 
-/// Starts servers.
+/// A lease server; see [`Options`].
 #[derive(Debug)]
 pub struct Server;
 
 impl Options {
-    /// Everything as it is where nothing else is said.
+    /// The default options.
     pub fn new(folder: PathBuf, listener: TcpListener, operator_token: String) -> Self {
         Self {
             folder,
@@ -112,7 +102,7 @@ impl Options {
 }
 
 impl Server {
-    /// Starts a server in the background, on the runtime this is called on. It answers once this
+    /// Starts a server in the background, on the current runtime. It accepts requests once this
     /// returns.
     pub async fn start(options: Options) -> Result<Running, ServerError> {
         let Options { folder, listener, operator_token, config, keep_runs, .. } = options;
@@ -146,19 +136,18 @@ impl Server {
     }
 }
 
-/// Connections at a time: as many files as the process may have open allow, with enough of them
-/// for whatever else it does.
+/// Maximum number of concurrent connections: a quarter of the files that the process may have open.
 fn connections() -> usize {
     let files = open_files::raise_limit().unwrap_or(u64::MAX);
     usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
 }
 
-/// Removes the files of runs that were forgotten. What cannot be removed is tried again later; the
-/// others do not wait for it.
+/// Removes the files of forgotten runs. Files that cannot be removed are tried again later and do
+/// not block others.
 async fn sweep(service: Service, files: Files) {
     let (mut after, mut left) = (String::new(), false);
     loop {
-        // An error: the service ends, or says itself what is wrong, and they are asked for later.
+        // On an error the service is ending or reports the reason itself; they are asked for later.
         let runs = service.forgotten(after.clone(), SWEEP).await.unwrap_or_else(|_| {
             left = true;
             Vec::new()
@@ -181,12 +170,12 @@ async fn sweep(service: Service, files: Files) {
         let (files, count) = (files.clone(), runs.len());
         let removed = spawn_blocking(move || removed(&files, runs)).await.unwrap_or_default();
         left |= removed.len() < count;
-        // An error: they are found again with the next ones.
+        // On an error they are found again with the next ones.
         left |= !removed.is_empty() && service.swept(removed).await.is_err();
     }
 }
 
-/// Those of these runs whose files are gone.
+/// Removes the files of these runs and returns the runs for which that succeeded.
 fn removed(files: &Files, runs: Vec<String>) -> Vec<String> {
     let removed = runs.into_iter().filter(|run| match files.forget(run) {
         Ok(()) => true,
@@ -198,7 +187,7 @@ fn removed(files: &Files, runs: Vec<String>) -> Vec<String> {
     removed.collect()
 }
 
-/// A server that runs. Dropping it is like a kill.
+/// A running server. Dropping it is like killing it.
 #[derive(Debug)]
 pub struct Running {
     url: String,
@@ -209,17 +198,19 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it answers, as `http://127.0.0.1:7070`.
+    /// The server's address, such as `http://127.0.0.1:7070`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What tells it of a chain: from now on it takes schedules, once it is told how far that is.
+    /// The way to report a chain's events: from now on the server accepts schedules, once it knows
+    /// the chain's height.
     pub fn schedules(&self) -> Schedules {
         Schedules::new(self.service.clone())
     }
 
-    /// Resolves when a part of it has ended by itself, as by a panic. Not to be called again then.
+    /// Resolves when a part of the server has ended by itself, for example by a panic. It must not
+    /// be called again then.
     pub async fn ended(&mut self) -> PartEnded {
         let (part, reason) = tokio::select! {
             reason = self.owner.ended() => ("the owner of the leases", reason),
@@ -229,8 +220,8 @@ impl Running {
         PartEnded { part, reason }
     }
 
-    /// Takes no more connections, answers whoever waits, and gives what is under way at most
-    /// `grace`. Whether all that has come was answered in as long again.
+    /// Accepts no more connections, answers waiting requests, and gives the others at most `grace`.
+    /// Returns whether all messages were answered within the same time again.
     pub async fn stop(self, grace: Duration) -> bool {
         let Self { owner, serving, sweeper, .. } = self;
         owner.close();
@@ -239,7 +230,7 @@ impl Running {
         owner.stop(grace).await
     }
 
-    /// Ends it as a kill would, and waits until nobody has its files any more.
+    /// Ends the server like a kill, and waits until its files are closed.
     pub async fn abort(self) {
         let Self { owner, serving, sweeper, .. } = self;
         serving.abort();

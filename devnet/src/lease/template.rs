@@ -1,13 +1,13 @@
-//! Values of an environment that have results of needed jobs in them.
+//! Values of an environment that contain results of needed jobs.
 //!
 //! ```text
 //! v${{ needs.build.outputs.version }}      what job `build` wrote as its output `version`
 //! ${{ needs.build.result }}                the state that it ended in, as SUCCEEDED
 //! ```
 //!
-//! Nothing else may be between `${{` and `}}`. An output that the job did not write is empty.
+//! Nothing else is allowed between `${{` and `}}`. An output that the job did not write is empty.
 
-/// The beginning of what is replaced.
+/// The beginning of a reference.
 pub const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
 /// The beginning of a reference to a needed job.
@@ -16,21 +16,16 @@ pub const NEEDS: &str = "needs.";
 /// A part of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Taken as it is.
+    /// Literal text.
     Text(&'a str),
-    /// The state that this job ended in.
+    /// The final state of this job.
     Result(&'a str),
     /// An output of a job.
-    Output {
-        /// The job.
-        job: &'a str,
-        /// The output's name.
-        name: &'a str,
-    },
+    Output { job: &'a str, name: &'a str },
 }
 
 impl<'a> Part<'a> {
-    /// The job that it refers to.
+    /// The job to which the part refers.
     pub const fn job(&self) -> Option<&'a str> {
         match self {
             Self::Text(_) => None,
@@ -45,7 +40,7 @@ pub fn refers_to_needs(text: &str) -> bool {
     inside.any(|inside| inside.trim_start().starts_with(NEEDS))
 }
 
-/// The parts of a template. Errors: from where on it is not one.
+/// The parts of a template. Errors: the rest of the text from the first invalid place.
 pub fn parts(text: &str) -> Result<Vec<Part<'_>>, &str> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find(OPEN) {
@@ -62,7 +57,7 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, &str> {
     Ok(parts)
 }
 
-/// A job's name may have dots: what follows the last `.outputs.` is the output's.
+/// The output's name follows the last `.outputs.`, because a job's name may contain dots.
 fn reference(text: &str) -> Option<Part<'_>> {
     let of = text.strip_prefix(NEEDS)?;
     let part = match of.rsplit_once(".outputs.") {
@@ -72,7 +67,7 @@ fn reference(text: &str) -> Option<Part<'_>> {
     part.job().is_some_and(|job| !job.is_empty()).then_some(part)
 }
 
-/// The text with each reference replaced by what `value` has for it.
+/// The text with each reference replaced by the result of `value`.
 pub fn fill(text: &str, mut value: impl FnMut(Part<'_>) -> String) -> String {
     match parts(text) {
         Ok(parts) => parts

@@ -1,6 +1,6 @@
-//! Ids and tokens: made from the system's randomness, and known again by their hashes.
+//! Ids and tokens: generated from the system's randomness; tokens are recognized by their hashes.
 
-use crate::api::same_hash;
+use crate::http::bearer::same_hash;
 use cowboy_engine::{
     lease::RunnerId,
     primitives::{Hash, keccak256},
@@ -18,20 +18,20 @@ use std::{
     },
 };
 
-/// Keeps hashes of tokens apart from whatever else is hashed.
+/// Domain separator of the hashes of tokens.
 const DOMAIN: &[u8] = b"cowboy/lease/runner-token/v1";
 
-/// The system has no randomness to give.
+/// The system's source of randomness failed.
 #[derive(Debug, thiserror::Error)]
 #[error("no randomness from the system: {0}")]
 pub struct NoRandomness(#[from] SysError);
 
-/// A name for something new: 64 random bits.
+/// A new id with 64 random bits.
 pub(super) fn new_id(prefix: &str) -> Result<String, NoRandomness> {
     random::<8>(prefix)
 }
 
-/// What nobody can guess: 256 random bits.
+/// A new secret with 256 random bits.
 pub(super) fn new_secret(prefix: &str) -> Result<String, NoRandomness> {
     random::<32>(prefix)
 }
@@ -42,12 +42,12 @@ fn random<const N: usize>(prefix: &str) -> Result<String, NoRandomness> {
     Ok(format!("{prefix}_{}", hex::encode(bytes)))
 }
 
-/// What is kept of a token.
+/// The hash by which a token is stored.
 pub(super) fn token_hash(token: &[u8]) -> Hash {
     keccak256(&[DOMAIN, token])
 }
 
-/// What a token is called where it is told: 64 bits of its hash, which are no secret.
+/// The public id of a token: 64 bits of its hash.
 pub(super) fn token_id(hash: &Hash) -> String {
     hex::encode(&hash.0[..8])
 }
@@ -58,7 +58,8 @@ pub(super) struct Tokens(RwLock<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// Whose a token is, and when it was shown last, by the server's clock; 0: never.
+    /// The runner of each token, and when the token was last used, in the server's milliseconds; 0
+    /// for never.
     runners: BTreeMap<Hash, (RunnerId, AtomicU64)>,
     hashes: BTreeMap<RunnerId, Hash>,
 }
@@ -68,7 +69,7 @@ impl Tokens {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose token this is, which is shown now.
+    /// The runner with this token. Records that the token was used at `now`.
     pub fn holder(&self, token: &[u8], now: u64) -> Option<RunnerId> {
         let hash = token_hash(token);
         let known = self.read();
@@ -80,20 +81,19 @@ impl Tokens {
         Some(runner.clone())
     }
 
-    /// When a runner showed its token last.
+    /// When a runner last used its token, in milliseconds.
     pub fn seen(&self, runner: &RunnerId) -> Option<u64> {
         let known = self.read();
         let (_, seen) = known.runners.get(known.hashes.get(runner)?)?;
         Some(seen.load(Ordering::Relaxed)).filter(|seen| *seen > 0)
     }
 
-    /// How many runners have one.
+    /// Number of runners with a token.
     pub fn len(&self) -> usize {
         self.read().hashes.len()
     }
 
-    /// A runner has this token from now on, and no other, and showed it last at `seen`; or it has
-    /// none.
+    /// Replaces a runner's token, with `seen` as its last use, or removes it.
     pub fn set(&self, runner: RunnerId, hash: Option<Hash>, seen: u64) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = match hash {

@@ -1,11 +1,11 @@
-//! A clock that is watched for being set back.
+//! A clock that detects when it is set back.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Steps back that nobody minds.
+/// Steps back up to this size are ignored.
 const STEP: Duration = Duration::from_secs(1);
 
-/// When the clock was last looked at, by itself and by one that nobody sets.
+/// The time of the last look, by the wall clock and by the monotonic clock.
 #[derive(Debug)]
 pub(super) struct Watched {
     wall: SystemTime,
@@ -17,7 +17,7 @@ impl Watched {
         Self { wall: SystemTime::now(), steady: Instant::now() }
     }
 
-    /// By how much it was set back since it was last looked at, where that is more than [`STEP`].
+    /// How far the clock was set back since the last look, if that is more than [`STEP`].
     pub(super) fn set_back(&mut self) -> Option<Duration> {
         self.look(SystemTime::now(), Instant::now())
     }

@@ -1,10 +1,10 @@
-//! Heals the faults whose time is up.
+//! Heals faults when their time is up.
 
 use crate::api::{backend::Backend, faults};
 use ::tokio::time::sleep;
 use std::{sync::Arc, time::SystemTime};
 
-/// Heals each fault when it has been in force for as long as it was to be. Never resolves.
+/// Heals each fault when it is due. Never resolves.
 pub(super) async fn watch(backend: Arc<Backend>) {
     let mut changes = backend.faults().changes();
     loop {
@@ -13,7 +13,7 @@ pub(super) async fn watch(backend: Arc<Backend>) {
         let (due, next) = backend.faults().due(now);
         for id in due {
             if let Err(error) = faults::heal(&backend, id).await {
-                tracing::warn!(fault = id, %error, "not healed in time; it stays");
+                tracing::warn!(fault = id, %error, "not healed in time; the fault stays");
                 backend.faults().keep(id);
             }
         }

@@ -1,7 +1,7 @@
-//! From a plan to the chain's first document and everybody's keys.
+//! Derives the genesis document and all keys from a plan.
 //!
-//! A key is derived from the plan's seed and its owner's name, so that the same topology and seed
-//! give the same addresses, and the same chain id, on every machine.
+//! A key derives from the plan's seed and its owner's name, so that the same topology and seed give
+//! the same addresses and the same chain id on every machine.
 
 use crate::{
     topology::{GOVERNANCE, Name, Plan},
@@ -15,18 +15,18 @@ use cowboy_engine::{
     speculation::Generator,
 };
 
-/// What a validator starts with: it pays for the transactions that bring results.
+/// A validator's initial balance, for the transactions that bring results.
 const VALIDATOR_BALANCE: Wei = Wei::cby(1_000_000);
-/// What a runner starts with beside its stake: it pays for its heartbeats.
+/// A runner's initial balance on top of its stake, for its heartbeats.
 pub const RUNNER_BALANCE: Wei = Wei::cby(10_000);
 
-/// What the keys of a devnet's proofs are drawn from, where `seed` is its plan's: everybody who has
-/// the plan has the same keys, and can forge proofs.
+/// The seed of a devnet's proof keys, from its plan's `seed`. Anyone with the plan has the same
+/// keys and can forge proofs.
 pub fn proof_seed(seed: u64) -> [u8; 32] {
     keccak256(&[b"cowboy-proof-setup/v1", &seed.to_be_bytes()]).0
 }
 
-/// How the plan's chain checks proofs.
+/// The proof scheme of the plan's chain.
 fn scheme(plan: &Plan) -> Scheme {
     let seed = proof_seed(plan.seed);
     match plan.speculation.config.generator {
@@ -37,8 +37,7 @@ fn scheme(plan: &Plan) -> Scheme {
     }
 }
 
-/// The document that the plan's chain starts from. Draws the keys of its proofs, which takes some
-/// 100 ms.
+/// The genesis document of the plan's chain. Draws its proof keys, which takes about 100 ms.
 pub fn genesis(plan: &Plan) -> Genesis {
     let endow = |name: &Name, balance| Endowment { account: plan.key(name).address(), balance };
     let accounts = plan.accounts.iter().map(|a| endow(&a.name, a.balance));

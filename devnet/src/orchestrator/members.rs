@@ -1,8 +1,9 @@
-//! The validators that a devnet's process runs: those of its topology, and those that joined and
-//! left since.
+//! The validators that a devnet's process runs: those of its topology, changed by joins and leaves
+//! since.
 //!
-//! Who runs and who votes are two things. A validator that joins follows the chain, and votes when
-//! the chain's committee takes it in; one that the committee let go follows on until it leaves.
+//! Running and voting are separate. A validator that joins follows the chain, and votes once the
+//! chain's committee includes it. One that leaves the committee keeps following until it leaves the
+//! devnet.
 
 use super::{
     home::{HomeError, write_private},
@@ -23,43 +24,43 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Validators that a devnet's process runs at most: a committee, and as many again that follow.
+/// Maximum number of validators of a devnet's process: a full committee, and as many followers.
 const MOST: usize = 2 * cowboy_engine::chain::MAX_VALIDATORS;
 
-/// What has changed since the topology, in the order in which it did.
+/// Changes since the topology, in the order in which they were made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Changes {
     joined: Vec<Name>,
     left: Vec<Name>,
 }
 
-/// A validator of this process, whether it runs or not.
+/// A validator of this process, running or not.
 #[derive(Clone)]
 pub(super) struct Member {
     pub(super) name: Name,
     pub(super) keys: ValidatorKeys,
-    /// Where other validators reach it.
+    /// Its address for other validators.
     pub(super) p2p: SocketAddr,
-    /// Where runners reach it.
+    /// Its address for runners.
     pub(super) quic: SocketAddr,
 }
 
-/// Why somebody does not join or leave.
+/// Why a validator cannot join or leave.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// The name is taken.
-    #[error("`{0}` is the name of another node or account of the devnet")]
+    /// The name belongs to another node or account.
+    #[error("another node or account of the devnet is named `{0}`")]
     Taken(String),
-    /// The name is none.
+    /// No validator has this name.
     #[error("there is no validator `{0}`")]
     Unknown(String),
-    /// Still on the chain.
-    #[error("validator `{0}` is in the committee, of this epoch or the next")]
+    /// The validator is still in the committee.
+    #[error("validator `{0}` is in the committee of this epoch or the next")]
     Serves(String),
-    /// As many as there is room for.
-    #[error("{JOINING} validators have joined since the devnet was started: start it again first")]
+    /// The process has no room for more validators.
+    #[error("{JOINING} validators have joined since the devnet was started: restart it first")]
     NoRoom,
-    /// As many as there may be.
+    /// The devnet has the maximum number of validators.
     #[error("a devnet runs at most {MOST} validators")]
     TooMany,
     /// No port is free.
@@ -70,28 +71,23 @@ pub enum MemberError {
     Home(#[from] HomeError),
     /// It does not start or stop.
     #[error("validator `{name}`: {reason}")]
-    Node {
-        /// Which.
-        name: String,
-        /// Why.
-        reason: String,
-    },
+    Node { name: String, reason: String },
 }
 
-/// All of them.
+/// All validators of the devnet.
 pub(super) struct Members {
     plan: Plan,
     file: PathBuf,
     changes: Changes,
     ports: Ports,
     members: Vec<Member>,
-    /// How many more may join while this process runs.
+    /// Number of validators that may still join while this process runs.
     room: usize,
     addresses: watch::Sender<Vec<(PublicKey, u16)>>,
 }
 
 impl Members {
-    /// The members of the plan's devnet as its folder `data` has them.
+    /// Loads the members of the plan's devnet from its folder `data`.
     pub(super) fn load(plan: &Plan, data: &Path) -> Result<Self, PortError> {
         let file = data.join("validators.json");
         let changes: Changes = fs::read_to_string(&file)
@@ -134,17 +130,15 @@ impl Members {
         }
     }
 
-    /// The lease server's port.
     pub(super) const fn lease_port(&self) -> u16 {
         self.ports.lease
     }
 
-    /// The control API's port.
     pub(super) const fn api_port(&self) -> u16 {
         self.ports.api
     }
 
-    /// In the order of the topology, then as they joined.
+    /// All members: the topology's in its order, then the others as they joined.
     pub(super) fn all(&self) -> &[Member] {
         &self.members
     }
@@ -153,12 +147,12 @@ impl Members {
         self.members.iter().find(|member| member.name.as_str() == name)
     }
 
-    /// Everybody's consensus key and port, as they come and go.
+    /// The consensus key and port of each member, updated as members come and go.
     pub(super) fn peers(&self) -> watch::Receiver<Vec<(PublicKey, u16)>> {
         self.addresses.subscribe()
     }
 
-    /// Where runners reach whom.
+    /// The addresses of all members for runners.
     pub(super) fn for_runners(&self) -> Vec<ValidatorAddress> {
         let address = |member: &Member| ValidatorAddress {
             key: member.keys.identity.public_key(),
@@ -167,7 +161,7 @@ impl Members {
         self.members.iter().map(address).collect()
     }
 
-    /// A new member of this name, or of the first free `validator-N`.
+    /// Adds a member of this name, or of the first free name `validator-N`.
     pub(super) fn join(&mut self, name: Option<Name>) -> Result<Member, MemberError> {
         let name = match name {
             Some(name) if self.is_taken(&name) => {
@@ -196,7 +190,7 @@ impl Members {
         Ok(member)
     }
 
-    /// Gives a member that does not run other ports for those that are in use.
+    /// Gives a stopped member new ports in place of the ones that are in use.
     pub(super) fn relocate(&mut self, name: &Name) -> Result<Member, MemberError> {
         self.ports.add(&self.file.with_file_name("ports.json"), name.as_str())?;
         let moved = self.member(name);
@@ -207,7 +201,7 @@ impl Members {
         Ok(moved)
     }
 
-    /// Forgets a member that does not run any more. Its chain stays on disk.
+    /// Removes a stopped member. Its chain stays on disk.
     pub(super) fn leave(&mut self, name: &Name) -> Result<(), MemberError> {
         self.members.retain(|member| member.name != *name);
         self.changes.left.push(name.clone());

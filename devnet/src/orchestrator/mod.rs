@@ -1,8 +1,8 @@
-//! Starting, supervising and stopping a devnet on this machine.
+//! Starts, supervises and stops a devnet on this machine.
 //!
-//! [`run`] is a devnet's whole life in one process: it takes free ports, starts every validator,
-//! every runner and the control API, says when all of it is ready, and ends when it is told to or
-//! when a node dies before that. Everything it keeps lies in the folder that [`home`] describes.
+//! [`run`] is the whole life of a devnet in one process: it takes free ports, starts every
+//! validator, every runner and the control API, reports when all are ready, and ends on request or
+//! when a node dies before that. Its files are in the folder that [`home`] describes.
 
 mod clock;
 mod expiry;

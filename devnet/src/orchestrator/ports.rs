@@ -1,7 +1,7 @@
-//! Ports on the loopback: free when a devnet is begun, the same after every restart.
+//! Loopback ports: free when a devnet begins, and the same after every restart.
 //!
-//! Ports from 32768 up are handed out by the system to outgoing connections, so a listener there
-//! may find its port taken by a neighbour's connection: listeners live below.
+//! The system gives ports from 32768 up to outgoing connections, so a listener there may find its
+//! port taken by another program's connection. Listeners therefore use lower ports.
 
 use super::home::{HomeError, write_private};
 use rand::RngExt as _;
@@ -13,40 +13,37 @@ use std::{
     path::Path,
 };
 
-/// Where listeners live.
+/// The ports for listeners.
 const RANGE: std::ops::Range<u16> = 12_000..32_000;
-/// Tries before giving up; the range would have to be nearly full for so many to fail.
+/// Number of tries before giving up; if all fail, the range is nearly full.
 const ATTEMPTS: u32 = 2_000;
 
-/// What a port is listened on with.
+/// The transport protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// The control API, p2p.
+    /// For the control API, the lease server and p2p.
     Tcp,
-    /// QUIC.
     Udp,
 }
 
-/// Why there is no port.
+/// Why a port is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A port that must be this one is taken.
+    /// A required port is in use.
     #[error("port {port} is taken{}", .owner.as_ref().map(|o| format!(" by {o}")).unwrap_or_default())]
     Taken {
-        /// Which.
         port: u16,
-        /// The process that listens there, as `name (pid 12)`, where it can be seen.
+        /// The process that listens there, for example `name (pid 12)`, if visible.
         owner: Option<String>,
     },
-    /// The system refuses otherwise.
+    /// The system refuses the port for another reason.
     #[error("port {port} cannot be listened on: {source}")]
     Refused {
-        /// Which.
         port: u16,
-        /// What it says.
+        /// The system's error.
         source: io::Error,
     },
-    /// None is free.
+    /// No port is free.
     #[error("no free port between {} and {}", RANGE.start, RANGE.end)]
     NoneFree,
     /// The file of ports cannot be read or written.
@@ -54,25 +51,25 @@ pub enum PortError {
     Home(#[from] HomeError),
 }
 
-/// Ports of one devnet.
+/// The ports of one devnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
-    /// The control API's.
+    /// The control API's port.
     pub api: u16,
-    /// The lease server's.
+    /// The lease server's port.
     #[serde(default)]
     pub lease: u16,
-    /// Per validator: p2p.
+    /// P2p ports by validator.
     pub p2p: BTreeMap<String, u16>,
-    /// Per validator: QUIC, for runners.
+    /// QUIC ports for runners, by validator.
     pub quic: BTreeMap<String, u16>,
 }
 
 impl Ports {
-    /// The ports in `file`, checked to be free, or free ones, which are then kept there.
+    /// Loads the ports in `file` and checks that they are free, or chooses free ones and saves
+    /// them.
     ///
-    /// `api` and `lease`: the ports that the topology wants for the control API and the lease
-    /// server.
+    /// `api` and `lease` are the topology's ports for the control API and the lease server.
     pub fn load_or_choose(
         file: &Path,
         validators: &[String],
@@ -86,7 +83,7 @@ impl Ports {
                 ports.api = api.unwrap_or(ports.api);
                 ports.lease = lease.unwrap_or(ports.lease);
                 if ports.lease == 0 {
-                    // Kept by a version that had none.
+                    // Saved by a version without a lease server.
                     ports.lease = free_port(Transport::Tcp, &mut ports.taken())?;
                 }
                 ports
@@ -98,8 +95,8 @@ impl Ports {
         Ok(ports)
     }
 
-    /// Chooses free ports for one more validator, unless it had some before that are still free,
-    /// and keeps them in `file`.
+    /// Chooses free ports for one more validator, unless its previous ones are still free, and
+    /// saves them in `file`.
     pub fn add(&mut self, file: &Path, validator: &str) -> Result<(), PortError> {
         let mut taken = self.taken();
         let had = |ports: &BTreeMap<String, u16>, transport| {
@@ -169,7 +166,7 @@ fn free_port(transport: Transport, taken: &mut BTreeSet<u16>) -> Result<u16, Por
     Err(PortError::NoneFree)
 }
 
-/// Whether `port` of the loopback can be listened on; an occupied one is named with its owner.
+/// Checks that `port` of the loopback can be listened on; the error names the owner of a used one.
 pub fn check(transport: Transport, port: u16) -> Result<(), PortError> {
     bind(transport, port).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => PortError::Taken { port, owner: owner(transport, port) },
@@ -185,8 +182,8 @@ fn bind(transport: Transport, port: u16) -> io::Result<()> {
     }
 }
 
-/// The process that holds `port`, by the kernel's tables; `None` where there are none to read or
-/// the process is another user's.
+/// The process that holds `port`, from the kernel's tables; `None` if they are unreadable or the
+/// process belongs to another user.
 fn owner(transport: Transport, port: u16) -> Option<String> {
     let table = match transport {
         Transport::Tcp => "/proc/net/tcp",
@@ -205,7 +202,7 @@ fn owner(transport: Transport, port: u16) -> Option<String> {
     })
 }
 
-/// The inode of the socket whose local port this is, in a table of the form of `/proc/net/tcp`.
+/// The inode of the socket with this local port, in a table of the form of `/proc/net/tcp`.
 fn inode(table: &str, port: u16) -> Option<u64> {
     let local = format!(":{port:04X}");
     table.lines().skip(1).find_map(|line| {

@@ -1,4 +1,4 @@
-//! When a devnet is ready, and what happens on it from then on.
+//! When a devnet is ready, and the blocks after that.
 
 use crate::{
     api::{
@@ -12,23 +12,23 @@ use futures::future::join_all;
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A devnet whose runners are certain to be present has them within a few blocks; one that has
-/// not by then is ready all the same, and `runner ls` shows who is missing.
+/// If its runners are certain to be present, a devnet sees them within a few blocks. After this
+/// many blocks it is ready without them, and `runner ls` shows which are missing.
 const PATIENCE_BLOCKS: u64 = 12;
 
-/// Resolves once every validator that runs has executed a block and, where the threshold rule makes
-/// it certain, every runner is present.
+/// Resolves once every running validator has executed a block and, if the threshold rule makes it
+/// certain, sees every runner as present.
 pub(super) async fn wait(backend: &Backend, plan: &Plan) {
     let certain = plan.feasibility().visibility == Visibility::Always;
     let wanted = if certain { plan.runners.len() } else { 0 };
     join_all(backend.slots().iter().map(|slot| wait_for(slot, wanted))).await;
     if backend.running().is_empty() {
-        // Who supervises them says so.
+        // The supervisor reports the cause.
         std::future::pending::<()>().await;
     }
 }
 
-/// Resolves when the validator is ready, or has ended and is not started again.
+/// Resolves when the validator is ready, or has ended and is not restarted.
 async fn wait_for(slot: &ValidatorSlot, runners: usize) {
     loop {
         let changed = slot.changes();
@@ -52,19 +52,19 @@ async fn follow(ledger: Ledger, runners: usize) {
         }
         match blocks.recv().await {
             Ok(_) | Err(RecvError::Lagged(_)) => {}
-            // The validator has ended; who supervises it says so.
+            // The validator has ended; the supervisor reports it.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }
 
-/// Tells of every block, as soon as any validator has executed it. Never resolves.
+/// Calls `tell` with every block as soon as any validator has executed it. Never resolves.
 pub(super) async fn watch(backend: Arc<Backend>, tell: impl Fn(&ExecutedBlock)) {
     let (mut executed, mut last) = (Executed::new(backend, None), None);
     loop {
         let Some(block) = executed.next().await else { continue };
         let height = block.block.header.height;
-        // The others tell of it, too.
+        // Other validators report the same block.
         if last.is_none_or(|last| height > last) {
             last = Some(height);
             tell(&block);

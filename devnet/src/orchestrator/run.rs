@@ -1,4 +1,4 @@
-//! A devnet's life, from the first file to the last.
+//! A devnet's life, from its first file to its last.
 
 use super::{
     expiry,
@@ -40,112 +40,104 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the API is given to end its requests when the devnet stops.
+/// Time limit for the API to end its requests when the devnet stops.
 const API_GRACE: Duration = Duration::from_secs(2);
-/// The same for the lease server.
+/// Time limit for the lease server to end.
 const LEASES_GRACE: Duration = Duration::from_secs(2);
 
-/// What a devnet is run from.
+/// The parameters of a devnet.
 pub struct DevnetConfig {
-    /// What it consists of.
+    /// The nodes and accounts that it consists of.
     pub plan: Plan,
-    /// Its folder, taken for this process.
+    /// Its folder, locked by this process.
     pub lock: Lock,
-    /// The program that makes its proofs, in processes of their own: one that calls
-    /// [`prove_for_parent`](crate::agent::prove_for_parent) when it is started with
-    /// [`PROVER`](crate::agent::PROVER). Without one, this process makes them.
+    /// The program that makes its proofs in separate processes. It must call
+    /// [`prove_for_parent`](crate::agent::prove_for_parent) when started with
+    /// [`PROVER`](crate::agent::PROVER). `None`: this process makes the proofs.
     pub prover: Option<PathBuf>,
 }
 
-/// What a devnet says while it runs.
+/// Reports of a running devnet.
 pub enum Notice<'a> {
-    /// Everything is up.
+    /// All nodes are up.
     Ready(&'a Ready),
-    /// A block is final and executed by the first running validator.
+    /// A running validator is the first to have executed a final block.
     Block(&'a ExecutedBlock),
 }
 
-/// A devnet that is up.
+/// The report of a devnet that is up.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// What `devnet.json` says.
+    /// The contents of `devnet.json`.
     pub record: Record,
-    /// From [`run`]'s start to here.
+    /// Time since the start of [`run`].
     pub after: Duration,
 }
 
-/// Why a devnet does not run.
+/// Why a devnet does not run or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
     /// Its folder cannot be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It has no ports.
+    /// A port is unavailable.
     #[error(transparent)]
     Ports(#[from] PortError),
-    /// What the agent kept cannot be used.
+    /// The agent's stored state cannot be used.
     #[error(transparent)]
     Agent(#[from] StoreError),
-    /// The API cannot be put together.
+    /// The API cannot be assembled.
     #[error(transparent)]
     Api(#[from] BackendError),
     /// A port cannot be listened on.
     #[error("{what} cannot listen on {address}: {error}")]
     Listen {
-        /// What is to be there.
+        /// The part that should listen there.
         what: &'static str,
-        /// Where.
         address: SocketAddr,
-        /// Why not.
         error: std::io::Error,
     },
     /// The lease server cannot be started.
     #[error("the lease server: {0}")]
     Lease(#[from] lease::ServerError),
-    /// Its disk has less free than the reserve.
+    /// Less space is free on its disk than the reserve.
     #[error(transparent)]
     Space(Short),
-    /// The system does not let its process open enough files.
+    /// The system's limit of open files is too low.
     #[error(
         "the devnet needs up to {needed} open files and sockets, this process is allowed {limit}"
     )]
     Files {
-        /// How many it may need.
+        /// The number that it may need.
         needed: u64,
-        /// How many it may have.
+        /// The limit.
         limit: u64,
     },
     /// The lease server has ended by itself.
     #[error("the lease server: {0}")]
     LeaseEnded(lease::PartEnded),
-    /// A part that the others are no good without has ended by itself.
+    /// An essential part has ended by itself.
     #[error("{part} ended by itself: {reason}")]
-    Ended {
-        /// Which.
-        part: &'static str,
-        /// Why.
-        reason: String,
-    },
+    Ended { part: &'static str, reason: String },
     /// A node did not start, or ended by itself before the devnet was ready.
     #[error("{node}: {error}")]
     Node {
-        /// Which.
         node: String,
-        /// What it said.
+        /// The node's error.
         error: String,
     },
 }
 
-/// Runs a devnet in this process until `stop` resolves, the API is asked for its end, a node dies
-/// before the devnet is ready, or a part that there is only one of ends by itself. `observe` is
-/// called from the devnet's own threads and must not block.
+/// Runs a devnet in this process until `stop` resolves, the API is asked to stop it, a node dies
+/// before the devnet is ready, or an essential part ends by itself. `observe` is called from the
+/// devnet's own threads and must not block.
 pub fn run(
     config: DevnetConfig,
     stop: BoxFuture<'static, ()>,
     observe: impl Fn(Notice<'_>) + Send + Sync + 'static,
 ) -> Result<(), OrchestratorError> {
     let started = Instant::now();
-    // Held until the runtime has ended with all its threads: who waits for it finds nothing left.
+    // Dropped after the runtime and all its threads, so that the next holder finds nothing running.
     let DevnetConfig { plan, lock, prover } = config;
     super::files::prepare(&plan)?;
     last_words::keep();
@@ -156,7 +148,7 @@ pub fn run(
     super::home::create_private_dir(&data)?;
     let runtime = tokio::Config::new()
         .with_storage_directory(data.join("consensus"))
-        // A task that panics ends its validator, which is told, and not the process.
+        // A panic in a task ends its validator, which is reported, and not the process.
         .with_catch_panics(true)
         .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
         .with_tcp_nodelay(Some(true));
@@ -313,21 +305,21 @@ async fn live(
         () = &mut stopping => None,
         () = &mut stop => None,
         () = watching => None,
-        () = supervised.ended() => Some(ended("what runs the nodes")),
-        _ = expiry => Some(ended("what heals faults")),
-        _ = following => Some(ended("what tells the lease server of timers")),
+        () = supervised.ended() => Some(ended("the supervisor of the nodes")),
+        _ = expiry => Some(ended("the task that heals faults")),
+        _ = following => Some(ended("the task that reports timers to the lease server")),
         () = agent_failed(agent.as_ref()) => Some(ended("the speculation agent")),
         reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
         part = leases.ended() => Some(OrchestratorError::LeaseEnded(part)),
     };
     if let Some(error) = &failed {
-        tracing::error!(%error, "the devnet cannot go on");
+        tracing::error!(%error, "the devnet cannot continue");
     }
     let stopped = end(agent, supervised, leases, api, lock).await;
     failed.map_or(stopped, Err)
 }
 
-/// Resolves when the agent's books are no good any more.
+/// Resolves when the agent's books are corrupted.
 async fn agent_failed(agent: Option<&Agent>) {
     match agent {
         Some(agent) => agent.failed().await,
@@ -335,7 +327,7 @@ async fn agent_failed(agent: Option<&Agent>) {
     }
 }
 
-/// Names and addresses of the accounts: those of the plan, then those whose keys were made since.
+/// Names and addresses of all accounts: the plan's, then those with keys made since.
 fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, HomeError> {
     let of_plan = plan.accounts.iter().map(|account| &account.name);
     let taken = |name: &Name| {
@@ -355,7 +347,7 @@ fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, Ho
     Ok(accounts)
 }
 
-/// The names that users gave.
+/// The names that users gave to actors, timers and jobs.
 fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
     let path = home.names_path();
     let save = {
@@ -366,7 +358,7 @@ fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
         .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
 }
 
-/// Starts the lease server, with the devnet's own token for whoever hands jobs in.
+/// Starts the lease server, with the devnet's token for clients that submit jobs.
 async fn lease_server(
     plan: &Plan,
     home: &DevnetHome,
@@ -387,8 +379,8 @@ async fn lease_server(
     Ok(lease::Server::start(options).await?)
 }
 
-/// Stops everything in order: the agent, runners, validators with a last snapshot, the lease
-/// server, the API.
+/// Stops everything in order: the agent, the runners, the validators after a last snapshot, the
+/// lease server, the API.
 async fn end(
     agent: Option<Agent>,
     supervised: super::supervise::Supervised,

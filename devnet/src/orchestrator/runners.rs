@@ -1,4 +1,4 @@
-//! The runners of a devnet, each with a socket of its own: faults tell them apart by it.
+//! The runners of a devnet, each with its own socket, by which faults tell them apart.
 
 use super::supervise::{SupervisorConfig, loopback};
 use crate::{
@@ -24,23 +24,22 @@ use std::{
     sync::Arc,
 };
 
-/// What runners are started from.
+/// The runners and the parameters for starting them.
 pub(super) struct Runners {
     context: tokio::Context,
     backend: Arc<Backend>,
     chain_id: u64,
     home: DevnetHome,
-    /// The control API, for heartbeats on the chain.
+    /// The control API client, for heartbeats on the chain.
     api: Client,
-    /// What is common to all executors.
+    /// The common part of all executors.
     executor: Executor,
     polling: Polling,
     targets: Targets,
-    /// Those that run, by name.
+    /// Running runners by name.
     pub(super) running: BTreeMap<String, Running>,
 }
 
-/// A runner that runs.
 pub(super) struct Running {
     runner: runner::Runner,
     heartbeat: Handle<()>,
@@ -48,8 +47,8 @@ pub(super) struct Running {
 }
 
 impl Runners {
-    /// None yet. They will connect to what `targets` says, and execute jobs with `executor` and
-    /// what each has configured beside.
+    /// Creates the set without runners. They will connect to `targets` and execute jobs with
+    /// `executor` and their own configuration.
     pub(super) fn new(
         context: &tokio::Context,
         config: &SupervisorConfig,
@@ -76,7 +75,7 @@ impl Runners {
         }
     }
 
-    /// Starts a runner that does not run.
+    /// Starts a stopped runner.
     pub(super) fn start(&mut self, plan: &Plan, runner: &RunnerPlan) -> Result<(), String> {
         let executor =
             self.executor.configured(&runner.executors).map_err(|error| error.to_string())?;
@@ -86,7 +85,7 @@ impl Runners {
         let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
         let client = quic::Client::bind_tapped(loopback(0), tap.clone())
             .map_err(|error| error.to_string())?;
-        // A reset empties the folder: what is in it is of this chain.
+        // A reset empties the folder, so its contents are of this chain.
         let folder = self.home.runner_path(&runner.name).join("commitments");
         let pledges = Pledges::open(folder, Hash::ZERO).map_err(|error| error.to_string())?;
         let config = runner::Config {
@@ -94,7 +93,7 @@ impl Runners {
             key: key.clone(),
             known: self.targets.of(&key.public_key()),
             agents: plan.agent().map(|name| plan.key(name).address()).into_iter().collect(),
-            // Which of them it is drawn for, the registry says.
+            // The registry decides which of them the runner is drawn for.
             kinds: runner.executors.kinds(),
             withdrawn: BTreeSet::new(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
@@ -119,7 +118,7 @@ impl Runners {
         Ok(())
     }
 
-    /// Ends a runner as a crash would: its jobs with it, and its connections without a word.
+    /// Ends a runner as a crash would: its jobs end with it, and its connections without a message.
     pub(super) async fn kill(&mut self, plan: &Plan, runner: &RunnerPlan) {
         let Some(running) = self.running.remove(runner.name.as_str()) else { return };
         running.tap.silence();
@@ -129,7 +128,7 @@ impl Runners {
         tracing::info!(runner = %runner.name, "killed");
     }
 
-    /// Stops a runner: it says goodbye, and gives up its jobs.
+    /// Stops a runner: it says goodbye to its validators and gives up its jobs.
     pub(super) async fn stop_one(&mut self, plan: &Plan, runner: &RunnerPlan) {
         let Some(running) = self.running.remove(runner.name.as_str()) else { return };
         running.heartbeat.abort();
@@ -138,13 +137,13 @@ impl Runners {
         tracing::info!(runner = %runner.name, "stopped");
     }
 
-    /// Has a runner that runs take jobs as `steer` says, and yields what it tells then.
+    /// Applies `steer` to a running runner, and returns what it then tells its validators.
     pub(super) fn steer(&self, runner: &str, steer: &Steer) -> Option<Result<Told, SteerError>> {
         let running = self.running.get(runner)?;
         Some(control::steer(&running.runner, steer))
     }
 
-    /// Stops all that run, in good order.
+    /// Stops all running runners gracefully.
     pub(super) async fn stop(&mut self) {
         let running = mem::take(&mut self.running).into_values();
         join_all(running.map(|running| running.runner.stop(&self.context))).await;

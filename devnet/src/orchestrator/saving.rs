@@ -1,9 +1,9 @@
-//! Saving a devnet that runs.
+//! Saves a running devnet.
 //!
-//! Its validators are stopped as for `validator stop`, its folder is copied, and those that ran are
-//! started again. Runners go on: they find the validators again by themselves. So do the agent and
-//! the lease server, whose files are copied as of one moment each. Transactions that waited are
-//! handed to the validators that come back.
+//! Its validators are stopped as by `validator stop`, its folder is copied, and the validators that
+//! ran are started again. Runners keep running and reconnect by themselves. So do the agent and the
+//! lease server, whose files are each copied as of one moment. Waiting transactions are handed to
+//! the restarted validators.
 
 use super::supervise::Nodes;
 use crate::{
@@ -26,28 +26,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the first block afterwards is waited for; a chain that stood still before stays so.
+/// Time limit for the first block afterwards; a chain that had halted before stays halted.
 const NEXT_BLOCK: Duration = Duration::from_secs(5);
 
-/// A copy, and the chain that goes on.
+/// A copy, and the restarted chain.
 pub(super) struct Saved {
     draft: Draft,
     stopped: Instant,
-    /// The blocks of a validator that was started again.
+    /// The blocks of a restarted validator.
     blocks: Option<Receiver<Arc<ExecutedBlock>>>,
 }
 
-/// Stops the validators, copies, and starts them again.
+/// Stops the validators, copies the folder, and restarts them.
 pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved, SaveError> {
     let home = nodes.config.home.clone();
-    let snapshots = Snapshots::beside(&home);
+    let snapshots = Snapshots::next_to(&home);
     if let Some(name) = name.as_ref().filter(|name| snapshots.path(name).exists()) {
-        // Before anything is stopped for nothing.
+        // Checked first, before anything is stopped in vain.
         return Err(SnapshotError::Exists(name.clone()).into());
     }
     let running: Vec<Name> = nodes.validators.keys().cloned().collect();
     let waiting = waiting(nodes);
-    tracing::info!(validators = running.len(), "stopping to be saved");
+    tracing::info!(validators = running.len(), "stopping for a snapshot");
     let stopped = Instant::now();
     for validator in &running {
         nodes.stop(validator).await;
@@ -72,7 +72,7 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
         let services = validator.handle.services();
         blocks.get_or_insert_with(|| services.ledger.subscribe());
         for transaction in waiting.values() {
-            // One that a block has taken meanwhile is refused, rightly.
+            // A transaction that a block has included since is rightly refused.
             let _ = services.submit(transaction.clone());
         }
     }
@@ -84,7 +84,7 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
     }
 }
 
-/// Waits for the next block, and gives the snapshot its name.
+/// Waits for the next block, then gives the snapshot its name.
 pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, SaveError> {
     let Saved { draft, stopped, blocks } = saved?;
     let halted = match blocks {
@@ -104,7 +104,7 @@ async fn restart(nodes: &mut Nodes, validator: &Name) -> Result<(), String> {
     nodes.start(&member)
 }
 
-/// The transactions that wait, each once.
+/// The waiting transactions of all validators, each once.
 fn waiting(nodes: &Nodes) -> BTreeMap<Hash, SignedTransaction> {
     let pools = nodes.validators.values().map(|one| one.handle.services().mempool.clone());
     let mut waiting = BTreeMap::new();
@@ -117,7 +117,7 @@ fn waiting(nodes: &Nodes) -> BTreeMap<Hash, SignedTransaction> {
 async fn next(mut blocks: Receiver<Arc<ExecutedBlock>>) {
     match blocks.recv().await {
         Ok(_) | Err(RecvError::Lagged(_)) => {}
-        // The validator has ended; who supervises it says so.
+        // The validator has ended; the supervisor reports it.
         Err(RecvError::Closed) => std::future::pending().await,
     }
 }

@@ -1,8 +1,8 @@
-//! Tells the lease server of the timers that fire, for the runs that go by them.
+//! Reports fired timers to the lease server, for the runs that they schedule.
 //!
-//! Every final block is looked at once, in order, in the store of whichever validator is furthest;
-//! another one's is read where that one's cannot be. The lease server stores how far it got, and
-//! after a restart says where to go on.
+//! Every final block is read once, in order, from the store of the validator with the highest head,
+//! or from another one if that fails. The lease server stores its position and resumes from it
+//! after a restart.
 
 use crate::{
     api::{
@@ -24,7 +24,7 @@ pub(super) async fn follow(backend: Arc<Backend>, mut schedules: Schedules) {
     }
 }
 
-/// Tells of the blocks from `next` on that are final.
+/// Reports the final blocks from `next` on.
 async fn catch_up(backend: &Backend, schedules: &mut Schedules, next: &mut Option<Height>) {
     loop {
         let mut running = backend.running();
@@ -41,7 +41,7 @@ async fn catch_up(backend: &Backend, schedules: &mut Schedules, next: &mut Optio
             return;
         }
         let read = spawn_blocking(move || read(&running, height)).await;
-        // An error: a panic, which has been told. It is read again with the next block.
+        // A panic, which is reported already. The block is read again after the next one.
         match read.unwrap_or(Read::Broken) {
             Read::Fires(fires) => {
                 schedules.block(height.get(), fires).await;
@@ -56,23 +56,23 @@ async fn catch_up(backend: &Backend, schedules: &mut Schedules, next: &mut Optio
     }
 }
 
-/// What the stores have of a block.
+/// The stores' content for a block.
 enum Read {
-    /// The fires that succeeded, in order.
+    /// The successful fires, in order.
     Fires(Vec<Fire>),
-    /// Nothing before this block, which is later.
+    /// All stores have dropped the block; the first one kept is this later one.
     Dropped(Height),
-    /// It cannot be read.
+    /// The block cannot be read.
     Broken,
 }
 
-/// Reads the fires of a block from the first of these that has them.
+/// Reads a block's fires from the first store that has them.
 fn read(running: &[Running], height: Height) -> Read {
     let (mut kept_from, mut broken) = (Vec::new(), false);
     for running in running {
         let store = running.ledger.store();
         let fires = store.fires(height);
-        // Looked at last: it may have been dropped meanwhile.
+        // Read after the fires, because the block may be dropped in between.
         let first = store.kept_from();
         match fires {
             _ if height < first => kept_from.push(first),
@@ -88,7 +88,7 @@ fn read(running: &[Running], height: Height) -> Read {
                 return Read::Fires(fires.collect());
             }
             Err(error) => {
-                tracing::warn!(%height, %error, "fires of a block are not read for schedules");
+                tracing::warn!(%height, %error, "a block's fires cannot be read for schedules");
                 broken = true;
             }
         }

@@ -1,8 +1,7 @@
 //! Free space on the disks that a devnet writes to.
 //!
-//! A validator whose disk is full cannot write down its votes, and ends. Before it comes to that,
-//! while the reserve is still free, validators pause: they vote for nothing and write nothing until
-//! there is space again.
+//! A validator whose disk is full cannot write its votes, and ends. To avoid that, validators pause
+//! while the reserve is still free: they do not vote and write nothing until there is space again.
 
 use super::home::DevnetHome;
 use crate::topology::Size;
@@ -12,34 +11,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The reserve is at most this part of a disk: small ones have room for something else.
+/// The reserve is at most one part in this many of a disk, so that small disks keep room for other
+/// files.
 const SHARE: u64 = 20;
 
-/// How many files of a disk are kept in reserve, on a disk that counts them: a devnet makes some
+/// Number of files kept in reserve on a disk that counts files (inodes): a devnet creates some
 /// dozens for each validator and epoch.
 const FILES: u64 = 2_000;
-/// They are at most this part of those that it can hold.
+/// This reserve is at most one part in this many of the files that the disk can hold.
 const FILES_SHARE: u64 = 5;
 
 /// A disk with less free than the reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Short {
-    /// A folder on it.
+    /// A folder on the disk.
     pub path: PathBuf,
-    /// What is short.
+    /// The resource that is short.
     pub of: Resource,
-    /// How much is free.
+    /// The free amount.
     pub free: u64,
-    /// How much should be.
+    /// The reserve, in the same unit.
     pub reserve: u64,
 }
 
-/// What a disk has only so much of.
+/// A limited resource of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// Room, in bytes.
+    /// Space, in bytes.
     Bytes,
-    /// Files that it can hold (inodes).
+    /// Files (inodes).
     Files,
 }
 
@@ -62,9 +62,9 @@ impl fmt::Display for Short {
 
 impl std::error::Error for Short {}
 
-/// A disk of the devnet's with less free than `reserve`, or with less than a twentieth of it where
-/// that is less. `more`: as much more has to be free, in percent of the reserve, for a devnet that
-/// waits for space. A folder that cannot be asked about is none.
+/// A disk of the devnet with less free than `reserve`, or than a twentieth of the disk if that is
+/// less. `more` raises the required amount by this percentage, for a devnet that waits for space.
+/// Folders that cannot be checked are skipped.
 pub(super) fn short(home: &DevnetHome, reserve: Size, more: u64) -> Option<Short> {
     let data = home.data_path();
     let folders = [
@@ -88,7 +88,7 @@ fn of(path: &Path, Size(reserve): Size, more: u64) -> Option<Short> {
         (free < wanted).then(|| Short { path: path.to_owned(), of, free, reserve })
     };
     let room = reserve.min(bytes(it.f_blocks) / SHARE);
-    // Without a reserve nothing is kept; a disk that counts no files says that it holds none.
+    // Without a space reserve there is no file reserve. A disk that does not count files reports 0.
     let files = if reserve == 0 { 0 } else { FILES.min(it.f_files / FILES_SHARE) };
     short(Resource::Bytes, bytes(it.f_bavail), room)
         .or_else(|| short(Resource::Files, it.f_favail, files))
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(of(&folder.path().join("none"), Size(u64::MAX), 0), None);
         let it = statvfs(folder.path()).unwrap();
         let all = it.f_blocks * it.f_frsize;
-        // No disk has more than all of its own free.
+        // No disk has twice its size free.
         let short = of(folder.path(), Size(u64::MAX), 100 * SHARE * 2).unwrap();
         assert_eq!(short.reserve, all / SHARE);
         assert!(short.to_string().contains("are kept in reserve"));

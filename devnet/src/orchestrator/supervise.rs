@@ -1,4 +1,4 @@
-//! The nodes of a devnet: one task owns them all, starts and stops validators on request and
+//! The nodes of a devnet: one task owns them all, starts and stops validators on request, and
 //! notices when one ends by itself.
 
 mod ends;
@@ -73,26 +73,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Requests that wait; each comes from an API request, whose number is limited there.
+/// Maximum number of waiting requests; each comes from an API request, and the API limits those.
 const REQUESTS: usize = 64;
-/// Failures of nodes that wait to be told of; the first one is what is asked for.
+/// Maximum number of node failures that wait to be reported; the first is the one that matters.
 const FAILURES: usize = 64;
-/// Requests to the control API that all of the devnet's runners make at a time. Each keeps a
-/// connection, and those of hundreds of runners would be all that the API takes.
+/// Maximum number of simultaneous requests to the control API by all of the devnet's runners. Each
+/// holds a connection, and hundreds of runners would use up the API's connections.
 const RUNNERS_REQUESTS: usize = 16;
-/// How long a stopping devnet waits for its nodes.
+/// Time limit for the nodes of a stopping devnet.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often the clock is looked at: one that is set forward and back in between is not seen.
+/// How often the clock is checked; setting it forward and back in between goes unnoticed.
 const CLOCK_LOOK: Duration = Duration::from_millis(100);
-/// How often free space is looked at.
+/// How often free space is checked.
 const SPACE_LOOK: Duration = Duration::from_secs(1);
-/// How long a validator's port may take to be free before it gets another one: one that has just
+/// How long a validator's port may stay in use before it is replaced; a validator that has just
 /// stopped answers its last connections for a few round trips.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a stopped validator's port is looked at; nothing tells when the system frees it.
+/// How often a stopped validator's port is checked; the system does not notify.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
-/// What a runner tells its validators once it was steered.
+/// The status that a steered runner then tells its validators.
 type Steered = Result<Told, SteerError>;
 
 enum Request {
@@ -103,20 +103,20 @@ enum Request {
     Save { name: Option<Name>, reply: oneshot::Sender<Result<Snapshot, SaveError>> },
 }
 
-/// How others reach the task that owns the nodes.
+/// A handle to the task that owns the nodes.
 #[derive(Clone)]
 pub(super) struct Supervisor {
     requests: mpsc::Sender<Request>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
-/// The other end, before the task is started.
+/// The task's end of a [`Supervisor`], before the task is started.
 pub(super) struct Requests {
     requests: mpsc::Receiver<Request>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
-/// What the nodes are started from.
+/// The parameters of the nodes.
 pub(super) struct SupervisorConfig {
     pub(super) plan: Plan,
     pub(super) home: DevnetHome,
@@ -124,9 +124,9 @@ pub(super) struct SupervisorConfig {
     pub(super) members: Members,
     pub(super) backend: Arc<Backend>,
     pub(super) rpc_url: String,
-    /// What runs pipelines of tasks.
+    /// The agent that runs pipelines of tasks.
     pub(super) agent: Option<Agent>,
-    /// What runs commands by lease.
+    /// The pool that runs commands by lease.
     pub(super) pool: Arc<dyn executor::Pool>,
 }
 
@@ -165,7 +165,7 @@ impl Supervisor {
             let (requests, runner) = (requests.clone(), runner.to_owned());
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
-                // Nobody is left to answer: the devnet is stopping, and no runner runs.
+                // The task is gone: the devnet is stopping, and no runner runs.
                 requests.send(Request::Steer { runner, steer, reply }).await.ok()?;
                 answer.await.ok()?
             })
@@ -257,7 +257,7 @@ impl Requests {
                 first.get_or_insert(OrchestratorError::Node { node, error });
             }
         }
-        // What one cannot read costs that one only, while the others can decide without it.
+        // Damage in one validator's files affects only that one while the others have a quorum.
         if let Some(failure) = first.filter(|_| nodes.lacks_quorum()) {
             return Err(failure);
         }
@@ -276,10 +276,10 @@ impl Requests {
 }
 
 impl Supervised {
-    /// Resolves when a node ends by itself, or the task that owns them.
+    /// Resolves when a node, or the task that owns them, ends by itself.
     pub(super) async fn failure(&mut self) -> OrchestratorError {
         let ended = || {
-            let (part, reason) = ("what runs the nodes", last_words::recent());
+            let (part, reason) = ("the supervisor of the nodes", last_words::recent());
             OrchestratorError::Ended { part, reason }
         };
         self.failures.recv().await.unwrap_or_else(ended)
@@ -287,11 +287,11 @@ impl Supervised {
 
     /// Resolves when the task that owns the nodes has ended.
     pub(super) async fn ended(&mut self) {
-        // It has the other end.
+        // The task holds the sender.
         while self.failures.recv().await.is_some() {}
     }
 
-    /// Resolves when somebody has asked for the end.
+    /// Resolves when a stop is requested.
     pub(super) fn stopping(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut shutdown = self.shutdown.subscribe();
         async move {
@@ -300,7 +300,7 @@ impl Supervised {
         }
     }
 
-    /// Stops every node and waits for them, for a bounded time.
+    /// Stops every node and waits for them, at most [`STOP_TIMEOUT`].
     pub(super) async fn stop(self) {
         self.shutdown.send_replace(true);
         if ::tokio::time::timeout(STOP_TIMEOUT, self.task).await.is_err() {
@@ -310,7 +310,7 @@ impl Supervised {
     }
 }
 
-/// A port of this machine; 0: any that is free.
+/// A loopback address; port 0 is any free port.
 pub(super) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -319,7 +319,7 @@ pub(super) struct Validator {
     pub(super) handle: ValidatorHandle,
     gateway: Gateway,
     tap: Tap,
-    /// The height that it started from.
+    /// The height at which it started.
     from: Height,
 }
 
@@ -327,15 +327,14 @@ pub(super) struct Nodes {
     context: tokio::Context,
     pub(super) config: SupervisorConfig,
     known: Known,
-    /// Those that run.
     pub(super) validators: BTreeMap<Name, Validator>,
-    /// Those that wait until the reserve is free.
+    /// Validators that are paused until the reserve is free.
     paused: BTreeSet<Name>,
-    /// Those that have ended on a full disk, and wait for space on it.
+    /// Validators that ended on a full disk and wait for space.
     starved: BTreeSet<Name>,
-    /// When one last ended on a full disk.
+    /// When a validator last ended on a full disk.
     short_at: Option<Instant>,
-    /// How much was removed of those that did not get to a block, since they last got to one.
+    /// Per validator, the repair applied since it last executed a block.
     repairs: BTreeMap<Name, ends::Repair>,
     clock: Watched,
     runners: Runners,
@@ -347,7 +346,7 @@ impl Nodes {
         self.config.members.get(name).cloned()
     }
 
-    /// Starts a validator over whatever storage it has.
+    /// Starts a validator on its existing storage.
     pub(super) fn start(&mut self, member: &Member) -> Result<(), String> {
         let Member { name, keys, p2p, quic } = member;
         let config = &self.config;
@@ -359,7 +358,7 @@ impl Nodes {
         let faults = config.backend.faults().clone();
         let tap = Tap::new(faults.clone(), name.as_str());
         tap.sit(faulty::seat(&keys.consensus.public_key()));
-        // Handshakes per address are limited behind TLS, where a connected runner is known.
+        // Handshakes per address are limited after TLS, when the connected runner is known.
         let listener = Listener::bind_tapped(&identity, *quic, tap.clone(), |_| true)
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
         let (gateway, results) = Gateway::new(gateway::Config {
@@ -421,8 +420,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// A validator's chain, from its store. A damaged store is made again, and one that no longer
-    /// can be from what others keep is a copy of another one's.
+    /// Opens a validator's chain from its store. A damaged store is rebuilt. If the others no
+    /// longer have the blocks that it lacks, it becomes a copy of another validator's store.
     fn chain(&self, member: &Member, folder: &Path) -> Result<Ledger, String> {
         let (genesis, keep, name) = (&self.config.genesis, self.config.plan.keep, &member.name);
         let told = |error: RebuildError| format!("{}: {error}", folder.display());
@@ -432,7 +431,7 @@ impl Nodes {
             let aside = aside.display();
             tracing::warn!(
                 validator = %name, %damage, %aside,
-                "its store is damaged: made again up to block {up_to}, the others have the rest"
+                "its store is damaged: rebuilt up to block {up_to}, other validators have the rest"
             );
         }
         let others = self.config.members.all().iter().filter(|other| other.name != *name);
@@ -444,7 +443,7 @@ impl Nodes {
                 let (height, from) = (copy.head().height(), from.display());
                 tracing::warn!(
                     validator = %name, %from,
-                    "the others have dropped the blocks that it lacks: a copy up to block {height}"
+                    "the others have dropped the blocks that it lacks: copied up to block {height}"
                 );
                 Ok(copy)
             }
@@ -452,18 +451,18 @@ impl Nodes {
         }
     }
 
-    /// Removes what a stopped validator has stored of the chain. What it has voted for stays.
+    /// Removes a stopped validator's store of the chain. Its votes stay.
     async fn forget(&self, name: &Name) -> Result<(), HomeError> {
         rebuild::remove_store(&self.config.home.validator_path(name).join("index.db"))
             .map_err(HomeError::io(self.config.home.path()))?;
         for partition in engine::archives(name.as_str()) {
-            // An error: there is none, as after a start that failed early.
+            // An error means that it is absent, for example after a start that failed early.
             let _ = self.context.remove(&partition, None).await;
         }
         Ok(())
     }
 
-    /// A validator that is to end: nobody uses it any more.
+    /// Takes a validator out of use, so that it can be ended.
     fn take(&mut self, name: &Name) -> Option<Validator> {
         if let Some(agent) = &self.config.agent {
             agent.left(name.as_str());
@@ -471,7 +470,7 @@ impl Nodes {
         self.validators.remove(name)
     }
 
-    /// Stops a validator: runners are told, the state is kept for the next start.
+    /// Stops a validator: runners are informed, and its state is saved for the next start.
     pub(super) async fn stop(&mut self, name: &Name) {
         self.forget_pause(name);
         let Some(validator) = self.take(name) else { return };
@@ -488,8 +487,8 @@ impl Nodes {
         tracing::info!(validator = %name, height = %state.height(), "stopped");
     }
 
-    /// Ends a validator as a crash would: nobody is told, nothing is kept for the next start but
-    /// what was on the disk already.
+    /// Ends a validator as a crash would: runners are not informed, and only what was already on
+    /// disk is left for the next start.
     async fn kill(&mut self, name: &Name) {
         self.forget_pause(name);
         let Some(validator) = self.take(name) else { return };
@@ -502,7 +501,7 @@ impl Nodes {
     }
 
     /// Resolves once a stopped validator's ports can be listened on. A port that stays in use, by
-    /// another program or by its last connections, is replaced, and the other nodes are told.
+    /// another program or by its last connections, is replaced, and the other nodes are informed.
     pub(super) async fn released(&mut self, member: &Member) -> Result<Member, String> {
         let is_free = || {
             ports::check(Transport::Udp, member.quic.port()).is_ok()
@@ -525,7 +524,7 @@ impl Nodes {
         Ok(moved)
     }
 
-    /// A validator that follows the chain from now on.
+    /// Adds a validator, which follows the chain from now on.
     fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
         let member = self.config.members.join(name)?;
         let name = member.name.to_string();
@@ -535,7 +534,7 @@ impl Nodes {
         Ok(name)
     }
 
-    /// Stops a validator that the committee has let go, and forgets it.
+    /// Stops and removes a validator that the committee has released.
     async fn leave(&mut self, validator: &str) -> Result<String, MemberError> {
         let unknown = || MemberError::Unknown(validator.to_owned());
         let member = self.member(validator).ok_or_else(unknown)?;
@@ -552,7 +551,7 @@ impl Nodes {
         Ok(validator.to_owned())
     }
 
-    /// Does what a request asks for; to a node that is in that state already, nothing.
+    /// Performs a request. A node that is already in the requested state is left alone.
     async fn switch(&mut self, node: &str, to: Switch) -> Result<(), String> {
         if let Some(member) = self.member(node) {
             return match to {
@@ -598,7 +597,7 @@ impl Nodes {
     }
 
     async fn answer(&mut self, request: Request) {
-        // Whoever asked may have gone.
+        // The requester may be gone.
         match request {
             Request::Switch { node, to, reply } => {
                 let _ = reply.send(self.switch(&node, to).await);
@@ -679,7 +678,7 @@ fn progress((runner, said, height): (Address, JobProgress, Height)) -> Progress 
     }
 }
 
-/// Tells the table of faults how high the chain is, until the validator has ended.
+/// Reports the chain's height to the table of faults until the validator has ended.
 async fn tell_heights(mut blocks: Receiver<Arc<ExecutedBlock>>, faults: Faults) {
     loop {
         match blocks.recv().await {
@@ -703,7 +702,7 @@ async fn supervise(
     clock_looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ::tokio::select! {
-            // An error: nobody is left to stop it otherwise.
+            // An error: no sender is left that could stop it later.
             () = stop.wait_for(|stop| *stop).map(drop) => break,
             request = requests.recv() => {
                 let Some(request) = request else { break };
@@ -717,7 +716,7 @@ async fn supervise(
                     nodes.died(&name, error.to_string());
                     if nodes.lacks_quorum() {
                         let error = error.to_string();
-                        // Full: as many failures as validators wait already.
+                        // The queue is full: as many failures as validators wait already.
                         let _ = failed.try_send(OrchestratorError::Node { node, error });
                     }
                 }

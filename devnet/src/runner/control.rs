@@ -1,6 +1,6 @@
-//! What a runner's operator may have it do while it runs, and how a runner in a process of its own
-//! is asked for it: over HTTP on the loopback, with a token, by the same requests as the API of the
-//! devnet takes for runners of its own process.
+//! Steering a runner while it runs: pausing it, limiting it, changing its abilities, ending it. A
+//! runner in a process of its own is steered over HTTP on the loopback, with a token, by the same
+//! requests that the devnet's API takes for the runners of its own process.
 
 use super::Runner;
 use crate::api::{
@@ -19,7 +19,7 @@ use axum::{
 use cowboy_engine::primitives::Address;
 use tokio::sync::{mpsc, oneshot};
 
-/// Has a runner take jobs as `steer` says; yields what its validators are told then.
+/// Applies `steer` to a runner; returns what its validators are told as a result.
 pub fn steer(runner: &Runner, steer: &Steer) -> Result<Told, SteerError> {
     match steer {
         Steer::Look => {}
@@ -31,15 +31,14 @@ pub fn steer(runner: &Runner, steer: &Steer) -> Result<Told, SteerError> {
     Ok(Told { load: runner.load(), withdrawn: runner.withdrawn() })
 }
 
-/// What whoever owns the runner is asked for.
+/// A request from the runner's owner.
 pub(super) enum Wish {
-    /// To steer it.
     Steer(Steer, oneshot::Sender<Result<Told, SteerError>>),
-    /// To end it. The answer goes out before it has ended.
+    /// Ends the runner. The answer goes out before the runner has ended.
     Stop,
 }
 
-/// Whom requests are about, and who does what they ask for.
+/// The runner that requests are about, and the channel to the task that carries them out.
 #[derive(Clone)]
 pub(super) struct Desk {
     pub name: String,
@@ -48,10 +47,9 @@ pub(super) struct Desk {
     pub wishes: mpsc::Sender<Wish>,
 }
 
-/// What a handler answers.
 type Answer = Result<Json<RunnerLoad>, ApiError>;
 
-/// The routes of a runner in a process of its own. Each needs the token.
+/// The routes of a runner in a process of its own. Every request needs the token.
 pub(super) fn router(desk: Desk) -> Router {
     let guard = middleware::from_fn_with_state(desk.clone(), guard);
     Router::new()
@@ -108,7 +106,7 @@ async fn stop(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
 }
 
 impl Desk {
-    /// Whether a request is about the runner that is here.
+    /// Fails with `not_found` unless the request names this process's runner.
     fn check(&self, runner: &str) -> Result<(), ApiError> {
         match runner == self.name {
             true => Ok(()),
@@ -144,7 +142,7 @@ mod tests {
     };
     use std::collections::BTreeSet;
 
-    /// Does what is wished, with a job table in place of a runner, until it is to stop.
+    /// Applies wishes to a job table in place of a runner, until one of them is `Stop`.
     async fn serve(mut wishes: mpsc::Receiver<Wish>) {
         let (mut table, mut paused) = (JobTable::new(3), false);
         let mut withdrawn = BTreeSet::new();
@@ -204,7 +202,7 @@ mod tests {
         let other = client.pause_runner("other").await.unwrap_err();
         assert_eq!(other.code(), Some(ErrorCode::NotFound));
         let status = client.status().await.unwrap_err();
-        assert_eq!(status.code(), Some(ErrorCode::NotFound), "no route of the devnet's");
+        assert_eq!(status.code(), Some(ErrorCode::NotFound), "not a route of the devnet");
 
         assert!(!client.stop_runner("own").await.unwrap().running);
         served.await.unwrap();

@@ -3,15 +3,16 @@
 //! ```text
 //! <home>/<devnet>/processes/NAME/     0700
 //!   lock                              held exclusively by the process; its pid
-//!   runner.json                       where the process answers; written once it does
-//!   token                             0600: what a request to the process must show
-//!   jobs/                             what commands of jobs work in; emptied when it starts
+//!   runner.json                       where the process answers; written once it listens
+//!   token                             0600: the token that requests to the process must carry
+//!   jobs/                             working directories of jobs' commands; emptied at each start
 //!   commitments/                      commitments that it has signed (`runner::pledges`)
-//!   validators.json                   the validators that it believed last (`runner::trust`)
-//!   log                               what it said, where it runs in the background
+//!   validators.json                   the validators it trusted last (`runner::trust`)
+//!   log                               its log, when it runs in the background
 //! ```
 //!
-//! As for a devnet, the lock decides: a record without its holder is a killed process's.
+//! As with a devnet, only the lock shows that the process runs: a record without a lock holder was
+//! left by a killed process.
 
 use crate::{
     api::types::{AddressText, Text, TimeText},
@@ -28,7 +29,7 @@ use std::{
     process,
 };
 
-/// The folder of one runner.
+/// The folder of one runner process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerFolder {
     path: PathBuf,
@@ -36,20 +37,15 @@ pub struct RunnerFolder {
     devnet: DevnetHome,
 }
 
-/// What a running process has said about itself: `runner.json`.
+/// The record that a running process writes: `runner.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerRecord {
-    /// The runner's name.
     pub name: Name,
-    /// The devnet's name.
     pub devnet: Name,
-    /// The runner's account.
     pub address: AddressText,
-    /// The process that runs it.
     pub pid: u32,
-    /// Since when.
     pub started_at: TimeText,
-    /// Where it takes requests, as `http://127.0.0.1:20123`.
+    /// The base URL of its control server, such as `http://127.0.0.1:20123`.
     pub control_url: String,
 }
 
@@ -60,7 +56,7 @@ impl RunnerFolder {
         Self { path, name: name.clone(), devnet: devnet.clone() }
     }
 
-    /// What the running processes of a devnet's runners say of themselves, by name.
+    /// The records of a devnet's running runner processes, in order of their names.
     pub fn running_at(devnet: &DevnetHome) -> Result<Vec<RunnerRecord>, HomeError> {
         let path = devnet.processes_path();
         let entries = match fs::read_dir(&path) {
@@ -89,32 +85,31 @@ impl RunnerFolder {
         self.devnet.name()
     }
 
-    /// What no job may open: [`DevnetHome::private_path`].
+    /// The folder that no job may open: [`DevnetHome::private_path`].
     pub fn private_path(&self) -> &Path {
         self.devnet.private_path()
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// `log`: what the process said.
+    /// `log`: the output of the process.
     pub fn log_path(&self) -> PathBuf {
         self.path.join("log")
     }
 
-    /// `jobs`: directories of the jobs that it works on.
+    /// `jobs`: the working directories of its jobs.
     pub fn jobs_path(&self) -> PathBuf {
         self.path.join("jobs")
     }
 
-    /// `commitments`: those that it has signed, and their results.
+    /// `commitments`: signed commitments with their results.
     pub fn commitments_path(&self) -> PathBuf {
         self.path.join("commitments")
     }
 
-    /// `validators.json`: the validators that it believed last.
+    /// `validators.json`: the validators it trusted last.
     pub fn validators_path(&self) -> PathBuf {
         self.path.join("validators.json")
     }
@@ -131,10 +126,10 @@ impl RunnerFolder {
         self.path.join("token")
     }
 
-    /// Takes the runner for this process, making its folder where there is none. `None`: another
-    /// process has it. A link on the way is refused.
+    /// Locks the runner for this process and creates its folder if it is missing. Returns `None`
+    /// when another process holds the lock. Refuses a symbolic link anywhere on the path.
     pub fn lock(&self) -> Result<Option<RunnerLock>, HomeError> {
-        // The devnet's folder, that of all runners in processes of their own, and this one's.
+        // The devnet's folder, the folder of all runner processes, and this runner's folder.
         for folder in self.path.ancestors().take(3) {
             home::refuse_other_than_folder(folder)?;
         }
@@ -143,13 +138,14 @@ impl RunnerFolder {
         Ok(file.map(|file| RunnerLock { folder: self.clone(), _file: file }))
     }
 
-    /// The process that runs it, where one does and has said so.
+    /// The process id of the lock's holder; `None` when no process runs or it has not written its
+    /// id yet.
     pub fn holder(&self) -> Result<Option<u32>, HomeError> {
         let lock = self.lock_path();
         Ok(if home::is_held(&lock)? { home::holder(&lock) } else { None })
     }
 
-    /// What the running process says of itself; `None` where none runs, or it does not answer yet.
+    /// The record of the running process; `None` when none runs or it does not answer yet.
     pub fn record(&self) -> Result<Option<RunnerRecord>, HomeError> {
         let path = self.record_path();
         let Some(holder) = self.holder()? else { return Ok(None) };
@@ -159,14 +155,14 @@ impl RunnerFolder {
         Ok(Some(record).filter(|record| record.pid == holder))
     }
 
-    /// A client of the running process.
+    /// A client for the running process's control server.
     pub fn client(&self, record: &RunnerRecord) -> Result<Client, ClientError> {
         let token = home::read_if_there(&self.token_path())?.unwrap_or_default();
         Ok(Client::new(&record.control_url)?.with_token(token.trim().to_owned()))
     }
 }
 
-/// A runner taken for this process: until it is dropped, nobody else runs one of its name.
+/// The lock on a runner's name: no other process can run a runner of this name until it is dropped.
 #[derive(Debug)]
 pub struct RunnerLock {
     folder: RunnerFolder,
@@ -174,12 +170,12 @@ pub struct RunnerLock {
 }
 
 impl RunnerLock {
-    /// The runner that is taken.
+    /// The folder that is locked.
     pub fn folder(&self) -> &RunnerFolder {
         &self.folder
     }
 
-    /// Says where the process answers, and to which token. Readers see the whole record or none.
+    /// Writes the record and the token. Readers see the whole record or nothing.
     pub fn announce(
         &self,
         address: AddressText,
@@ -200,7 +196,7 @@ impl RunnerLock {
         Ok(record)
     }
 
-    /// Removes record and token: nothing answers any more.
+    /// Removes record and token, once the process no longer answers.
     pub fn clean(&self) -> Result<(), HomeError> {
         home::remove_file(&self.folder.record_path())?;
         home::remove_file(&self.folder.token_path())

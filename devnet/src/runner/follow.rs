@@ -1,17 +1,17 @@
-//! What a runner in a process of its own asks the control API, again and again: who validates, with
-//! a proof ([`super::trust`]), where its validators listen, and in which phase the chain is.
+//! The polling of the control API by a runner in a process of its own: who validates, with a proof
+//! ([`super::trust`]), where its validators listen, and the chain's migration phase.
 //!
-//! The API is believed nothing that would let it choose whom the runner believes: the subset is
-//! computed here, and the addresses that the API tells lead to the holders of the validators' keys
-//! or nowhere. Where a proof is lacking, the runner keeps to the validators that it knew.
+//! The API cannot choose which validators the runner trusts: the runner computes its subset itself,
+//! and an address from the API leads either to the holder of the validator's key or nowhere. When a
+//! proof is missing, the runner keeps the validators that it knows.
 //!
-//! A devnet may end and come back, and answer elsewhere then. Meanwhile nobody is dialled, so that
-//! the first attempt after that is made at once and not when a long back-off is over. What comes
-//! back has to be the same chain: two chains of one topology share their id and genesis, so that
-//! the first block tells them apart.
+//! A devnet may end and come back at another address. The runner dials no validator in the
+//! meantime, so that its first attempt afterwards is immediate and does not wait out a long
+//! back-off. The devnet must come back with the same chain: two chains of one topology share their
+//! id and genesis, so the first block tells them apart.
 
 use super::{
-    Known, ValidatorAddress,
+    Known, LOOK_AT_LEAST, REQUEST_TIMEOUT, ValidatorAddress,
     trust::{Remembered, Trust, TrustError, TrustRoot},
 };
 use crate::{
@@ -29,91 +29,81 @@ use cowboy_engine::{
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::sync::watch;
 
-/// How long a request may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks, on chains however fast and slow.
-const LOOK_AT_LEAST: Duration = Duration::from_millis(500);
 const LOOK_AT_MOST: Duration = Duration::from_secs(5);
-/// How often the first look is taken again while the chain has no proof yet.
+/// Number of first looks while the chain has no proof yet.
 const FIRST_LOOKS: u32 = 50;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// Looks without a proof in a row before the log says so. A devnet that has just started has none
-/// for some blocks, and while an epoch begins one may not be believed.
+/// Consecutive looks without a proof before a warning is logged. A devnet that has just started has
+/// no proof for some blocks, and a proof may be refused while an epoch begins.
 const UNPROVED: u32 = 8;
 
-/// Where the control API is.
+/// The control API to follow.
 #[derive(Debug, Clone)]
 pub enum Api {
-    /// Where this devnet's record says.
+    /// The API named in the record of this devnet.
     Devnet(DevnetHome),
-    /// At this address, as `http://127.0.0.1:20123`.
+    /// The API at this address, such as `http://127.0.0.1:20123`.
     Url(String),
 }
 
-/// Why nothing was learnt.
+/// Why a look failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The devnet does not answer, or not with what is needed.
+    /// The devnet does not answer, or answers without what is needed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The chain has no block yet.
     #[error("the chain has no block yet")]
     Empty,
-    /// The API speaks of phases or addresses that are none.
+    /// The API's answer has an unknown phase or a malformed address.
     #[error("the API's answer makes no sense: {0}")]
     Answer(String),
-    /// What the API says of the validators does not follow from those that are trusted.
+    /// The API's proof of the validators does not follow from the trusted ones.
     #[error("the API does not prove who validates: {0}")]
     Untrusted(#[from] TrustError),
-    /// Nor does the chain that it serves follow from genesis.
+    /// The chain that the API serves does not follow from genesis.
     #[error("the API's chain does not follow from genesis: {0}")]
     Verification(#[from] Box<VerificationError>),
-    /// What was believed before cannot be read or written.
+    /// `validators.json` cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The validators that were believed first are those of another chain.
+    /// The validators trusted on first use are those of another chain.
     #[error(
         "{} has the validators of another chain, which this runner was started with first",
         .0.display()
     )]
     OtherRoot(PathBuf),
-    /// The runner is not in the registry.
     #[error("runner {0} is not registered")]
     NotRegistered(Address),
-    /// It is not the chain that the runner joined.
+    /// The devnet runs another chain than the one that the runner joined.
     #[error(
         "{place} runs another chain than the one that the runner joined: its first block is {got}, \
          expected {expected}"
     )]
     OtherChain {
-        /// Which devnet.
         place: String,
-        /// The hash of that chain's first block, or the chain's id.
+        /// The hash of its first block, or its chain id.
         got: String,
-        /// The same of the one that the runner joined.
+        /// The same of the chain that the runner joined.
         expected: String,
     },
 }
 
-/// What a look found.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub parameters: Parameters,
     pub phase: Phase,
-    /// The registry entry.
     pub entry: Runner,
-    /// Where the validators of its subset listen that do.
+    /// The validators of its subset that listen, with their addresses.
     pub targets: Vec<ValidatorAddress>,
 }
 
-/// What tells the chain from others.
+/// The facts that identify the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chain {
     id: u64,
     first_block: HashText,
 }
 
-/// Whether the last look found what is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Known,
@@ -121,24 +111,24 @@ enum Standing {
     Away,
 }
 
-/// Asks about one runner.
+/// Polls the API on behalf of one runner.
 pub(super) struct Follower {
     api: Api,
     client: Client,
     runner: PublicKey,
     chain: Option<Chain>,
     root: TrustRoot,
-    /// What is believed; `None`: no validators have been named yet.
+    /// The trusted validators; `None`: none are known yet.
     trust: Option<Trust>,
-    /// Where that is kept.
+    /// The path of `validators.json`.
     memory: PathBuf,
     kept: Option<Remembered>,
-    /// Why the last look found no proof that is believed.
+    /// Why the last look found no valid proof.
     lacking: Option<FollowError>,
 }
 
 impl Follower {
-    /// `memory` is the file of the validators that were believed last.
+    /// `memory` is the path of `validators.json`.
     pub fn new(
         api: Api,
         runner: PublicKey,
@@ -154,19 +144,19 @@ impl Follower {
         Ok(Self { api, client, runner, chain, root, trust, memory, kept, lacking })
     }
 
-    /// The client that goes where the API goes.
+    /// A clone of the client, which moves along when the API moves.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The hash of the chain's first block; `None`: it has not looked yet.
+    /// The hash of the chain's first block; `None` before the first look.
     pub fn first_block(&self) -> Option<Hash> {
         self.chain.as_ref().map(|chain| chain.first_block.0)
     }
 
-    /// The first look: it ends with validators that are believed. A chain that has just begun is
-    /// waited for; where no proof leads from the trusted validators to those of now, the chain is
-    /// executed from genesis, if that is what is trusted.
+    /// Looks until it has validators to trust. It waits for a chain that has just begun. When no
+    /// proof leads from the trusted validators to the current ones, it executes the chain from
+    /// genesis, provided that genesis is what the runner trusts.
     pub async fn begin(&mut self, clock: &impl Clock) -> Result<Seen, FollowError> {
         let mut looks = 0;
         loop {
@@ -197,7 +187,7 @@ impl Follower {
         }
     }
 
-    /// Executes the chain from genesis; `error` is why that is needed.
+    /// Executes the chain from genesis; `error` is the reason, for the log.
     async fn walk(&mut self, error: TrustError) -> Result<(), FollowError> {
         let TrustRoot::Genesis(root) = &self.root else { return Err(error.into()) };
         let to = self.client.head().await?.height;
@@ -227,7 +217,7 @@ impl Follower {
         }
     }
 
-    /// One look. Whether it found a proof, [`Self::lacking`] says.
+    /// One look. [`Self::lacking`] says afterwards whether it found a valid proof.
     async fn look(&mut self) -> Result<Seen, FollowError> {
         if let Api::Devnet(home) = &self.api {
             self.client.move_to(&answers_at(home)?)?;
@@ -254,7 +244,7 @@ impl Follower {
         Ok(Seen { parameters, phase, entry, targets })
     }
 
-    /// Asks for a proof of who validates.
+    /// Asks for a proof of the validators and checks it.
     async fn learn(&mut self, chain_id: u64) -> Result<(), FollowError> {
         let newest = ProofQuery { key: None, at: None };
         let answer = self.client.prove("validators", &newest).await?;
@@ -266,7 +256,7 @@ impl Follower {
         self.remember()
     }
 
-    /// Keeps the validators that are believed, where they are others than before.
+    /// Saves the trusted validators if they have changed.
     fn remember(&mut self) -> Result<(), FollowError> {
         let (Some(trust), Some(chain)) = (&self.trust, &self.chain) else { return Ok(()) };
         let root = self.root.validators().map(|(_, keys)| keys);
@@ -278,7 +268,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The validators that the runner is to be connected to, where they listen.
+    /// The validators to connect to, with the addresses where they listen.
     fn targets(&self, listening: &BTreeMap<PublicKey, SocketAddr>) -> Vec<ValidatorAddress> {
         let Some(roster) = self.trust.as_ref().and_then(Trust::roster) else { return Vec::new() };
         let target = |key: &PublicKey| {
@@ -289,19 +279,19 @@ impl Follower {
         subset.into_iter().filter_map(|validator| target(&validator.pubkey)).collect()
     }
 
-    /// The chain that is trusted.
+    /// The trusted chain's id.
     pub fn chain_id(&self) -> Option<u64> {
         self.trust.as_ref().map(Trust::chain_id)
     }
 
-    /// Tells what is believed of the committees.
+    /// Puts the trusted committees into `known`.
     pub fn tell(&self, known: &mut Known) {
         if let Some(trust) = &self.trust {
             trust.tell(known);
         }
     }
 
-    /// Remembers the chain at the first look, and refuses another one later.
+    /// Records the chain at the first look; later fails if it is another one.
     async fn recognize(&mut self, parameters: &Parameters) -> Result<(), FollowError> {
         let first_block = match self.client.block(BlockAt::Height(1)).await {
             Err(error) if error.code() == Some(ErrorCode::NotFound) => {
@@ -321,14 +311,14 @@ impl Follower {
         Err(self.other_chain(&got, expected))
     }
 
-    /// Whom the runner believes before the first proof.
+    /// The validators to trust before the first proof.
     fn trusted(&mut self, chain: &Chain) -> Result<Option<Trust>, FollowError> {
         let remembered = Remembered::load(&self.memory)?;
         let of_chain = |kept: &Remembered| {
             kept.chain_id.0.0 == chain.id && kept.first_block == chain.first_block
         };
         let Some((chain_id, keys)) = self.root.validators() else {
-            // Not forgotten because the API says that its chain is another one.
+            // An API that names another chain is no reason to forget them.
             return match remembered {
                 Some((kept, _)) if !of_chain(&kept) => {
                     Err(FollowError::OtherRoot(self.memory.clone()))
@@ -368,8 +358,8 @@ impl Follower {
         FollowError::OtherChain { place, got, expected }
     }
 
-    /// Looks until the chain is another one, and passes on what changes. `connected` is how many
-    /// validators the runner is connected to.
+    /// Looks until the chain is another one, and passes changes on. `connected` holds the number of
+    /// validators that the runner is connected to.
     pub async fn follow(
         mut self,
         clock: impl Clock,
@@ -405,7 +395,7 @@ impl Follower {
                     if standing != Standing::Away {
                         tracing::warn!(%error, "the devnet does not answer; asked again");
                     }
-                    // An answer may come late while the connections are fine: they stay.
+                    // An answer may be late while the connections work: they stay.
                     let alone = *connected.borrow() == 0;
                     (Standing::Away, alone.then(Vec::new))
                 }
@@ -422,8 +412,8 @@ impl Follower {
         }
     }
 
-    /// Says once that no proof has been believed for a while, and that one is again. `before` looks
-    /// in a row were without one; returns how many are now.
+    /// Logs once that proofs have been missing for a while, and once that they are back. `before`
+    /// is the number of looks without a proof so far; returns the new number.
     fn say_what_is_lacking(&self, before: u32) -> u32 {
         let Some(lacking) = &self.lacking else {
             if before >= UNPROVED {
@@ -443,7 +433,7 @@ impl Follower {
     }
 }
 
-/// Where a devnet's API answers now.
+/// The URL of a devnet's API now.
 fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
     match home.state()? {
         State::Running(record) => Ok(record.rpc_url),
@@ -454,7 +444,7 @@ fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
     }
 }
 
-/// About a block's time.
+/// About one block time.
 fn pause(parameters: &Parameters) -> Duration {
     Duration::from_millis(parameters.block_time_ms).clamp(LOOK_AT_LEAST, LOOK_AT_MOST)
 }

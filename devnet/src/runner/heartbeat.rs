@@ -1,5 +1,6 @@
-//! On-chain heartbeats: the slow sign of life beside the connections (spec jobs.md §1).
+//! On-chain heartbeats: a slow sign of life in addition to the connections (spec jobs.md §1).
 
+use super::LOOK_AT_LEAST;
 use crate::{
     api::types::GovernedParameter,
     client::{Client, ClientError},
@@ -13,16 +14,14 @@ use cowboy_engine::{
 };
 use std::time::Duration;
 
-/// The parts of the time until a heartbeat is stale: after one of them the next one is due, so that
-/// it has three more chances.
+/// A heartbeat is due after one part of the time in which it becomes stale, so that three more
+/// tries fit in.
 const PARTS: u64 = 4;
-/// Looks at the chain in such a part, at its pace.
+/// Looks at the chain per part.
 const LOOKS: u64 = 4;
-/// Between two looks at the least, on a chain without pace.
-const LOOK_AT_LEAST: Duration = Duration::from_millis(500);
 
-/// Keeps the runner's heartbeat on the chain fresh, as long as it is polled. `block_time` is the
-/// chain's pace.
+/// Keeps the runner's heartbeat on the chain fresh for as long as the future is polled.
+/// `block_time` is the chain's block time.
 pub async fn keep(clock: impl Clock, client: Client, key: SecretKey, block_time: Duration) {
     let mut stale = Connectivity::DEFAULT.stale_heartbeat_blocks;
     let mut failing = false;
@@ -44,28 +43,28 @@ pub async fn keep(clock: impl Clock, client: Client, key: SecretKey, block_time:
     }
 }
 
-/// Between two looks, where a heartbeat is stale after `stale` blocks.
+/// The pause between two looks when a heartbeat is stale after `stale` blocks.
 fn pause(stale: u64, block_time: Duration) -> Duration {
     let blocks = u32::try_from(stale / PARTS / LOOKS).unwrap_or(u32::MAX);
     block_time.saturating_mul(blocks).max(LOOK_AT_LEAST)
 }
 
-/// After how many blocks a heartbeat is stale, as the API says it. Whoever answers wrongly can have
-/// a heartbeat come too late, which is in its power anyway: it passes heartbeats on. It cannot have
-/// them come more often than the least that may be governed asks for.
+/// The number of blocks after which a heartbeat is stale, according to the API. A lying API can
+/// make a heartbeat late, which it can do anyway because it relays heartbeats. It cannot make the
+/// runner send them more often than the parameter's minimum requires.
 async fn stale_after(client: &Client) -> Result<u64, ClientError> {
     let all = client.governance().await?;
     Ok(stale_in(&all).unwrap_or(Connectivity::DEFAULT.stale_heartbeat_blocks))
 }
 
-/// The parameter among those that are governed, within its bounds.
+/// The governed value, clamped to the parameter's bounds.
 fn stale_in(all: &[GovernedParameter]) -> Option<u64> {
     let Key { name, min, max, .. } = Key::named(Key::STALE_HEARTBEAT).ok()?;
     let found = all.iter().find(|parameter| parameter.key == *name)?;
     Some(found.value.number()?.clamp(*min, *max))
 }
 
-/// Sends a heartbeat where the last one is `due` blocks old.
+/// Sends a heartbeat if the last one is at least `due` blocks old.
 async fn send_if_due(client: &Client, key: &SecretKey, due: u64) -> Result<(), ClientError> {
     let address = key.address().to_string();
     let last = client.runner(&address).await?.last_heartbeat;

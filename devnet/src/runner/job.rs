@@ -1,4 +1,4 @@
-//! One accepted job: the work on it, what it tells of its progress, what it comes to.
+//! One accepted job: its work, its progress reports, its outcome.
 
 use super::{
     node::{Activity, Core, Shared},
@@ -14,8 +14,8 @@ use cowboy_engine::{
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::sync::{oneshot, watch};
 
-/// The shortest time between two frames that tell of a job's progress. What comes sooner waits, and
-/// only the newest of it is told.
+/// The shortest time between two progress frames of one job. Progress that comes sooner waits, and
+/// only the newest is sent.
 pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// Works on an accepted job in a task of its own.
@@ -31,7 +31,7 @@ pub(super) fn work<E, W>(
 {
     let (core, worker) = (core.clone(), worker.clone());
     jobs.child("job").spawn(move |context| async move {
-        // Who gave it the job is told at once.
+        // The validator that assigned the job is told at once.
         let started = || {
             core.progressed(job_id, Progress { percent: 0, detail: None });
             core.say(Activity::Started { job_id, at: context.current() });
@@ -46,11 +46,11 @@ pub(super) fn work<E, W>(
             tokio::select! {
                 biased;
                 outcome = &mut working => outcome,
-                // It reports as long as there is work.
+                // It reports for as long as there is work.
                 () = &mut telling => working.await,
             }
         };
-        // The end of it waits for nothing: the result is next.
+        // Completion is reported without a pause: the result comes next.
         if newest.has_changed().is_ok_and(|changed| changed) {
             let state = newest.borrow().clone().filter(|state: &Progress| state.percent >= 100);
             if let Some(state) = state {
@@ -60,7 +60,7 @@ pub(super) fn work<E, W>(
         match outcome {
             Ok(bytes) if bytes.len() > limit => {
                 let got = bytes.len();
-                core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
+                core.failed(job_id, format!("a result of {got} bytes, limit {limit}"));
             }
             Ok(bytes) => core.finished(job_id, bytes, in_committee).await,
             Err(error) => core.failed(job_id, error.to_string()),
@@ -68,8 +68,8 @@ pub(super) fn work<E, W>(
     });
 }
 
-/// Tells of a job's progress, the first at once and then no more often than every
-/// [`PROGRESS_PAUSE`], until nothing can come any more.
+/// Reports a job's progress: the first report at once, then at most one per [`PROGRESS_PAUSE`],
+/// until the sender is gone.
 async fn report(
     clock: &impl Clock,
     core: &Core,
@@ -86,7 +86,7 @@ async fn report(
 }
 
 impl Core {
-    /// There is a result. The commitment to a committee's is on the disk before it is sent.
+    /// Takes a finished result. A committee member's commitment is on disk before it is sent.
     pub(super) async fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
         let body = match Body::new(bytes) {
@@ -95,7 +95,7 @@ impl Core {
         };
         let (chain_id, key) = (self.chain_id, &self.key);
         let result = JobResult::signed(chain_id, key, job_id, body);
-        // What is on the disk is what the table gets: one commitment at a time.
+        // One commitment at a time, so that the disk and the table agree.
         let _turn = self.committing.lock().await;
         let running = self.shared.lock().table.deadline(&job_id);
         let commit = match running {
@@ -116,14 +116,14 @@ impl Core {
             Some(commit) => {
                 let delivery = shared.table.commit(result, commit).map(Delivery::Commit);
                 if delivery.is_none() {
-                    // It was taken back meanwhile, and the commitment was not sent.
+                    // The job was cancelled in the meantime, and the commitment was not sent.
                     if let Some(pledges) = &self.pledges {
                         pledges.remove(&job_id);
                     }
                 }
                 delivery
             }
-            // It was taken back before.
+            // The job had been cancelled.
             None if in_committee => None,
             None => shared.table.finish(result).map(Delivery::Result),
         };
@@ -135,8 +135,8 @@ impl Core {
         shared.tell_load();
     }
 
-    /// Removes commitments that are over from the disk. To be called with the lock that they were
-    /// forgotten under: another attempt's must not be removed.
+    /// Removes the commitments of forgotten jobs from the disk. Call it under the same lock under
+    /// which they were forgotten: another attempt's commitment must not be removed.
     pub(super) fn clear(&self, shared: &mut Shared) {
         let forgotten = shared.table.take_forgotten();
         if let Some(pledges) = &self.pledges {
@@ -146,29 +146,29 @@ impl Core {
         }
     }
 
-    /// Writes a commitment to the disk, where the runner keeps them.
+    /// Writes a commitment to disk if the runner keeps commitments.
     async fn keep(&self, pledge: Pledge) -> io::Result<()> {
         let Some(pledges) = self.pledges.clone() else { return Ok(()) };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            // A simulation.
+            // Not within tokio: this is a simulation.
             return pledges.write(&pledge);
         };
-        // It waits for the disk; connections do not.
+        // The write blocks, so it runs apart from the connections.
         match runtime.spawn_blocking(move || pledges.write(&pledge)).await {
             Ok(written) => written,
             Err(error) => Err(io::Error::other(error)),
         }
     }
 
-    /// There will be no result. A job that was taken back, or is past its deadline, is known to be
-    /// over: of it nothing is said.
+    /// Reports that there will be no result, except for a job that was cancelled or is past its
+    /// deadline.
     pub(super) fn failed(&self, job_id: Hash, reason: String) {
         let told = Reason::truncated(&reason);
         let failure = JobFailure::signed(self.chain_id, &self.key, job_id, told);
         let mut shared = self.shared.lock();
         shared.running.remove(&job_id);
         if let Some(failure) = shared.table.fail(failure) {
-            // The chain has the beginning of the reason: here all of it can be read.
+            // The chain only keeps the beginning of the reason; the log has all of it.
             tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
             self.say(Activity::Failed { job_id, reason });
             shared.deliver(Delivery::Failure(failure));

@@ -1,4 +1,4 @@
-//! A runner's key in a file of its own: 64 hex digits on one line, for its owner alone.
+//! A runner's key file: 64 hex digits on one line, readable only by its owner.
 
 use cowboy_engine::primitives::SecretKey;
 use std::{
@@ -8,40 +8,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The longest key file that is read: 64 digits, and room for blanks around them.
+/// The largest key file that is read, in bytes: 64 digits and some whitespace.
 const LIMIT: u64 = 256;
 
-/// Why a file gives no key.
+/// Why a key file gives no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read or made.
+    /// It cannot be read or created.
     #[error("key file {path}: {source}")]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// There is none.
+    /// The file does not exist.
     #[error("there is no key file {path}")]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Others than its owner can read it.
+    Missing { path: PathBuf },
+    /// Users other than its owner can read it.
     #[error("key file {path} is open to others: its mode is {mode:03o}, expected 600")]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// It has something else.
-    #[error("{path} is no key file: expected a secret key, 64 hex digits on one line")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-    },
+    Exposed { path: PathBuf, mode: u32 },
+    #[error("{path} is not a key file: expected a secret key, 64 hex digits on one line")]
+    Malformed { path: PathBuf },
 }
 
 impl KeyFileError {
@@ -50,7 +37,7 @@ impl KeyFileError {
     }
 }
 
-/// The key in a file that is there.
+/// Reads the key from an existing file.
 pub fn read(path: &Path) -> Result<SecretKey, KeyFileError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -70,7 +57,8 @@ pub fn read(path: &Path) -> Result<SecretKey, KeyFileError> {
     SecretKey::from_bytes(&key).map_err(|_| malformed())
 }
 
-/// The key in a file, which is made with a new key where there is none; says whether it was.
+/// Reads the key from a file, or creates the file with a new key. The flag says whether it was
+/// created.
 pub fn read_or_make(path: &Path) -> Result<(SecretKey, bool), KeyFileError> {
     match read(path) {
         Err(KeyFileError::Missing { .. }) => make(path).map(|key| (key, true)),
@@ -78,10 +66,10 @@ pub fn read_or_make(path: &Path) -> Result<(SecretKey, bool), KeyFileError> {
     }
 }
 
-/// A key that nobody has.
+/// A new random key.
 pub fn random() -> SecretKey {
     loop {
-        // Of all 32-byte strings, four in 2^128 are no keys.
+        // Four in 2^128 of all 32-byte strings are not valid keys.
         if let Ok(key) = SecretKey::from_bytes(&rand::random::<[u8; 32]>()) {
             return key;
         }

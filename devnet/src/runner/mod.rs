@@ -1,20 +1,21 @@
-//! A runner: connected to its subset of the validators, executing what the chain assigns to it.
+//! A runner: connected to its subset of the validators, executing the jobs that the chain assigns
+//! to it.
 //!
 //! * [`node`]: connections, jobs, results.
-//! * [`Targets`]: whom to connect to and to believe, as the chain has it.
-//! * [`polling`]: jobs and results over HTTP, where connections do not do.
-//! * [`worker`]: what does the work.
+//! * [`Targets`]: the validators to connect to and to trust, according to the chain.
+//! * [`polling`]: jobs and results over HTTP, for when connections fail.
+//! * [`worker`]: execution of jobs.
 //! * [`pledges`]: commitments, on disk before they are sent.
-//! * [`control`]: pausing it, limiting it, ending it.
-//! * [`heartbeat`]: its slow sign of life on the chain.
+//! * [`control`]: pausing, limiting and ending it.
+//! * [`heartbeat`]: its heartbeat transactions.
 //!
 //! In a process of its own:
 //!
 //! * [`key`]: its key file.
 //! * [`folder`]: the folder by which others find the process.
-//! * [`follow`]: what it asks the devnet's API.
-//! * [`trust`]: whom it believes, whatever the API says.
-//! * [`process`]: its life.
+//! * [`follow`]: its polling of the devnet's API.
+//! * [`trust`]: the validators it trusts, whatever the API says.
+//! * [`process`]: the process from start to end.
 
 pub mod control;
 pub mod folder;
@@ -39,3 +40,10 @@ pub use pledges::Pledges;
 pub use polling::Polling;
 pub use targets::{Known, Targets, targets};
 pub use worker::Worker;
+
+use std::time::Duration;
+
+/// The longest that one request to the devnet's API may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The shortest pause between two looks at the chain, even on a chain without a block time.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(500);

@@ -1,24 +1,25 @@
 //! A runner's connections, jobs and results (spec connectivity.md §2, §3, §6).
 //!
-//! One task keeps each connection of the subset up; one task works on each accepted job. They
-//! share a job table and who is connected, behind one short-lived lock:
+//! One task keeps each connection of the subset up; one task works on each accepted job. They share
+//! a job table and the set of open connections, behind one short-lived lock:
 //!
 //! ```text
 //!   assignments ──▶ ┌───────────┐ ──▶ work ──▶ result ──┐
 //!   heads ────────▶ │ job table │ ◀─────────────────────┘
-//!   cancellations ▶ └───────────┘ ──▶ results to whoever accepts them
+//!   cancellations ▶ └───────────┘ ──▶ results to validators that accept them
 //! ```
 //!
-//! A result goes to the validator whose assignment was accepted, as long as that stream is open,
-//! and else to any other connected one. What no validator has taken is tried again with each block
-//! and each new connection, until the job's deadline; what one has taken goes to another where
-//! the chain is not soon said to have it. A member of a committee sends a commitment in the
-//! same way, once it is on the disk, and shows its result to whoever asks for it then. Of work that
-//! failed the reason goes the same way.
+//! A result goes to the validator whose assignment was accepted while that stream is open,
+//! otherwise to any other connected validator. An untaken result is retried with each block and
+//! each new connection, until the job's deadline. A result that one validator has taken goes to
+//! another if the chain does not soon show it. A committee member sends its commitment the same way
+//! once the commitment is on disk, and then shows its result to any validator that asks. The reason
+//! for a failure travels the same way.
 //!
-//! Heights are told by validators, any of which may lie: what the runner believes is the lower
-//! median of what its connections told last. A job is started when one more validator has assigned
-//! it alike than may be dishonest, or when a proof from the certified chain shows it ([`proof`]).
+//! Heights come from validators, any of which may lie: the runner believes the lower median of the
+//! heights that its connections reported last. A job starts when the number of validators that
+//! assigned it alike exceeds the number that may be dishonest, or when a proof from the certified
+//! chain shows the assignment ([`proof`]).
 //!
 //! [`proof`]: super::proof
 
@@ -57,91 +58,78 @@ use std::{
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-/// Commands that wait for a connection's task. A result that does not fit is tried again with the
+/// Commands that may wait for a connection's task. A result that does not fit is retried with the
 /// next block.
 const COMMANDS: usize = 256;
 
-/// Activities that a slow subscriber may be behind before it is told that it missed some. Room for
-/// them is taken when the runner starts, whoever subscribes.
+/// Activities that a slow subscriber may lag behind before it is told that it missed some. The
+/// buffer is allocated when the runner starts, with or without subscribers.
 const ACTIVITY_LAG: usize = 32;
 
-/// Where to go on counting attempts when a newer connection of the same runner has taken over:
-/// two processes with one key are not to push each other out ten times a second.
+/// The attempt number to continue from after a newer connection of the same runner took over: two
+/// processes with one key must not push each other out ten times a second.
 const ATTEMPT_AFTER_DUPLICATE: u32 = 9;
 
-/// A validator of the chain.
+/// A validator's key and address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidatorAddress {
-    /// Its runner-facing key.
+    /// Its runner-facing key (ed25519).
     pub key: PublicKey,
-    /// Where it listens.
     pub address: SocketAddr,
 }
 
-/// What a runner is made of.
+/// The configuration of a runner.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The chain.
     pub chain_id: u64,
-    /// The runner's key.
     pub key: SecretKey,
-    /// The validators, as they change: whom it is to be connected to and whom it believes.
+    /// The validators to connect to and to trust, as they change.
     pub known: watch::Receiver<Known>,
-    /// The agents on whose errands it goes.
+    /// The agents whose errands it accepts.
     pub agents: BTreeSet<Address>,
-    /// The kinds of jobs it can execute.
     pub kinds: BTreeSet<JobKind>,
-    /// What it is registered for and does not do until it is told to, at most [`MAX_WITHDRAWN`].
+    /// Abilities it is registered for but leaves out until told otherwise, at most
+    /// [`MAX_WITHDRAWN`].
     pub withdrawn: BTreeSet<Ability>,
-    /// Jobs it takes at a time.
     pub max_concurrent_jobs: u32,
-    /// Where it polls when connections do not do; `None`: nowhere.
+    /// Polling for when connections fail; `None`: it never polls.
     pub polling: Option<Polling>,
-    /// Where it keeps its commitments across restarts; `None`: nowhere.
+    /// The store that keeps commitments across restarts; `None`: none are kept.
     pub pledges: Option<Arc<Pledges>>,
 }
 
-/// What a runner does, as it happens.
+/// An event in a runner's life, sent as it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
-    /// A handshake is complete.
     Connected {
-        /// With whom.
         validator: PublicKey,
     },
-    /// A connection ended, or none came about.
+    /// A connection ended or could not be established.
     Disconnected {
-        /// With whom.
         validator: PublicKey,
-        /// Why.
         reason: String,
     },
-    /// Work on a job begins: its command runs, its request goes out.
+    /// Work on a job begins: its command starts or its request goes out.
     Started {
-        /// Which job.
         job_id: Hash,
-        /// When, on the runner's clock.
+        /// The time on the runner's clock.
         at: SystemTime,
     },
     /// A job has its result, which is on its way to the chain.
     Finished {
-        /// Which job.
         job_id: Hash,
-        /// Length of the result.
+        /// Length of the result, in bytes.
         bytes: usize,
     },
-    /// A job came to no result; the reason is on its way to the chain.
+    /// A job failed; the reason is on its way to the chain.
     Failed {
-        /// Which job.
         job_id: Hash,
-        /// Why.
         reason: String,
     },
-    /// The chain took a job back, or its deadline passed.
+    /// The chain cancelled a job, or the job's deadline passed.
     Stopped {
-        /// Which job.
         job_id: Hash,
-        /// The validator's reason; `None`: the deadline.
+        /// The validator's reason; `None`: the deadline passed.
         reason: Option<CancelReason>,
     },
 }
@@ -153,43 +141,44 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// The validators it is connected to, and the height that each told last.
+    /// The connected validators, each with the height it reported last.
     pub fn connections(&self) -> Vec<(PublicKey, Height)> {
         let shared = self.core.shared.lock();
         shared.links.iter().map(|(key, link)| (key.clone(), link.told)).collect()
     }
 
-    /// How many validators it is connected to, as it changes.
+    /// The number of connected validators, as it changes.
     pub fn count(&self) -> watch::Receiver<usize> {
         self.core.count.subscribe()
     }
 
-    /// The height it believes the chain to be at.
+    /// The height that the runner believes the chain has.
     pub fn head(&self) -> Height {
         self.core.shared.lock().head
     }
 
-    /// What its validators are told of its load.
+    /// The load that it reports to its validators.
     pub fn load(&self) -> BackpressureSignal {
         self.core.shared.lock().load()
     }
 
-    /// Takes no new jobs while paused, and says so: it is not present then.
+    /// Pauses or resumes taking new jobs and reports that. A paused runner does not count as
+    /// present.
     pub fn pause(&self, paused: bool) {
         let mut shared = self.core.shared.lock();
         shared.paused = paused;
         shared.tell_load();
     }
 
-    /// Takes at most so many jobs at a time from now on, and says so. Those in hand go on.
+    /// Limits the number of concurrent jobs from now on and reports that. Running jobs continue.
     pub fn limit(&self, max_concurrent: u32) {
         let mut shared = self.core.shared.lock();
         shared.table.limit(max_concurrent);
         shared.tell_load();
     }
 
-    /// Does what `add` names again and what `remove` names not for now, and says so: jobs that need
-    /// it are rejected. Those in hand go on. Nothing changes where not all of it can be.
+    /// Resumes the abilities in `add`, suspends those in `remove`, and reports both. Jobs that need
+    /// a suspended ability are rejected; running jobs continue. On an error nothing changes.
     pub fn change(
         &self,
         add: &BTreeSet<Ability>,
@@ -220,17 +209,17 @@ impl Runner {
         Ok(())
     }
 
-    /// What it does not do for now.
+    /// The abilities that are suspended.
     pub fn withdrawn(&self) -> BTreeSet<Ability> {
         self.core.withdrawn.lock().clone()
     }
 
-    /// What it does from now on.
+    /// Subscribes to the runner's activities from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Activity> {
         self.core.activity.subscribe()
     }
 
-    /// Says goodbye to its validators, gives up its jobs and ends.
+    /// Says goodbye to its validators, abandons its jobs and ends.
     pub async fn stop(self, clock: &impl Clock) {
         {
             let mut shared = self.core.shared.lock();
@@ -249,10 +238,10 @@ impl Runner {
         self.kill().await;
     }
 
-    /// Ends it where it stands, with its jobs, and waits until it has ended.
+    /// Aborts it together with its jobs, and waits until it has ended.
     pub async fn kill(self) {
         self.task.abort();
-        // An aborted task has nothing to tell.
+        // The result of an aborted task is of no interest.
         let _ = self.task.await;
     }
 }
@@ -275,7 +264,7 @@ where
                     table.restore(pledge);
                 }
             }
-            Err(error) => tracing::error!(%error, "commitments of before cannot be read"),
+            Err(error) => tracing::error!(%error, "earlier commitments cannot be read"),
         }
     }
     let core = Arc::new(Core {
@@ -325,11 +314,12 @@ where
                     dialer: dialer.clone(),
                     validator,
                 };
-                // In a box: the runtime's layers each hold room for what they wrap.
+                // Boxed, because each of the runtime's layers reserves room for the future it
+                // wraps.
                 context.child("connection").spawn(|context| upkeep.run(context).boxed());
             }
             if known.changed().await.is_err() {
-                // They stay what they are.
+                // The validators stay as they are.
                 std::future::pending::<()>().await;
             }
         }
@@ -342,76 +332,70 @@ pub(super) struct Core {
     pub(super) key: SecretKey,
     pub(super) public: PublicKey,
     kinds: BTreeSet<JobKind>,
-    /// What it does not do for now. Taken after `shared` where both are held.
+    /// The suspended abilities. Locked after `shared` when both are needed.
     withdrawn: Mutex<BTreeSet<Ability>>,
     agents: BTreeSet<Address>,
-    /// The validators, as they change.
     known: watch::Receiver<Known>,
-    /// How many validators are connected.
+    /// The number of connected validators.
     count: watch::Sender<usize>,
     activity: broadcast::Sender<Activity>,
     pub(super) pledges: Option<Arc<Pledges>>,
-    /// Whose commitment goes to the disk and into the table.
+    /// Held while a commitment goes to disk and into the table.
     pub(super) committing: tokio::sync::Mutex<()>,
     pub(super) shared: Mutex<Shared>,
 }
 
 pub(super) struct Shared {
     pub(super) table: JobTable,
-    /// The validators to be connected to.
+    /// The validators to connect to.
     targets: BTreeMap<PublicKey, SocketAddr>,
-    /// Those that a task keeps connected.
+    /// The validators that have an upkeep task.
     kept: BTreeSet<PublicKey>,
-    /// Established connections.
     pub(super) links: BTreeMap<PublicKey, Link>,
-    /// On whose connection a job was accepted, while that stream is open.
+    /// The validator whose assignment of a job was accepted, while that stream is open.
     holders: BTreeMap<Hash, PublicKey>,
-    /// On whose connection a result or commitment was sent that is not known to have arrived.
+    /// The connection on which a result or commitment was sent that is not known to have arrived.
     in_flight: BTreeMap<Hash, PublicKey>,
-    /// What cancels the running jobs.
+    /// Senders whose drop cancels the running jobs.
     pub(super) running: BTreeMap<Hash, oneshot::Sender<()>>,
     paused: bool,
     pub(super) closing: bool,
     serial: u64,
     told_load: Option<BackpressureSignal>,
-    /// What the chain is believed to be at.
+    /// The height that the chain is believed to have.
     pub(super) head: Height,
 }
 
 /// An established connection.
 pub(super) struct Link {
-    /// Tells it from earlier ones to the same validator.
+    /// Distinguishes it from earlier connections to the same validator.
     serial: u64,
     commands: mpsc::Sender<Command>,
     told: Height,
 }
 
 enum Command {
-    /// The chain is believed to be at this height.
+    /// The chain is believed to have this height.
     Head(Height),
-    /// Say how far this job is.
     Progress(Hash, Progress),
-    /// Send this result, commitment or report.
     Deliver(Delivery),
-    /// Answer the assignments of this job that wait.
+    /// Answer the waiting assignments of this job.
     Answer(Hash, AckStatus),
-    /// Tell the load.
     TellLoad,
-    /// Tell what has been withdrawn, and what not any more.
+    /// Tell which abilities were suspended or resumed.
     TellAbilities,
-    /// Say goodbye.
     Close,
 }
 
 impl Core {
     pub(super) fn say(&self, activity: Activity) {
         tracing::debug!(runner = %self.public.address(), ?activity, "activity");
-        // Nobody listening is no error.
+        // Having no subscriber is not an error.
         let _ = self.activity.send(activity);
     }
 
-    /// Takes over the validators to be connected to: says goodbye to those that are none any more,
-    /// and returns those that a task is needed for.
+    /// Replaces the validators to connect to. Says goodbye to validators that have left the subset,
+    /// and returns those that need an upkeep task.
     fn retarget(&self, known: Known) -> Vec<PublicKey> {
         let mut shared = self.shared.lock();
         shared.table.require(known.agreeing());
@@ -425,7 +409,7 @@ impl Core {
         fresh
     }
 
-    /// A validator told a height: the believed one may follow, and deadlines pass.
+    /// Takes a height from a validator. The believed height may rise, and deadlines may pass.
     fn told(&self, shared: &mut Shared, validator: &PublicKey, head: Height) {
         if let Some(link) = shared.links.get_mut(validator) {
             link.told = head;
@@ -445,7 +429,7 @@ impl Core {
         shared.deliver_all();
     }
 
-    /// What an assignment asks for, where the runner can do it.
+    /// The work that an assignment asks for, if the runner can do it.
     pub(super) fn check(&self, job_spec: &[u8]) -> Result<JobSpec, RejectReason> {
         let spec: JobSpec = from_slice(job_spec).map_err(|_| RejectReason::InvalidSpec)?;
         spec.check().map_err(|_| RejectReason::InvalidSpec)?;
@@ -461,14 +445,14 @@ impl Core {
         }
     }
 
-    /// What a proof shows of a job.
+    /// What a proof shows about a job.
     pub(super) fn read_proof(&self, job_id: &Hash, bytes: &[u8]) -> Result<Shown, ProofError> {
         let known = self.known.borrow().clone();
         proof::read(&known, (self.chain_id, self.public.address()), job_id, bytes)
     }
 
-    /// Starts the work on a job that was taken, from whichever peer, and has the other validators
-    /// answered that wait for it.
+    /// Starts work on a job that was taken from any peer, and has the other validators that wait
+    /// for an answer answered.
     pub(super) fn start<E, W>(
         self: &Arc<Self>,
         (jobs, worker): (&Arc<E>, &Arc<W>),
@@ -496,7 +480,7 @@ impl Core {
         shared.tell_load();
     }
 
-    /// Has the validator told that holds the job, if any does.
+    /// Reports progress to the validator that holds the job, if there is one.
     pub(super) fn progressed(&self, job_id: Hash, progress: Progress) {
         let shared = self.shared.lock();
         if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
@@ -510,12 +494,12 @@ impl Shared {
         self.table.signal(self.paused)
     }
 
-    /// Whether a validator that the runner should be connected to is not.
+    /// Whether any validator that the runner should be connected to is not connected.
     pub(super) fn misses_connections(&self) -> bool {
         self.targets.keys().any(|key| !self.links.contains_key(key))
     }
 
-    /// Has every validator told the load where it has changed.
+    /// Reports the load to every validator if it has changed.
     pub(super) fn tell_load(&mut self) {
         let load = self.load();
         if self.told_load.as_ref() != Some(&load) {
@@ -526,22 +510,22 @@ impl Shared {
         }
     }
 
-    /// The lower median of the heights told: no single validator of three moves it up.
+    /// The lower median of the reported heights: no single validator of three can raise it.
     fn believed(&self) -> Height {
         let mut told: Vec<_> = self.links.values().map(|link| link.told).collect();
         told.sort_unstable();
         told.get(told.len().saturating_sub(1) / 2).copied().unwrap_or_default()
     }
 
-    /// Stops the work on a job, where it is going on, and forgets where it came from.
+    /// Stops a job's work if it is running, and forgets where the job came from.
     pub(super) fn abandon(&mut self, job_id: &Hash) {
         self.holders.remove(job_id);
         // Dropping the sender cancels the work.
         self.running.remove(job_id);
     }
 
-    /// Sends a result that is not on its way: to the validator that holds the job, else to any that
-    /// has not taken it.
+    /// Sends a result that is not already on its way: to the validator that holds the job,
+    /// otherwise to any validator that has not taken it.
     pub(super) fn deliver(&mut self, delivery: Delivery) {
         let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
@@ -559,7 +543,7 @@ impl Shared {
         }
     }
 
-    /// Sends every result that too few have taken and that is not on its way.
+    /// Sends every result that too few validators have taken and that is not on its way.
     fn deliver_all(&mut self) {
         let waiting: Vec<_> = self.table.undelivered().collect();
         for delivery in waiting {
@@ -567,7 +551,7 @@ impl Shared {
         }
     }
 
-    /// The result is no longer on its way over this connection.
+    /// Marks the result as no longer on its way over this connection.
     fn landed(&mut self, job_id: &Hash, validator: &PublicKey) {
         if self.in_flight.get(job_id) == Some(validator) {
             self.in_flight.remove(job_id);
@@ -576,7 +560,7 @@ impl Shared {
 }
 
 impl Link {
-    /// False: the connection's task is behind, or has ended.
+    /// False when the connection's task is behind or has ended.
     fn command(&self, command: Command) -> bool {
         self.commands.try_send(command).is_ok()
     }

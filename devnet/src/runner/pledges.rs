@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! <folder>/JOB        0600: checksum[32] ‖ the commitment, its result and its heights as CBOR
-//! <folder>/JOB.N.new  0600: one that is being written
+//! <folder>/JOB.N.new  0600: a file that is being written
 //! ```
 //!
-//! A file is synced and has its name before the commitment is sent. After a restart the commitment
-//! is delivered again, and its result is shown to validators that ask. A file goes when the chain
-//! takes the job back or its deadline passes; another attempt of the job replaces it. Their number
-//! and bytes are bounded as those of the job table are.
+//! A file is synced and renamed before its commitment is sent. After a restart the commitment is
+//! delivered again, and its result is shown to validators that ask. A file is removed when the
+//! chain cancels the job or its deadline passes; another attempt at the job replaces it. The number
+//! and size of the files are bounded like the job table.
 //!
-//! What has one of these names and cannot be read, or is of another chain or runner, is removed:
-//! nothing of it was sent by this runner on this chain. Anything else in the folder, links and
-//! folders included, is left and named in the log; a link in the folder's own place is refused.
+//! A file that has such a name but cannot be read, or that belongs to another chain or runner, is
+//! removed: this runner sent nothing from it on this chain. Anything else in the folder, including
+//! links and folders, is left alone and named in the log. A link in place of the folder itself is
+//! refused.
 
 use crate::{
     home::{self, HomeError},
@@ -43,16 +44,16 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The longest file: checksum and record take far less than the room beside the result.
+/// The longest file in bytes: checksum, record and heights take far less than 4 KiB.
 const FILE_LIMIT: u64 = MAX_RETURN_BYTES as u64 + 4_096;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 32;
-/// Hex digits of a job's id, which names its file.
+/// Hex digits of a job's id, which is the file's name.
 const JOB_DIGITS: usize = 64;
 
 /// A file's contents.
 struct Record {
-    /// Tells chains of one id apart.
+    /// Tells chains with the same id apart.
     chain: Hash,
     result: JobResult,
     commit: JobCommit,
@@ -60,25 +61,26 @@ struct Record {
 }
 record!(Record { chain, result, commit, deadline });
 
-/// A folder of commitments.
+/// The folder of a runner's commitments.
 #[derive(Debug)]
 pub struct Pledges {
     folder: PathBuf,
     chain: Hash,
-    /// Numbers the files that are being written.
+    /// Numbers the temporary files.
     written: AtomicU64,
 }
 
 impl Pledges {
     /// Opens the commitments in `folder`, and creates the folder if it is missing. Refuses a link.
-    /// `chain` is a hash that tells this chain from earlier ones whose commitments may be there.
+    /// `chain` is a hash that tells this chain from earlier ones whose commitments may be in the
+    /// folder.
     pub fn open(folder: PathBuf, chain: Hash) -> Result<Self, HomeError> {
         home::refuse_other_than_folder(&folder)?;
         home::create_private_dir(&folder)?;
         Ok(Self { folder, chain, written: AtomicU64::new(0) })
     }
 
-    /// What is kept of this runner's. Other files that are named as commitments are removed.
+    /// Reads this runner's commitments. Removes other files that are named like commitments.
     pub fn load(&self, chain_id: u64, runner: &PublicKey) -> io::Result<Vec<Pledge>> {
         let mut pledges = Vec::new();
         let folder = nofollow::directory(CWD, &self.folder)?;
@@ -92,7 +94,7 @@ impl Pledges {
             match self.read(&folder, &name, &path, chain_id, runner) {
                 Some(pledge) if pledges.len() < MAX_RESULTS => pledges.push(pledge),
                 _ => {
-                    tracing::warn!(path = %path.display(), "no commitment of this runner; removed");
+                    tracing::warn!(path = %path.display(), "not this runner's commitment; removed");
                     match rustix::fs::unlinkat(&folder, &*name, AtFlags::empty()) {
                         Ok(()) | Err(Errno::NOENT) => {}
                         Err(error) => return Err(error.into()),
@@ -103,7 +105,7 @@ impl Pledges {
         Ok(pledges)
     }
 
-    /// The commitment in the file `name` of the open folder, which is at `path`.
+    /// Reads the commitment in the file `name` of the open folder, whose path is `path`.
     fn read(
         &self,
         folder: &OwnedFd,
@@ -130,7 +132,7 @@ impl Pledges {
         whole.then_some(Pledge { result, commit, deadline })
     }
 
-    /// Keeps a commitment: it is on the disk when this returns.
+    /// Writes a commitment: it is on disk when this returns.
     pub fn write(&self, pledge: &Pledge) -> io::Result<()> {
         let Pledge { result, commit, deadline } = pledge.clone();
         let path = self.path(&commit.job_id);
@@ -146,18 +148,18 @@ impl Pledges {
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&fresh, &path));
         if let Err(error) = written {
-            // As of a full disk: the next start removes what stays.
+            // The disk may be full, for example. The next start removes any leftover.
             let _ = fs::remove_file(&fresh);
             return Err(error);
         }
         File::open(&self.folder)?.sync_all()
     }
 
-    /// Forgets a commitment, where there is one. A file that stays is loaded after a restart, and
-    /// goes then.
+    /// Removes a commitment if there is one. A file that cannot be removed is loaded after a
+    /// restart and removed then.
     pub fn remove(&self, job_id: &Hash) {
         if let Err(error) = home::remove_file(&self.path(job_id)) {
-            tracing::warn!(%job_id, %error, "a commitment that is over is not removed");
+            tracing::warn!(%job_id, %error, "cannot remove a commitment that is over");
         }
     }
 
@@ -166,7 +168,7 @@ impl Pledges {
     }
 }
 
-/// Whether this module gives files this name: `JOB` or `JOB.N.new`.
+/// Whether a file name is one that this module gives: `JOB` or `JOB.N.new`.
 fn is_own_name(name: &[u8]) -> bool {
     let Some((job, rest)) = name.split_at_checked(JOB_DIGITS) else { return false };
     let number = rest.strip_prefix(b".").and_then(|rest| rest.strip_suffix(b".new"));

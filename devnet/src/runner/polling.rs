@@ -1,20 +1,21 @@
-//! Jobs and results over HTTP, where connections do not do (spec connectivity.md §6, §7).
+//! Jobs and results over HTTP, for when connections fail (spec connectivity.md §6, §7).
 //!
 //! | phase | jobs are fetched | results are handed in |
 //! |---|---|---|
-//! | `shadow` | once a block | where no connection takes them |
-//! | `hot-path` | while a connection is missing, or a result stuck | the same |
+//! | `shadow` | once a block | when no connection takes them |
+//! | `hot-path` | while a connection is missing or a result is stuck | the same |
 //! | `sunset` | never | never |
 //!
-//! A result, the commitment to one or the reason why there is none goes over a connection where one
-//! is up; it is stuck where none has taken it for three blocks, and then handed in as well. What
-//! was committed to is handed in once the list says that it is wanted. A fetched job goes through
-//! the same table as a pushed one, so that it runs once; it is started when the list has a proof of
-//! it that holds. Where the runner cannot take it, it hands in the reason. Polling says nothing
-//! about presence, and no runner is asked to aggregate by it: where the aggregator only polls, the
-//! committee's results are revealed one by one.
+//! A result, a commitment or a failure reason goes over a connection if one is up. It is stuck when
+//! no connection has taken it for three blocks, and is then handed in over HTTP as well. A
+//! committed result is handed in once the list says that it is wanted. A fetched job goes through
+//! the same table as a pushed one, so it runs once; it starts when the list has a valid proof of
+//! it. If the runner cannot take it, it hands in the reason. Polling does not count as presence,
+//! and no runner is asked to aggregate by polling: when the aggregator only polls, the committee's
+//! results are revealed one by one.
 
 use super::{
+    REQUEST_TIMEOUT,
     node::{Activity, Core},
     worker::Worker,
 };
@@ -41,29 +42,25 @@ use tokio::sync::watch;
 
 /// The shortest pause between two requests.
 const AT_LEAST: Duration = Duration::from_millis(100);
-/// How long a request may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Blocks that a result waits for a connection to take it, and that one which was shown has until
-/// it is on the chain.
+/// Blocks that a result waits for a connection to take it, and blocks that a shown result has to
+/// reach the chain.
 const PATIENCE: u32 = 3;
 
-/// Where a runner polls, when, and how often.
+/// Where, when and how often a runner polls.
 #[derive(Debug, Clone)]
 pub struct Polling {
-    /// The control API.
     pub client: Client,
-    /// The chain's migration phase, as it changes.
     pub phase: watch::Receiver<Phase>,
-    /// The pause between two requests.
     pub interval: Duration,
 }
 
-/// The pause between two requests on a chain of this pace.
+/// The pause between two requests, for a chain with this block time.
 pub fn interval(block_time: Duration) -> Duration {
     block_time.max(AT_LEAST)
 }
 
-/// Follows the chain's migration phase for all runners of a process, as long as it is polled.
+/// Follows the chain's migration phase for all runners of a process, for as long as the future is
+/// polled.
 pub async fn follow_phase(
     clock: impl Clock,
     client: Client,
@@ -77,20 +74,20 @@ pub async fn follow_phase(
             Ok(Ok(phase)) => {
                 told.send_if_modified(|known| std::mem::replace(known, phase) != phase);
             }
-            Ok(Err(error)) => tracing::warn!(%error, "the chain's migration phase is not known"),
-            Err(error) => tracing::debug!(%error, "no migration phase; asked again"),
+            Ok(Err(error)) => tracing::warn!(%error, "unknown migration phase"),
+            Err(error) => tracing::debug!(%error, "no migration phase; asking again"),
         }
     }
 }
 
-/// What runs jobs, however they came.
+/// Starts jobs, whether they were pushed or fetched.
 pub(super) struct Desk<E, W> {
     pub core: Arc<Core>,
     pub jobs: Arc<E>,
     pub worker: Arc<W>,
 }
 
-/// Polls as long as it is polled.
+/// Polls for as long as the future is polled.
 pub(super) async fn keep<E, W>(clock: E, desk: Desk<E, W>, polling: Polling)
 where
     E: Clock + Spawner,
@@ -111,7 +108,7 @@ where
         let now = *phase.borrow_and_update();
         if !now.polls() {
             poller.waiting.clear();
-            // An error: nobody is left to tell of another phase.
+            // An error means that the phase can no longer change.
             if phase.changed().await.is_err() {
                 return;
             }
@@ -131,15 +128,15 @@ struct Poller<E, W> {
     client: Client,
     /// The runner's address.
     runner: String,
-    /// The highest block that an answer was of.
+    /// The height of the newest answer.
     newest: u64,
-    /// Jobs that came by polling and are still listed.
+    /// Jobs that were fetched and are still listed.
     fetched: BTreeSet<Hash>,
-    /// Jobs that were not taken, whose reason was handed in, and that are still listed.
+    /// Jobs that were refused with a reason and are still listed.
     refused: BTreeSet<Hash>,
-    /// For how many rounds each result has waited for a connection.
+    /// Rounds that each result has waited for a connection.
     waiting: BTreeMap<Hash, u32>,
-    /// For how many rounds each result that the chain wants to see has been shown.
+    /// Rounds since each result that the chain wants to see was first shown.
     shown: BTreeMap<Hash, u32>,
 }
 
@@ -148,7 +145,7 @@ where
     E: Clock + Spawner,
     W: Worker,
 {
-    /// Hands in what no connection takes; says whether anything waited for too long.
+    /// Hands in results that no connection takes; returns whether any waited for too long.
     async fn hand_in(&mut self) -> bool {
         let (connected, deliveries) = {
             let shared = self.desk.core.shared.lock();
@@ -169,7 +166,7 @@ where
         stuck
     }
 
-    /// Posts a result, a commitment or a report; false where it has to be sent again.
+    /// Posts a result, a commitment or a report; returns false when it has to be sent again.
     async fn deliver(&self, delivery: &Delivery) -> bool {
         let answer = match delivery {
             Delivery::Result(result) => self.post(result).await,
@@ -213,8 +210,8 @@ where
         self.client.hand_in(&self.runner, &request).await
     }
 
-    /// Shows the results that the runner has committed to and the chain wants to see: each at once,
-    /// and again where it is still wanted some rounds later.
+    /// Shows the committed results that the chain wants to see: each at once, and again every few
+    /// rounds while it is still wanted.
     async fn show(&mut self, jobs: &[PolledJob]) {
         let before = std::mem::take(&mut self.shown);
         for job in jobs.iter().filter(|job| job.wants == Wanted::Reveal) {
@@ -230,10 +227,11 @@ where
         }
     }
 
-    /// Takes on what the chain assigns to the runner, and gives up what it has taken back.
+    /// Takes jobs that the chain assigns to the runner, and abandons those that are no longer
+    /// listed.
     async fn fetch(&mut self) {
         let answer = match self.client.polled_jobs(&self.runner).await {
-            // Of a validator that is behind the one asked before.
+            // From a validator that is behind the one asked before.
             Ok(answer) if answer.height < self.newest => return,
             Ok(answer) => answer,
             Err(error) => {
@@ -283,7 +281,7 @@ fn signature(signature: &Signature) -> BytesText {
     Text(Bytes(signature.as_bytes().to_vec()))
 }
 
-/// Whether sending the same again changes nothing.
+/// Whether sending the same request again would change nothing.
 fn is_final(error: &ClientError) -> bool {
     let code = error.code();
     matches!(code, Some(ErrorCode::Rejected | ErrorCode::NotFound | ErrorCode::BadRequest))
@@ -294,12 +292,12 @@ where
     E: Clock + Spawner,
     W: Worker,
 {
-    /// Starts a job that came by polling, with the chain at `height`. `None`: it is not shown to be
-    /// one.
+    /// Starts a fetched job, with the chain at `height`. Returns `None` when no valid proof shows
+    /// that it is assigned.
     fn take(&self, job: &PolledJob, height: Height) -> Option<Offer> {
         let Self { core, jobs, worker } = self;
         let job_id = job.job_id.0;
-        // It can be proved a block later.
+        // The proof may only be possible a block later.
         let shown = job.proof.as_ref()?;
         let shown = core.read_proof(&job_id, &shown.0.0);
         let (attempt, encoded) = match shown.and_then(|shown| shown.assignment(&job_id)) {
@@ -325,7 +323,8 @@ where
         Some(decided.offer)
     }
 
-    /// The chain no longer assigns a fetched job to the runner: it has a result, or somebody else.
+    /// Abandons a fetched job that the chain no longer assigns to the runner: it has a result or
+    /// another runner.
     fn give_up(&self, job_id: &Hash) {
         let mut shared = self.core.shared.lock();
         let stopped = shared.table.give_up(job_id);

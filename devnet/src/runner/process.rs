@@ -36,64 +36,57 @@ use std::{
     time::Duration,
 };
 
-/// Requests of the operator that wait.
+/// Operator requests that may wait.
 const WISHES: usize = 16;
-/// How long the last answers may take once the runner ends.
+/// The time that the last answers may take once the runner ends.
 const CONTROL_GRACE: Duration = Duration::from_millis(500);
 
-/// What a runner in a process of its own is made from.
+/// The configuration of a runner in a process of its own.
 pub struct ProcessConfig {
-    /// Its folder, taken for this process.
+    /// Its folder, locked for this process.
     pub lock: RunnerLock,
-    /// Its key.
     pub key: SecretKey,
-    /// The devnet that it joins.
     pub api: Api,
-    /// Whom it believes at first.
+    /// Where its trust in validators begins.
     pub trust: TrustRoot,
-    /// The kinds of jobs it takes, until it is told to take others; `None`: those it is registered
-    /// with.
+    /// The job kinds it takes until told otherwise; `None`: all kinds it is registered with.
     pub kinds: Option<BTreeSet<JobKind>>,
-    /// Jobs it takes at a time; `None`: as registered.
+    /// Its limit of concurrent jobs; `None`: as registered.
     pub max_concurrent_jobs: Option<u32>,
-    /// The agents on whose errands it goes.
+    /// The agents whose errands it accepts.
     pub agents: BTreeSet<Address>,
-    /// What it executes jobs with, beside requests and commands.
+    /// The executors' configuration, apart from requests and commands.
     pub executors: executor::Config,
-    /// Who does commands that are delivered by lease; `None`: such jobs fail.
+    /// The pool that runs commands delivered by lease; `None`: such jobs fail.
     pub pool: Option<Arc<dyn executor::Pool>>,
 }
 
-/// Why it does not run, or runs no more.
+/// Why the process does not start or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// What it has to know of the devnet, it cannot learn.
+    /// It cannot learn what it needs to know of the devnet.
     #[error(transparent)]
     Follow(#[from] FollowError),
-    /// Its folder cannot be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It has no certificate.
     #[error("no certificate: {0}")]
     Tls(#[from] tls::IdentityError),
-    /// It has no socket.
     #[error("no socket for QUIC: {0}")]
     Transport(#[from] TransportError),
-    /// Nobody can ask it anything.
+    /// Its control server has no port.
     #[error("no port for its operator's requests: {0}")]
     Control(io::Error),
-    /// It is to take jobs that the chain will not give it.
+    /// It is configured for jobs that the chain will not give it.
     #[error("the runner is not registered for jobs of kind {0}")]
     NotItsKind(JobKind),
-    /// It is to take jobs that it cannot execute.
+    /// It is configured for jobs that it cannot execute.
     #[error("the runner cannot execute jobs of kind {kind}: they need {lacking}")]
     CannotExecute {
-        /// The kind.
         kind: JobKind,
-        /// What has to be configured.
+        /// The configuration that is missing.
         lacking: &'static str,
     },
-    /// What its operator configured makes no executor.
+    /// The operator's configuration does not make valid executors.
     #[error(transparent)]
     Executors(#[from] ConfigError),
 }
@@ -104,14 +97,14 @@ impl From<ClientError> for ProcessError {
     }
 }
 
-/// Runs a runner in this process until `stop` resolves, its operator asks for its end, or the
-/// devnet has come back with another chain. `ready` is called once it runs.
+/// Runs a runner in this process until `stop` resolves, its operator asks it to end, or the devnet
+/// comes back with another chain. `ready` is called once it runs.
 pub fn run(
     config: ProcessConfig,
     stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&RunnerRecord) + Send,
 ) -> Result<(), ProcessError> {
-    // The runtime locks a folder of its own in there.
+    // The runtime locks a folder of its own inside the runner's.
     let runtime = tokio::Config::new()
         .with_storage_directory(config.lock.folder().path().join("runtime"))
         .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from));
@@ -166,7 +159,7 @@ async fn live(
     };
     let runner = start(context.child("runner"), node, dialer, executor);
     if let Some(most) = max_concurrent_jobs {
-        // Beside what it is registered with, which the chain goes by: it says when it is full.
+        // The chain goes by the registered limit; the runner reports being full at its own.
         runner.limit(most);
     }
     let activities = runner.subscribe();
@@ -197,7 +190,7 @@ async fn live(
             () = &mut stop => break Ok(()),
             error = &mut following => break Err(error.into()),
             Some(wish) = wishes.recv() => match wish {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 Wish::Steer(steer, reply) => drop(reply.send(control::steer(&runner, &steer))),
                 Wish::Stop => break Ok(()),
             },
@@ -208,15 +201,15 @@ async fn live(
     outcome
 }
 
-/// Says goodbye, gives up what it works on, and lets the last answers out.
+/// Says goodbye, abandons the running jobs, and lets the last answers out.
 async fn end(context: &tokio::Context, runner: Runner, serving: http::Serving) {
     tracing::info!("stopping");
     ::tokio::join!(runner.stop(context), serving.stop(CONTROL_GRACE));
     tracing::info!("stopped");
 }
 
-/// What it is registered for and does not take: kinds that its operator leaves out. Each that it
-/// takes needs its executor.
+/// The registered kinds that the operator leaves out. Fails when a remaining kind is not registered
+/// or lacks its executor.
 fn withheld(
     seen: &Seen,
     kinds: Option<BTreeSet<JobKind>>,
@@ -235,7 +228,7 @@ fn withheld(
     }
 }
 
-/// Says what the runner does. A validator that cannot be reached is mentioned once.
+/// Logs the runner's activities. A validator that cannot be reached is mentioned once.
 async fn log(mut activities: broadcast::Receiver<Activity>) {
     let mut connected = BTreeSet::new();
     loop {
@@ -260,7 +253,7 @@ async fn log(mut activities: broadcast::Receiver<Activity>) {
                 tracing::info!(%job_id, reason, "job taken back");
             }
             Err(broadcast::error::RecvError::Lagged(missed)) => {
-                tracing::warn!(missed, "more happened than the log shows");
+                tracing::warn!(missed, "the log has missed activities");
             }
             Err(broadcast::error::RecvError::Closed) => return,
         }

@@ -1,10 +1,10 @@
-//! Assignments that a certified block proves, and their ends, for a runner that too few of its
-//! validators reach.
+//! Proofs from certified blocks that a job is assigned or has ended, for a runner that too few of
+//! its validators reach.
 //!
-//! A proof needs a block after the one that assigned the job, so it comes a block time later than
-//! assignments that agree. It is the only way for a runner whose subset has too few validators:
-//! from 16 validators on the subset has 5, and 6 would have to agree, be it on an assignment or on
-//! its end.
+//! A proof needs a block after the one that assigned the job, so it comes one block time later than
+//! agreeing assignments. It is the only way for a runner whose subset has too few validators: with
+//! 16 validators or more, the subset has 5, but 6 would have to agree on an assignment or on its
+//! end.
 
 use super::Known;
 use crate::consensus::certificate::{self, CertificateError};
@@ -27,50 +27,47 @@ pub(super) enum ProofError {
     /// Too few votes that hold.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The runner does not know who votes then.
+    /// The runner does not know the validators that vote in this epoch.
     #[error("the validators of epoch {0} are not known")]
     UnknownEpoch(u64),
-    /// It is about something else.
+    /// The proof is about something else.
     #[error("it is about {0}, not about the job that was assigned")]
     Subject(Subject),
-    /// The chain has no such job.
     #[error("the chain has no job {0}")]
     NoJob(Hash),
-    /// The record cannot be read.
     #[error("the record of the job cannot be read: {0}")]
     Record(#[from] DecodeError),
-    /// It shows the other thing than it was sent for.
+    /// It shows the opposite of what it was sent for.
     #[error("job {job_id} is {status} at block {height}")]
     Other {
-        /// The job.
         job_id: Hash,
-        /// Its state.
         status: &'static str,
         /// The block that left the state.
         height: Height,
     },
 }
 
-/// What a proof shows of a job.
+/// What a proof shows about a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     /// The block that left the state.
     pub height: Height,
-    /// The name of the job's state.
+    /// The name of the job's status.
     pub status: &'static str,
-    /// The runner's attempt at it, and its specification; `None`: the job is another runner's,
-    /// or has ended.
+    /// The runner's attempt and its specification; `None`: the job belongs to another runner or has
+    /// ended.
     pub assigned: Option<(Attempt, Vec<u8>)>,
 }
 
 impl Shown {
-    /// The attempt and its specification, where the proof is to show that.
+    /// The attempt and its specification; fails when the proof does not show an assignment.
     pub fn assignment(self, job_id: &Hash) -> Result<(Attempt, Vec<u8>), ProofError> {
         let Self { height, status, assigned } = self;
         assigned.ok_or(ProofError::Other { job_id: *job_id, status, height })
     }
 
-    /// The height from which on the runner does not have the job, where the proof is to show that.
+    /// The height from which the runner no longer has the job; fails when the proof shows that it
+    /// has it.
     pub fn end(self, job_id: &Hash) -> Result<Height, ProofError> {
         let Self { height, status, assigned } = self;
         match assigned {
@@ -80,7 +77,7 @@ impl Shown {
     }
 }
 
-/// What a proof on the chain `chain_id` shows of a job to a runner that knows these validators.
+/// Reads a proof about a job on the chain `chain_id`, for a runner that knows these validators.
 pub(super) fn read(
     known: &Known,
     (chain_id, runner): (u64, Address),

@@ -1,7 +1,6 @@
-//! Whom the runners of one process connect to and believe, as validators come and go.
+//! The validators that the runners of one process connect to and trust, as validators come and go.
 //!
-//! The chain says which validators there are and which of them a runner's subset has; the process
-//! knows where those listen.
+//! The chain names the validators and each runner's subset; the process knows the addresses.
 
 use super::ValidatorAddress;
 use crate::consensus::scheme::Committee;
@@ -14,34 +13,34 @@ use cowboy_engine::{
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
 
-/// Epochs whose validators are kept: a proof may be of the one before the newest, and the next one
-/// begins before a runner has heard of it.
+/// Number of epochs whose validators are kept: a proof may be of the epoch before the newest, and
+/// the next one begins before a runner has heard of it.
 const EPOCHS_KEPT: usize = 4;
 
 /// A chain's validators, as one runner knows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {
-    /// Those that it connects to: its subset, for a while also that of the subset epoch before
-    /// ([`State::subsets_of`]).
+    /// The validators it connects to: its subset, and for a while the subset of the previous subset
+    /// epoch ([`State::subsets_of`]).
     pub targets: Vec<ValidatorAddress>,
-    /// How many validators there are.
+    /// The number of validators on the chain.
     pub validators: u32,
     /// The ed25519 keys of the validators, by consensus epoch.
     pub committees: BTreeMap<u64, Vec<[u8; 32]>>,
 }
 
 impl Known {
-    /// How many of them have to say the same to be believed: one more than may be dishonest.
+    /// The number of validators that must agree to be believed: one more than may be dishonest.
     pub const fn agreeing(&self) -> usize {
         threshold::of(self.validators) as usize
     }
 
-    /// Those who vote in an epoch; `None`: they are not known.
+    /// The validators that vote in an epoch; `None` when they are unknown.
     pub fn committee(&self, chain_id: u64, epoch: u64) -> Option<Committee> {
         Committee::of_keys(chain_id, self.committees.get(&epoch)?).ok()
     }
 
-    /// These validators vote in an epoch.
+    /// Records the validators that vote in an epoch.
     pub fn learn(&mut self, epoch: u64, keys: Vec<[u8; 32]>) {
         self.validators = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         self.committees.insert(epoch, keys);
@@ -51,7 +50,7 @@ impl Known {
     }
 }
 
-/// What a runner knows where the validators stay the same and none of their votes is needed.
+/// What a runner knows when the validators never change and it needs none of their votes.
 pub fn targets(runner: &PublicKey, validators: &[ValidatorAddress]) -> watch::Receiver<Known> {
     let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
     let targets = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone()).collect();
@@ -60,7 +59,7 @@ pub fn targets(runner: &PublicKey, validators: &[ValidatorAddress]) -> watch::Re
     watch::channel(Known { targets, validators, committees }).1
 }
 
-/// What all runners of a process know, which follow the chain. Cloning shares it.
+/// What all runners of a process know, following the chain. Clones share the state.
 #[derive(Clone)]
 pub struct Targets(Arc<Mutex<Inner>>);
 
@@ -105,13 +104,13 @@ fn epoch(state: &State) -> u64 {
 }
 
 impl Targets {
-    /// What follows from `state`, with nobody listening anywhere yet.
+    /// Starts from `state`, with no validator listening yet.
     pub fn new(state: State) -> Self {
         let (addresses, runners) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(Inner { state, addresses, runners })))
     }
 
-    /// What a runner of this process knows.
+    /// Subscribes to what a runner of this process knows.
     pub fn of(&self, runner: &PublicKey) -> watch::Receiver<Known> {
         let mut inner = self.0.lock();
         let (sender, receiver) = watch::channel(inner.of(runner));
@@ -119,14 +118,14 @@ impl Targets {
         receiver
     }
 
-    /// Validators listen there from now on.
+    /// Replaces the addresses where validators listen.
     pub fn listening(&self, validators: Vec<ValidatorAddress>) {
         let mut inner = self.0.lock();
         inner.addresses = validators.into_iter().map(|v| (v.key, v.address)).collect();
         inner.tell_all();
     }
 
-    /// The chain has come to `state`.
+    /// Takes over a new state of the chain.
     pub fn advance(&self, state: &State) {
         let mut inner = self.0.lock();
         let epochs = |state: &State| {

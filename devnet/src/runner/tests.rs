@@ -47,7 +47,7 @@ fn public(name: &str) -> PublicKey {
     key(name).public_key()
 }
 
-/// Runs a test, and says what the run's audit log hashes to.
+/// Runs a test and returns the hash of the run's audit log.
 fn run<F: Future<Output = ()>>(seed: u64, test: impl FnOnce(Context) -> F) -> String {
     let config =
         deterministic::Config::new().with_seed(seed).with_timeout(Some(Duration::from_secs(3_600)));
@@ -76,7 +76,6 @@ struct Node {
     serving: Handle<()>,
 }
 
-/// Validators and runners on one network, and the chain.
 struct Net {
     context: Context,
     fabric: Fabric<Context>,
@@ -156,7 +155,7 @@ impl Net {
             .sign(&key(name))
     }
 
-    /// Alice's job goes into the next block.
+    /// Puts a job of Alice's into the next block.
     fn submit(&mut self, spec: JobSpec) -> Hash {
         let alice = key("alice").address();
         let ahead = self.pending.len() as u64;
@@ -165,7 +164,7 @@ impl Net {
         id
     }
 
-    /// A block later: votes are cast, results submitted, everybody told.
+    /// Makes the next block: votes are cast, results are submitted, and every node is told.
     async fn block(&mut self) {
         self.context.sleep(BLOCK_TIME).await;
         let head = self.state.head().clone();
@@ -228,7 +227,7 @@ impl Net {
         }
     }
 
-    /// Blocks until the job is over, at most 60.
+    /// Makes blocks until the job is over, at most 60.
     async fn until_over(&mut self, job_id: &Hash) -> JobStatus {
         for _ in 0..60 {
             if let Some(job) = self.state.job(job_id)
@@ -306,7 +305,7 @@ fn a_job_is_done_once_and_its_result_is_on_the_chain() {
             assert_eq!(outcome.result_hash, keccak256(&[&result.0]));
             let begun: Vec<_> = activities.iter_mut().flat_map(started).collect();
             assert_eq!(begun, [job_id]);
-            // Everybody has heard of it, and nothing is dispatched any more.
+            // Every node has heard of it, and nothing is dispatched from now on.
             net.blocks(2).await;
             for node in &net.nodes {
                 assert!(node.gateway.connected().iter().all(|connected| connected.jobs == 0));
@@ -333,7 +332,7 @@ fn many_jobs_are_all_done() {
     });
 }
 
-/// Fails at once.
+/// Fails every job at once.
 struct Broken;
 
 impl Worker for Broken {
@@ -372,7 +371,7 @@ fn work_that_fails_is_reported_and_another_runner_does_it() {
                 assert_eq!(outcome.runner, key("runner-2").address());
                 let attempt = &net.state.job(job_id).unwrap().attempt;
                 assert_eq!(attempt.number as usize, attempt.reported.len());
-                assert!(attempt.excluded.is_empty(), "nobody was silent");
+                assert!(attempt.excluded.is_empty(), "no runner was silent");
                 reports += attempt.reported.len();
             }
             assert!(reports > 3, "{reports}");
@@ -387,7 +386,7 @@ fn work_that_fails_is_reported_and_another_runner_does_it() {
     }
 }
 
-/// Says after every 10 ms that it has done a percent more, up to all.
+/// Reports one more percent every 10 ms, up to 100.
 struct Talkative(Context);
 
 impl Worker for Talkative {
@@ -423,7 +422,7 @@ fn progress_is_told_to_one_validator_and_not_too_often() {
         let height = net.state.height();
         let mut told: Vec<(Duration, u16)> = Vec::new();
         let begin = net.context.current();
-        // A tick is half of what a frame takes to arrive.
+        // A tick is half the time that a frame takes to arrive.
         for _ in 0..2_000 {
             net.context.sleep(Duration::from_millis(1)).await;
             let said: Vec<_> =
@@ -441,9 +440,9 @@ fn progress_is_told_to_one_validator_and_not_too_often() {
             }
         }
         assert_eq!(told.len(), 6, "{told:?}");
-        // That it begins, what the work says first, and so on.
+        // The start, then the first report of the work, and so on.
         assert_eq!((told[0].1, told[1].1, told[5].1), (0, 1, 100), "{told:?}");
-        // The end of it waits for nothing.
+        // Completion is reported without a pause.
         let pauses = told[1..5].windows(2).map(|pair| pair[1].0 - pair[0].0);
         assert!(pauses.into_iter().all(|pause| pause >= job::PROGRESS_PAUSE), "{told:?}");
         assert_eq!(net.until_over(&job_id).await.name(), "Verified");
@@ -466,7 +465,7 @@ fn in_shadow_nothing_is_pushed_until_the_phase_changes() {
         net.blocks(3).await;
         assert!(matches!(net.state.job(&job_id).unwrap().status, JobStatus::Assigned(_)));
         assert_eq!(started(&mut activities), []);
-        // Nor does a connection that is new.
+        // A new connection does not change that.
         runner.stop(&net.context).await;
         let again = net.start("runner-0", NO_TIME);
         let mut activities = again.subscribe();
@@ -503,7 +502,7 @@ fn a_result_finds_its_way_when_its_validator_is_cut_off() {
         let job_id = net.submit(spec(55));
         net.blocks(2).await;
         assert_eq!(runner.load().active_jobs, 1);
-        // Whoever of the three has it, only the last can take the result.
+        // Only the last of the three validators can take the result, whichever assigned the job.
         let subset = net.subset("runner-0");
         for v in &subset[..2] {
             net.fabric.cut(&public("runner-0"), &public(&net.nodes[*v].name));
@@ -523,7 +522,7 @@ fn a_validator_that_forgot_a_result_gets_it_again() {
         let job_id = net.submit(spec(55));
         net.block().await;
         net.context.sleep(4 * BLOCK_TIME).await;
-        // It has the result, and ends before anyone else does.
+        // It has the result, and ends before any other node does.
         assert!(net.nodes[0].handed_in.try_recv().is_ok());
         let node = net.nodes.remove(0);
         node.gateway.close(&net.context).await;

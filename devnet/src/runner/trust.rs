@@ -1,21 +1,22 @@
-//! Whom a runner in a process of its own believes, and what that rests on.
+//! The validators that a runner in a process of its own trusts, and the basis of that trust.
 //!
-//! A runner starts a job when enough validators assign it alike, so it has to know who they are;
-//! the API that it asks may lie. It begins with validators that it trusts ([`TrustRoot`]) and takes
-//! others only from proofs of a state ([`Subject::Validators`]).
+//! A runner starts a job when enough validators assign it alike, so it has to know the validators;
+//! the API that it asks may lie. It begins with validators that it trusts ([`TrustRoot`]) and
+//! accepts others only from proofs of a state ([`Subject::Validators`]).
 //!
-//! Upon a proof:
-//! 1. It has to hold, and its certificate has to have a quorum of the committee of its header's
-//!    epoch: that which an earlier proof has shown, or the one that the proof shows itself.
-//! 2. Where only the proof itself shows that committee, more validators of the newest committee
-//!    that is known have to have signed than may be dishonest. One of them is honest, and an honest
-//!    validator signs no header whose state root differs from its own.
-//! 3. One of an earlier state than the newest that was believed changes nothing.
+//! When a proof arrives:
+//! 1. The proof must hold, and a quorum of the committee of its header's epoch must have signed its
+//!    certificate: the committee that an earlier proof showed, or the committee that the proof
+//!    itself shows.
+//! 2. If only the proof itself shows that committee, more validators of the newest known committee
+//!    must have signed than may be dishonest. One of them is honest, and an honest validator signs
+//!    no header whose state root differs from its own.
+//! 3. A proof of a state older than the newest believed one changes nothing.
 //!
-//! So the runner follows a committee of which less than a third changes in an epoch, and any other
-//! where it has seen in the epoch before what the next committee will be. What that rests on: fewer
-//! than a third of each committee that it knows lie, also after they have left, and fewer than two
-//! thirds of one that was about to serve.
+//! So the runner can follow a committee of which less than a third changes per epoch, and any other
+//! committee if it saw the next committee in the epoch before. This assumes that fewer than a third
+//! of each committee that it knows lie, even after they have left, and fewer than two thirds of a
+//! committee that was about to serve.
 
 mod remembered;
 
@@ -42,21 +43,16 @@ use std::{fmt, sync::Arc};
 /// What a runner trusts before it has asked anything.
 #[derive(Debug)]
 pub enum TrustRoot {
-    /// The document that the chain starts from.
+    /// The chain's genesis document.
     Genesis(Box<verification::Root>),
-    /// The validators with these consensus keys, those of any one epoch of this chain.
-    Validators {
-        /// The chain.
-        chain_id: u64,
-        /// Their ed25519 keys.
-        keys: Vec<[u8; 32]>,
-    },
-    /// Those that the API names first, for good.
+    /// The validators with these consensus keys, which served in some one epoch of this chain.
+    Validators { chain_id: u64, keys: Vec<[u8; 32]> },
+    /// The validators that the API names first, permanently.
     FirstUse,
 }
 
 impl TrustRoot {
-    /// The chain and the validators that are trusted; `None`: those that come first.
+    /// The trusted chain id and validators; `None`: the first that the API names.
     pub(super) fn validators(&self) -> Option<(u64, Vec<[u8; 32]>)> {
         match self {
             Self::Genesis(root) => {
@@ -69,7 +65,7 @@ impl TrustRoot {
     }
 }
 
-/// What it rests on.
+/// Names the basis of the trust, for logs.
 impl fmt::Display for TrustRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,79 +79,74 @@ impl fmt::Display for TrustRoot {
 /// Why a proof does not show who validates.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// Not a proof, or one that contradicts itself.
+    /// Not a proof, or a proof that contradicts itself.
     #[error(transparent)]
     State(#[from] StateProofError),
-    /// It is about something else.
+    /// The proof is about something else.
     #[error("it is about {0}, not about validators")]
     Subject(Subject),
-    /// The state says nothing of who signs the header.
+    /// The state does not show the committee of the header's epoch.
     #[error("its header is of epoch {header}, its state of epoch {state}")]
-    Epoch {
-        /// The header's consensus epoch.
-        header: u64,
-        /// The state's.
-        state: u64,
-    },
-    /// More than a committee has: their votes would take long to verify.
+    Epoch { header: u64, state: u64 },
+    /// More validators than a committee may have, whose votes would take long to verify.
     #[error("it has a committee of {0} validators, there are {MAX_VALIDATORS} at most")]
     TooMany(usize),
-    /// Keys that are no committee.
+    /// The keys do not form a valid committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// Too few votes that hold.
+    /// Too few valid votes.
     #[error("certificate: {0}")]
     Certificate(#[from] CertificateError),
-    /// A committee that no known one vouches for.
+    /// Too few validators of the newest known committee have signed.
     #[error(
         "of the {known} validators known since block {since}, {signed} have signed the state of \
          block {height}, where {needed} would vouch for it"
     )]
     Strangers {
-        /// How many are known.
+        /// Size of the known committee.
         known: usize,
-        /// The block after whose state they are.
+        /// The block whose state has the known committee.
         since: Height,
-        /// Those among them that signed.
+        /// Number of its members that signed.
         signed: usize,
-        /// The block that left the proof's state.
+        /// The block that produced the proof's state.
         height: Height,
-        /// How many have to sign: one more than may be dishonest.
+        /// Number of members that must sign: one more than may be dishonest.
         needed: usize,
     },
-    /// A committee of before the newest one that is known.
+    /// The proof is older than the newest known committee.
     #[error(
         "it is of the state after block {got}; the runner knows other validators, of block {since}"
     )]
     Old {
-        /// The block that left the proof's state.
+        /// The block that produced the proof's state.
         got: Height,
-        /// The block after whose state others are known.
+        /// The block whose state has the known committee.
         since: Height,
     },
 }
 
-/// The validators that are believed.
+/// The validators that are trusted.
 #[derive(Debug, Clone)]
 pub(super) struct Trust {
     chain_id: u64,
-    /// The ed25519 keys of the newest committee that is known, ascending.
+    /// The ed25519 keys of the newest known committee, ascending.
     voters: Vec<[u8; 32]>,
-    /// The block that left the newest state that is believed.
+    /// The block that produced the newest believed state.
     height: Height,
-    /// What that state has; `None`: only the voters are known.
+    /// The roster of that state; `None`: only the voters are known.
     roster: Option<Roster>,
 }
 
 impl Trust {
-    /// These validators are trusted: they vote in the epoch of the block at `height`.
+    /// Trusts these validators, which vote in the epoch of the block at `height`.
     pub fn new(chain_id: u64, mut voters: Vec<[u8; 32]>, height: Height) -> Self {
         voters.sort_unstable();
         voters.dedup();
         Self { chain_id, voters, height, roster: None }
     }
 
-    /// Trusts those that a proof names.
+    /// Trusts the validators that a proof names.
     pub fn on_first_use(chain_id: u64, bytes: &[u8]) -> Result<Self, TrustError> {
         let read = Read::new(bytes)?;
         let trust = Self::new(chain_id, keys(read.committee()?), Height::GENESIS);
@@ -163,24 +154,22 @@ impl Trust {
         Ok(Self { height: read.height, roster: Some(read.roster), ..trust })
     }
 
-    /// The chain.
     pub const fn chain_id(&self) -> u64 {
         self.chain_id
     }
 
-    /// The ed25519 keys of the newest committee that is known, ascending, and the block of whose
-    /// state it is.
+    /// The ed25519 keys of the newest known committee, ascending, and the block whose state has it.
     pub fn voters(&self) -> (&[[u8; 32]], Height) {
         (&self.voters, self.height)
     }
 
-    /// Who validates, where a proof has shown it.
+    /// The roster, if a proof has shown it.
     pub const fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
     }
 
-    /// Learns from a proof, if it is believed. One of an earlier state is believed where it has the
-    /// committee that is known, and then changes nothing, unless nothing else is known.
+    /// Learns from a proof if it is valid. A proof of an earlier state is accepted when it has the
+    /// known committee. It then changes nothing unless only the voters are known.
     pub fn believe(&mut self, bytes: &[u8]) -> Result<(), TrustError> {
         let read = Read::new(bytes)?;
         let same = sorted(keys(&read.roster.committee)) == self.voters;
@@ -197,21 +186,22 @@ impl Trust {
         Ok(())
     }
 
-    /// Believes what the state after the block at `height` has.
+    /// Trusts the roster of the state after the block at `height`.
     pub fn take(&mut self, height: Height, roster: Roster) {
         self.voters = sorted(keys(&roster.committee));
         self.height = height;
         self.roster = Some(roster);
     }
 
-    /// Whether a committee that an earlier proof has shown for the epoch has signed.
+    /// Whether the committee that an earlier proof showed for the epoch has signed.
     fn shown_before(&self, read: &Read) -> Result<bool, TrustError> {
         let Some(known) = &self.roster else { return Ok(false) };
         let committee = known.committee_of(read.epoch());
         Ok(committee.is_some_and(|committee| read.signed_by(self.chain_id, committee).is_ok()))
     }
 
-    /// Whether the committee that the proof shows has signed, with enough of those that are known.
+    /// Fails unless the committee that the proof shows has signed, with enough known validators
+    /// among it.
     fn vouched_for(&self, read: &Read) -> Result<(), TrustError> {
         let committee = read.signed_by(self.chain_id, read.committee()?)?;
         let is_known = |key: &[u8]| self.voters.iter().any(|voter| voter.as_slice() == key);
@@ -227,7 +217,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Tells what is believed of the committees.
+    /// Puts the trusted committees into `known`.
     pub fn tell(&self, known: &mut Known) {
         let Some(roster) = &self.roster else { return };
         known.learn(roster.epoch, keys(&roster.committee));
@@ -238,7 +228,7 @@ impl Trust {
     }
 }
 
-/// A proof about validators that holds, but for its signatures.
+/// A proof about validators that is valid apart from its signatures.
 struct Read {
     certificate: Certificate,
     height: Height,
@@ -257,18 +247,17 @@ impl Read {
         }
     }
 
-    /// The consensus epoch of the header.
     const fn epoch(&self) -> u64 {
         self.certificate.round.epoch
     }
 
-    /// Who signs the header, as far as the state says.
+    /// The committee that signs the header, if the state is of the same epoch.
     fn committee(&self) -> Result<&Arc<Vec<Validator>>, TrustError> {
         let (header, state) = (self.epoch(), self.roster.epoch);
         self.roster.committee_of(header).ok_or(TrustError::Epoch { header, state })
     }
 
-    /// Whether a quorum of `committee` has signed.
+    /// Fails unless a quorum of `committee` has signed.
     fn signed_by(&self, chain_id: u64, committee: &[Validator]) -> Result<Committee, TrustError> {
         if committee.len() > MAX_VALIDATORS {
             return Err(TrustError::TooMany(committee.len()));

@@ -1,4 +1,4 @@
-//! What does a runner's work.
+//! Execution of a runner's jobs.
 
 pub use crate::executor::Progress;
 
@@ -11,17 +11,17 @@ use cowboy_engine::{
 use std::{convert::Infallible, fmt::Display, time::Duration};
 use tokio::sync::oneshot;
 
-/// Cancels a piece of work: it ends when the other half is used or dropped.
+/// Cancels a piece of work when the other half is used or dropped.
 pub type Cancelled = oneshot::Receiver<()>;
 
-/// Executes jobs, any number side by side.
+/// Executes jobs, any number of them concurrently.
 pub trait Worker: Send + Sync + 'static {
-    /// Why there is no result.
+    /// The reason why there is no result.
     type Error: Display + Send;
 
-    /// Does the work of `spec` within its bounds and yields the result, of at most
-    /// `max_return_bytes`. Calls `started` when the work itself begins, and `progress` as often as
-    /// there is any. Ends within a second of being cancelled, and leaves nothing behind then or
+    /// Does the work of `spec` within its bounds and returns the result, of at most
+    /// `max_return_bytes`. Calls `started` when the work itself begins, and `progress` whenever
+    /// there is some. Ends within a second of being cancelled. Leaves nothing behind after that or
     /// when the future is dropped.
     fn work(
         &self,
@@ -96,12 +96,11 @@ fn task(work: &Work) -> Task {
     }
 }
 
-/// Work for the simulator, where no command can run: after `delay` the result is the hash of what
-/// was asked.
+/// Simulated work, because no command can run in the simulator: after `delay` the result is the
+/// hash of the request.
 pub struct Pretended<E> {
     /// The simulation's clock.
     pub clock: E,
-    /// How long each job takes.
     pub delay: Duration,
 }
 
@@ -119,7 +118,7 @@ impl<E: Clock> Worker for Pretended<E> {
         let result = keccak256(&[&to_vec(spec)]).0.to_vec();
         tokio::select! {
             biased;
-            // Nobody wants the result any more.
+            // The result is no longer wanted.
             _ = cancelled => {}
             () = self.clock.sleep(self.delay) => {}
         }

@@ -1,4 +1,4 @@
-//! Copies of files and folders, as they were at one moment where they do not hold still.
+//! Copies of files and folders as of one moment, even while some of them are being written.
 
 use super::{SnapshotError, sums};
 use crate::home::{self, HomeError};
@@ -9,56 +9,52 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    time::Duration,
 };
 
-/// How long a copy waits for a writer.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// SQLite files of a devnet, by their folders' names; a name for any.
+/// A devnet's SQLite files, by path components; [`ANY`] matches any name.
 const DATABASES: [&[&str]; 3] =
     [&["validators", ANY, "index.db"], &["data", "speculation.db"], &["lease", "lease.db"]];
-/// Uploads under way: who begins one begins it again.
+/// Uploads in progress: a client whose upload is lost begins it again.
 const UPLOADS: &[&str] = &["lease", "tmp"];
-/// Stands for any name.
+/// Matches any name.
 const ANY: &str = "*";
-/// What SQLite keeps beside a file; what matters of it is in the copy.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// The files that SQLite keeps next to a database; the copy includes their contents.
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// What was copied.
+/// Totals of what was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// Files.
     pub(super) files: u64,
-    /// Their bytes.
     pub(super) bytes: u64,
 }
 
-/// What becomes of a file or folder.
+/// How a file or folder is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// SQLite copies it, as of one moment.
+    /// Copied through SQLite, as of one moment.
     Database,
-    /// It is left out.
+    /// Left out.
     Transient,
-    /// As it is.
+    /// Copied as it is.
     Plain,
 }
 
 impl Kind {
-    /// Of what a devnet's folder has at this place.
+    /// The kind of the entry at this place in a devnet's folder.
     fn of(place: &[String]) -> Self {
         let is = |pattern: &[&str], place: &[String]| {
             pattern.len() == place.len()
                 && pattern.iter().zip(place).all(|(wanted, name)| *wanted == ANY || wanted == name)
         };
-        let bare = BESIDE.iter().find_map(|end| {
+        let bare = COMPANIONS.iter().find_map(|end| {
             let (name, folders) = place.split_last()?;
             Some([folders, &[name.strip_suffix(end)?.to_owned()]].concat())
         });
-        let beside = |place: &Vec<String>| DATABASES.iter().any(|database| is(database, place));
+        let is_companion =
+            |place: &Vec<String>| DATABASES.iter().any(|database| is(database, place));
         if DATABASES.iter().any(|database| is(database, place)) {
             Self::Database
-        } else if is(UPLOADS, place) || bare.as_ref().is_some_and(beside) {
+        } else if is(UPLOADS, place) || bare.as_ref().is_some_and(is_companion) {
             Self::Transient
         } else {
             Self::Plain
@@ -67,8 +63,8 @@ impl Kind {
 }
 
 impl Copied {
-    /// Copies a part of a devnet's folder, and counts it. What is not there, or goes meanwhile, is
-    /// no error: what has to hold still does.
+    /// Copies a part of a devnet's folder and counts it. An entry that does not exist, or that
+    /// vanishes during the copy, is no error: everything that must not change is not being written.
     pub(super) fn live(
         &mut self,
         folder: &Path,
@@ -78,7 +74,7 @@ impl Copied {
         self.entry(&folder.join(part), &to.join(part), &mut vec![part.to_owned()])
     }
 
-    /// `place`: where this is in a devnet's folder.
+    /// `place` is the path within the devnet's folder.
     fn entry(
         &mut self,
         from: &Path,
@@ -144,8 +140,8 @@ impl Copied {
     }
 }
 
-/// Puts a folder's databases before what they tell of: files are whole before a database names
-/// them, and so what a copy of it names is there to be copied afterwards.
+/// Sorts a folder's databases first. A file is complete before a database names it, so every file
+/// that the database's copy names is still there to be copied afterwards.
 fn databases_first(folder: &[String], names: &mut [OsString]) {
     names.sort_by_key(|name| {
         let place = [folder, &[name.to_string_lossy().into_owned()]].concat();
@@ -153,7 +149,7 @@ fn databases_first(folder: &[String], names: &mut [OsString]) {
     });
 }
 
-/// Has a folder, and all that is in it, on the disk.
+/// Syncs a folder and all its contents to disk.
 pub(super) fn settle(folder: &Path) -> Result<(), HomeError> {
     for entry in fs::read_dir(folder).map_err(HomeError::io(folder))? {
         let entry = entry.map_err(HomeError::io(folder))?;
@@ -167,19 +163,18 @@ pub(super) fn settle(folder: &Path) -> Result<(), HomeError> {
     sync(folder)
 }
 
-/// Has a file, or the names in a folder, on the disk.
+/// Syncs a file, or a folder's entries, to disk.
 pub(super) fn sync(path: &Path) -> Result<(), HomeError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(HomeError::io(path))
 }
 
-/// An SQLite file as of now, with what is in its log.
+/// Copies an SQLite file as of now, including the contents of its log.
 fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
-    // SQLite writes into an empty file, which is nobody else's from the beginning.
+    // SQLite writes into an empty file, so the file is private from the start.
     let fresh = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     fresh.map_err(HomeError::io(to))?;
     let failed = |source| SnapshotError::Sqlite { path: from.to_owned(), source };
     let connection = Connection::open(from).map_err(failed)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     let target = to.to_str().ok_or_else(|| HomeError::Malformed {
         path: to.to_owned(),
         reason: "its path is not Unicode".to_owned(),
@@ -188,8 +183,8 @@ fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// What SQLite finds wrong with a file that is there: a line for each fault, some at most. Other
-/// processes may have it open.
+/// The faults that SQLite finds in an existing file: one line each, up to SQLite's limit. Other
+/// processes may have the file open.
 pub fn faults_of(database: &Path) -> Vec<String> {
     let lines = integrity(database).unwrap_or_else(|error| vec![error.to_string()]);
     lines.into_iter().filter(|line| line != "ok").collect()
@@ -197,7 +192,6 @@ pub fn faults_of(database: &Path) -> Vec<String> {
 
 fn integrity(database: &Path) -> rusqlite::Result<Vec<String>> {
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
     let lines = statement.query_map([], |row| row.get(0))?;
     let lines = lines.collect::<rusqlite::Result<Vec<String>>>()?;
@@ -227,7 +221,7 @@ mod tests {
         databases_first(&["lease".to_owned()], &mut names);
         assert_eq!(names, ["lease.db", "artifacts", "caches", "logs"]);
         databases_first(&["lease".to_owned(), "artifacts".to_owned()], &mut names);
-        assert_eq!(names, ["lease.db", "artifacts", "caches", "logs"], "no database there");
+        assert_eq!(names, ["lease.db", "artifacts", "caches", "logs"], "no database in it");
     }
 
     #[test]

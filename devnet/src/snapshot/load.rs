@@ -1,4 +1,4 @@
-//! Bringing a snapshot back: into the devnet that it is of, or into a new one.
+//! Loading a snapshot, either into the devnet that it was saved from or into a new one.
 
 use super::{
     MANIFEST, SnapshotError, Snapshots,
@@ -18,24 +18,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What devnets that are not whole yet are called.
+/// The name prefix of devnets that are not complete yet.
 pub(super) const UNFINISHED: &str = ".loading-";
 
-/// A devnet that was brought back.
+/// A devnet that was loaded from a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// The devnet.
     pub devnet: DevnetHome,
-    /// What it was brought back from.
     pub snapshot: Snapshot,
-    /// Whether a chain that was there is gone.
+    /// Whether it replaced an existing chain.
     pub replaced: bool,
 }
 
 impl Snapshots {
-    /// Brings a snapshot back, into the devnet that it is of or into `to`. That devnet may not run,
-    /// and may have a chain only with `force`: what was in its folder is gone then, but for its
-    /// log, its token, and keys of accounts that are not in the snapshot.
+    /// Loads a snapshot into the devnet that it was saved from, or into `to`. That devnet must not
+    /// be running, and may have a chain only with `force`. Its folder is then replaced, except for
+    /// its log, its token, and account keys that the snapshot lacks.
     pub fn load(
         &self,
         name: &Name,
@@ -44,7 +42,7 @@ impl Snapshots {
     ) -> Result<Loaded, SnapshotError> {
         let (snapshot, text) = self.read(name)?;
         let of: Name = snapshot.devnet.parse().map_err(|_| {
-            SnapshotError::damaged(name, format!("`{}` is no devnet's name", snapshot.devnet))
+            SnapshotError::damaged(name, format!("`{}` is not a devnet's name", snapshot.devnet))
         })?;
         let devnet = self.home.devnet(to.unwrap_or(&of));
         let replaced = check(&devnet, force)?;
@@ -71,7 +69,7 @@ impl Snapshots {
     }
 }
 
-/// Refuses what may not be loaded into; says whether there is a chain.
+/// Fails if the devnet may not be loaded into; returns whether it has a chain.
 fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     let name = devnet.name().clone();
     match devnet.state()? {
@@ -96,8 +94,8 @@ fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     }
 }
 
-/// Gives the devnet in a folder another name, and its chain the old one. Its ports are the other
-/// devnet's.
+/// Renames the devnet in a folder and its chain. Drops the saved ports, because they are those of
+/// the original devnet.
 fn rename_devnet(folder: &Path, name: &Name) -> Result<(), SnapshotError> {
     let path = folder.join("topology.yaml");
     let text = home::read_if_there(&path)?.unwrap_or_default();
@@ -108,9 +106,9 @@ fn rename_devnet(folder: &Path, name: &Name) -> Result<(), SnapshotError> {
     Ok(home::remove_file(&folder.join("data/ports.json"))?)
 }
 
-/// Puts the folder where there is none.
+/// Moves the folder to a devnet's path that is free.
 fn create(devnet: &DevnetHome, fresh: &Path) -> Result<(), SnapshotError> {
-    // What makes a folder a devnet's.
+    // The lock file marks a folder as a devnet's.
     drop(home::take_lock(&fresh.join("lock"))?);
     rename_new(fresh, devnet.path()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
@@ -120,15 +118,16 @@ fn create(devnet: &DevnetHome, fresh: &Path) -> Result<(), SnapshotError> {
     })
 }
 
-/// Puts the folder in the place of the devnet's own, which goes to `old`.
+/// Replaces the devnet's folder with `fresh`. The old folder goes to `old`.
 fn replace(devnet: &DevnetHome, fresh: &Path, old: &Path) -> Result<(), SnapshotError> {
-    // Held until it is done, and the same lock for who waits for it: it moves to the new folder.
+    // Held until the end. The lock file moves to the new folder, so waiting processes share the
+    // lock.
     let lock = devnet.lock()?;
     keep(&lock, fresh)?;
     let swapped = renameat_with(CWD, fresh, CWD, devnet.path(), RenameFlags::EXCHANGE);
     match swapped {
         Ok(()) => {}
-        // A file system that cannot do it at once.
+        // This file system cannot swap two folders atomically.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             fs::rename(devnet.path(), old).map_err(HomeError::io(devnet.path()))?;
             fs::rename(fresh, devnet.path()).map_err(HomeError::io(devnet.path()))?;
@@ -138,8 +137,8 @@ fn replace(devnet: &DevnetHome, fresh: &Path, old: &Path) -> Result<(), Snapshot
     Ok(())
 }
 
-/// Takes over what a snapshot has not: the lock, the token, the logs, and keys that nobody else
-/// has.
+/// Keeps what a snapshot lacks: the lock, the token, the logs, and account keys that exist nowhere
+/// else.
 fn keep(lock: &Lock, fresh: &Path) -> Result<(), SnapshotError> {
     let devnet = lock.home();
     let mut kept: Vec<PathBuf> = vec![devnet.lock_path(), devnet.token_path()];
@@ -157,7 +156,7 @@ fn keep(lock: &Lock, fresh: &Path) -> Result<(), SnapshotError> {
         }
         match fs::hard_link(&path, &target) {
             Ok(()) => {}
-            // A key of the snapshot is the one that its chain knows; and there may be no token.
+            // The snapshot's key wins because its chain knows it; and there may be no token.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -1,25 +1,25 @@
-//! Snapshots: the whole state of a devnet, saved and brought back.
+//! Snapshots: the whole state of a devnet, saved and loaded.
 //!
 //! ```text
 //! <home>/.snapshots/NAME/     0700
-//!   snapshot.json             0600: what it is
+//!   snapshot.json             0600: its description
 //!   SHA256SUMS                0600: the hash of every other file ([`sums`])
-//!   devnet/                   the devnet's folder, without what belongs to a process
+//!   devnet/                   the devnet's folder, without the files of a process
 //! ```
 //!
-//! Saving takes a folder that no validator writes to: that of a stopped devnet, or of one whose
-//! validators were stopped for it. SQLite files are copied through SQLite, so that others may go on
-//! writing: the agent's and the lease server's, before the files that they name. Not taken are the
-//! lock, the record, the API's token, logs, directories of jobs, and runners in processes of their
-//! own.
+//! The saved folder must have no validator that writes to it: the devnet is stopped, or its
+//! validators were stopped for the snapshot. SQLite files are copied through SQLite because the
+//! agent and the lease server may go on writing; each is copied before the files that it names. The
+//! lock, the record, the API's token, logs, job directories and the folders of runner processes are
+//! left out.
 //!
-//! Whatever is made is made in a folder beside ([`scratch`]) and renamed when it is whole and on
-//! the disk: a process that is killed, or a machine that fails, leaves a snapshot, or a devnet, as
-//! it was before or as it is to be. What such a process leaves is removed by the next one that
-//! needs a folder there.
+//! Everything is built in a temporary folder next to its destination ([`scratch`]) and renamed once
+//! it is complete and on disk. After a killed process or a machine failure, a snapshot or devnet is
+//! therefore either the old one or the new one. The next process that needs a folder there removes
+//! what the killed one left.
 //!
-//! A snapshot may come from a stranger: it is read without following links, what is read into
-//! memory is bounded, and nothing waits for the other end of a pipe.
+//! A snapshot may come from a stranger: links are not followed, memory is bounded, and no read
+//! waits for the other end of a pipe.
 
 mod copy;
 mod load;
@@ -53,108 +53,86 @@ use std::{
 };
 use sums::{Sums, SumsError};
 
-/// The layout that this program writes and reads.
+/// The snapshot format that this program writes and reads.
 pub const FORMAT: u32 = 2;
 
-/// What the folder of snapshots is called among those of devnets: no devnet's name begins so.
+/// The snapshots' folder among the devnets' folders: no devnet's name begins with a dot.
 const FOLDER: &str = ".snapshots";
-/// What a snapshot is.
+/// The description of a snapshot.
 const MANIFEST: &str = "snapshot.json";
-/// The hash of every other file.
 const SUMS: &str = "SHA256SUMS";
-/// What is in it.
+/// The devnet's files in a snapshot.
 const DEVNET: &str = "devnet";
-/// What snapshots that are not whole yet are called.
+/// The name prefix of snapshots that are not complete yet.
 const UNFINISHED: &str = ".unfinished-";
 
 /// The longest [`MANIFEST`], in bytes: its fields take less than a thousand.
 const MAX_MANIFEST: u64 = 64 << 10;
 
-/// What of a devnet's folder is saved.
+/// The parts of a devnet's folder that are saved.
 const SAVED: [&str; 6] = ["topology.yaml", "accounts", "validators", "runners", "data", "lease"];
 
-/// Why a snapshot is not made, found, or brought back.
+/// Why a snapshot cannot be made, found or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file or folder.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// A validator's file.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The saved topology.
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// An SQLite file cannot be copied.
     #[error("{path}: {source}")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
-    /// There is none of this name.
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+    /// No snapshot has this name.
     #[error("there is no snapshot `{0}`")]
     Missing(Name),
-    /// There is one of this name already.
+    /// The name is taken.
     #[error("there is a snapshot `{0}` already")]
     Exists(Name),
-    /// Devnet and height together are no name.
+    /// The name made from devnet and height is too long.
     #[error("`{0}` is too long for a snapshot's name")]
     Unnamed(String),
-    /// A devnet that never began a chain.
+    /// The devnet never began a chain.
     #[error("devnet `{0}` has no chain to save")]
     NoChain(Name),
-    /// Of another version.
+    /// The snapshot is of another format.
     #[error("snapshot `{name}` has format {got}, this program reads {}", FORMAT)]
-    Format {
-        /// Which.
-        name: Name,
-        /// What it says.
-        got: u32,
-    },
+    Format { name: Name, got: u32 },
     /// A devnet's folder has a link, a device, or a name that cannot be listed.
     #[error("{}: a snapshot has only files and folders, with names in UTF-8 of one line", .0.display())]
     Strange(PathBuf),
-    /// It is not what was saved.
+    /// The snapshot's files are not those that were saved.
     #[error("snapshot `{name}` is damaged: {reason}")]
     Damaged {
-        /// Which.
         name: Name,
-        /// How.
         reason: String,
-        /// What was not saved with it and would not be missed, where that is all.
+        /// An unlisted file, if that is the only fault: the snapshot can do without it.
         stray: Option<PathBuf>,
     },
-    /// The devnet that it should be loaded into runs.
+    /// The devnet to load into, or to save, is running.
     #[error("devnet `{name}` is running{}", .pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
     Running {
-        /// The devnet.
         name: Name,
         /// Its process, where it is known.
         pid: Option<u32>,
     },
     /// It has a runner in a process of its own.
     #[error("runner `{runner}` of devnet `{name}` runs in a process of its own")]
-    RunnerRuns {
-        /// The devnet.
-        name: Name,
-        /// The runner.
-        runner: String,
-    },
-    /// It has a chain, which would be gone.
+    RunnerRuns { name: Name, runner: String },
+    /// The devnet has a chain, which loading would delete.
     #[error("devnet `{0}` has a chain already")]
     HasChain(Name),
 }
 
-/// All snapshots of a user.
+/// A user's snapshots.
 #[derive(Debug, Clone)]
 pub struct Snapshots {
     home: Home,
     folder: PathBuf,
 }
 
-/// A snapshot that is whole but has no name yet; gone when it is dropped.
+/// A complete snapshot without a name. It is removed when it is dropped.
 #[derive(Debug)]
 pub struct Draft {
     snapshots: Snapshots,
@@ -164,13 +142,13 @@ pub struct Draft {
 }
 
 impl Snapshots {
-    /// Those beside the devnets of a home.
+    /// The snapshots in a home.
     pub fn of(home: &Home) -> Self {
         Self { home: home.clone(), folder: home.path().join(FOLDER) }
     }
 
-    /// Those beside a devnet.
-    pub fn beside(devnet: &DevnetHome) -> Self {
+    /// The snapshots in a devnet's home.
+    pub fn next_to(devnet: &DevnetHome) -> Self {
         Self::of(&devnet.home())
     }
 
@@ -179,8 +157,8 @@ impl Snapshots {
         self.folder.join(name.as_str())
     }
 
-    /// Refuses a devnet whose folder has what a snapshot cannot have. [`Self::copy`] looks itself;
-    /// this says so before anything is stopped or locked for it.
+    /// Fails if a devnet's folder has entries that a snapshot cannot hold. [`Self::copy`] checks
+    /// that too; this check comes before anything is stopped or locked.
     pub fn check_source(&self, devnet: &DevnetHome) -> Result<(), SnapshotError> {
         match devnet.check() {
             Err(HomeError::NotFolder(path)) => Err(SnapshotError::Strange(path)),
@@ -188,8 +166,8 @@ impl Snapshots {
         }
     }
 
-    /// What killed processes left, sorted: snapshots and devnets that were not whole yet, or were
-    /// being deleted.
+    /// The remains of killed processes, sorted: snapshots and devnets that were incomplete or being
+    /// deleted.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, SnapshotError> {
         self.check()?;
         let mut left = scratch::abandoned(&self.folder, UNFINISHED)?;
@@ -204,13 +182,13 @@ impl Snapshots {
         Ok(scratch::sweep(self.home.path(), load::UNFINISHED)?)
     }
 
-    /// Refuses a link in the place of the folder of snapshots.
+    /// Refuses a link in place of the snapshots' folder.
     fn check(&self) -> Result<(), SnapshotError> {
         Ok(home::refuse_other_than_folder(&self.folder)?)
     }
 
-    /// Copies a devnet that no process runs, or whose validators are stopped. `name`: what to call
-    /// it, else devnet and height.
+    /// Copies a devnet that is not running or whose validators are stopped. Without `name`, the
+    /// snapshot is named after devnet and height.
     pub fn copy(
         &self,
         devnet: &DevnetHome,
@@ -259,7 +237,7 @@ impl Snapshots {
         Ok(Draft { snapshots: self.clone(), scratch, name, snapshot })
     }
 
-    /// Every snapshot, by name, and why some cannot be read.
+    /// All readable snapshots, by name, and the errors of the others.
     pub fn list(&self) -> Result<(Vec<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         self.check()?;
         let entries = match fs::read_dir(&self.folder) {
@@ -290,7 +268,7 @@ impl Snapshots {
         Ok(self.read(name)?.0)
     }
 
-    /// The snapshot of this name, and the text that says so.
+    /// The snapshot of this name, and the text of its [`MANIFEST`].
     fn read(&self, name: &Name) -> Result<(Snapshot, String), SnapshotError> {
         self.check()?;
         let folder = self.path(name);
@@ -304,11 +282,11 @@ impl Snapshots {
         let text = manifest(&folder).map_err(|error| error.of(name))?;
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
-        // Looked at first: the rest of another format may be anything.
+        // Checked first, because another format may have other fields.
         match value["format"].as_u64().and_then(|format| u32::try_from(format).ok()) {
             Some(FORMAT) => {}
             Some(got) => return Err(SnapshotError::Format { name: name.clone(), got }),
-            None => return Err(damaged(format!("{MANIFEST} names no format"))),
+            None => return Err(damaged(format!("{MANIFEST} has no format"))),
         }
         let snapshot: Snapshot =
             serde_json::from_value(value).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
@@ -316,7 +294,7 @@ impl Snapshots {
         Ok((Snapshot { snapshot: name.to_string(), ..snapshot }, text))
     }
 
-    /// Deletes the snapshot of this name, whatever is in it.
+    /// Deletes the snapshot of this name with all its files.
     pub fn remove(&self, name: &Name) -> Result<(), SnapshotError> {
         self.check()?;
         let folder = self.path(name);
@@ -340,7 +318,7 @@ impl Snapshots {
 }
 
 impl Draft {
-    /// Gives it its name. `halted`: how long the chain stood still for it.
+    /// Names the snapshot. `halted` is how long the chain was paused for it.
     pub fn finish(self, halted: Option<Duration>) -> Result<Snapshot, SnapshotError> {
         let halted_ms = halted.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let snapshot = Snapshot { halted_ms, ..self.snapshot };
@@ -349,7 +327,7 @@ impl Draft {
         home::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
         let summed = Sums::of(&folder).and_then(|sums| sums.write(&folder));
         summed.map_err(|error| error.of(&self.name))?;
-        // Its name promises that it is whole, whatever happens to the machine.
+        // A snapshot with a name is complete, even after a crash of the machine.
         copy::settle(&folder)?;
         rename_new(&folder, &self.snapshots.path(&self.name)).map_err(|error| {
             match error.kind() {
@@ -380,7 +358,7 @@ impl SnapshotError {
     }
 }
 
-/// The text of [`MANIFEST`] in a snapshot's folder.
+/// Reads [`MANIFEST`] from a snapshot's folder.
 fn manifest(folder: &Path) -> Result<String, SumsError> {
     let top = sums::open_folder(CWD, folder, "its folder", folder)?;
     let path = folder.join(MANIFEST);
@@ -391,10 +369,10 @@ fn manifest(folder: &Path) -> Result<String, SumsError> {
     text.ok_or_else(|| SumsError::Refused(format!("{MANIFEST} is not as it was written")))
 }
 
-/// Renames to a name that nothing has.
+/// Renames to a name that does not exist yet.
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that cannot: a folder that is not empty is not replaced either.
+        // This file system lacks the flag; but a rename does not replace a non-empty folder either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => fs::rename(from, to),
         other => Ok(other?),
     }
@@ -405,12 +383,12 @@ fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
     Ok(heads(devnet)?.into_values().max_by_key(|head| head.height))
 }
 
-/// The newest block that each validator has stored, by the validator's name. One without a block is
-/// not there.
+/// The newest block that each validator has stored, by the validator's name. Validators without a
+/// block are left out.
 pub fn heads(devnet: &Path) -> Result<BTreeMap<String, StoredHead>, SnapshotError> {
     let validators = devnet.join("validators");
     let entries = match fs::read_dir(&validators) {
-        // Only what has files was copied.
+        // A folder without files was not copied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         entries => entries.map_err(HomeError::io(&validators))?,
     };

@@ -1,5 +1,5 @@
-//! Folders for what is not whole yet, in the folder that it is to be renamed into, and for what is
-//! being deleted.
+//! Temporary folders for things that are incomplete or being deleted, placed in the folder that the
+//! result is renamed into.
 //!
 //! The process that makes a folder holds its lock until the folder is gone. The lock is removed
 //! last, so a folder that a killed process left has a lock that no process holds, or no lock at
@@ -14,13 +14,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The lock of a folder.
+/// The lock file in a temporary folder.
 const LOCK: &str = "lock";
 
-/// How often a folder is made that is swept before it has its lock.
+/// Attempts to create a folder, if each is swept before its lock is taken.
 const ATTEMPTS: u32 = 8;
 
-/// A folder of this process, removed with all that is in it when it is dropped.
+/// A folder of this process. Dropping it removes the folder with its contents.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: PathBuf,
@@ -28,8 +28,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// A new one in `parent`, whose name begins with `prefix`. Removes those of processes that were
-    /// killed.
+    /// Creates a folder in `parent` whose name begins with `prefix`. First removes those of killed
+    /// processes.
     pub(super) fn new(parent: &Path, prefix: &str) -> Result<Self, HomeError> {
         sweep(parent, prefix)?;
         for _ in 0..ATTEMPTS {
@@ -45,7 +45,7 @@ impl Scratch {
         })
     }
 
-    /// A place in it.
+    /// The path of an entry in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -57,7 +57,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The folders in `parent` that no process holds, whose names begin with `prefix`.
+/// The folders in `parent` whose names begin with `prefix` and that no process holds.
 pub(super) fn abandoned(parent: &Path, prefix: &str) -> Result<Vec<PathBuf>, HomeError> {
     let entries = match fs::read_dir(parent) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -67,7 +67,7 @@ pub(super) fn abandoned(parent: &Path, prefix: &str) -> Result<Vec<PathBuf>, Hom
     for entry in entries {
         let entry = entry.map_err(HomeError::io(parent))?;
         let path = entry.path();
-        // A link is not ours, whatever it is called.
+        // A link is not ours, whatever its name.
         if entry.file_name().to_string_lossy().starts_with(prefix)
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && !home::is_held(&path.join(LOCK)).unwrap_or(false)
@@ -88,14 +88,14 @@ pub(super) fn sweep(parent: &Path, prefix: &str) -> Result<(), HomeError> {
                 clear(&path);
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "left as it is"),
+            Err(error) => tracing::warn!(%error, "left behind"),
         }
     }
     Ok(())
 }
 
-/// Takes a folder for this process, and creates its lock if it is missing. `None`: another process
-/// has it, or has removed it just now.
+/// Locks a folder for this process, and creates its lock if it is missing. Returns `None` when
+/// another process holds it or has just removed it.
 fn take(folder: &Path) -> Result<Option<File>, HomeError> {
     let path = folder.join(LOCK);
     let lock = match home::take_lock(&path) {
@@ -106,15 +106,15 @@ fn take(folder: &Path) -> Result<Option<File>, HomeError> {
         }
         Err(error) => return Err(error),
     };
-    // Another process may have had it until it removed the folder.
+    // Another process may have held the lock until it removed the folder.
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     let held = lock.metadata().map(identity).map_err(HomeError::io(&path))?;
     let named = fs::symlink_metadata(&path).map(identity);
     Ok(named.is_ok_and(|named| named == held).then_some(lock))
 }
 
-/// Removes a folder whose lock this process holds. What cannot be removed is left, with the lock:
-/// the next sweep finds it.
+/// Removes a folder whose lock this process holds. Anything that cannot be removed stays, together
+/// with the lock, and the next sweep finds it.
 fn clear(folder: &Path) {
     if let Err(error) = remove(folder) {
         tracing::warn!(path = %folder.display(), %error, "left behind");
@@ -133,7 +133,7 @@ fn remove(folder: &Path) -> io::Result<()> {
         }
     }
     fs::remove_file(folder.join(LOCK))?;
-    // Another process that sweeps may have made a lock: then it removes the rest.
+    // Another sweeping process may have created a lock; it then removes the rest.
     match fs::remove_dir(folder) {
         Err(error)
             if matches!(

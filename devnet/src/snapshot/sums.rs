@@ -1,8 +1,8 @@
 //! `SHA256SUMS`: the hash of every file of a snapshot, in the form that `sha256sum` writes.
 //!
-//! A snapshot is brought back by this list. Each file is hashed as it is copied; a file whose hash
-//! differs, a name that is not listed, a listed name that is missing, a link and a device are all
-//! refused. The list has one form for given files, so a change of any of its bytes is seen too.
+//! A snapshot is loaded by this list. Each file is hashed while it is copied. A file with another
+//! hash, an unlisted name, a missing listed name, a link and a device are all refused. The list has
+//! a single form for given files, so a change to any of its bytes is detected too.
 
 use super::{DEVNET, MANIFEST, SAVED, SUMS};
 use crate::{
@@ -27,34 +27,29 @@ use std::{
 /// The longest list that is written and read, in bytes: half a million files.
 const MAX_LIST: u64 = 64 << 20;
 
-/// How much of a file is copied and hashed at a time, in bytes.
+/// Bytes copied and hashed at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Why a snapshot is not what was saved.
+/// Why a snapshot's files are not those that were saved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SumsError {
     /// A file or folder cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It lacks what was saved, or has something else in its place.
+    /// A saved file is missing, or something else is in its place.
     #[error("{0}")]
     Refused(String),
-    /// It has something that was not saved.
+    /// A file that was not saved.
     #[error("{what}")]
-    Stray {
-        /// What.
-        what: String,
-        /// Where.
-        path: PathBuf,
-    },
+    Stray { what: String, path: PathBuf },
 }
 
-/// Hashes by path, relative to the snapshot's folder.
+/// Hashes by path relative to the snapshot's folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums(BTreeMap<String, Digest>);
 
 impl Sums {
-    /// Hashes all that is in a snapshot that was made just now.
+    /// Hashes all files of a newly made snapshot.
     pub(super) fn of(snapshot: &Path) -> Result<Self, SumsError> {
         let mut sums = Self::default();
         sums.add_folder(snapshot, "")?;
@@ -110,7 +105,7 @@ impl Sums {
             .ok_or_else(|| SumsError::Refused(format!("{SUMS} is not as it was written")))
     }
 
-    /// `None`: not a list as [`Self::text`] makes it.
+    /// `None` for a text that [`Self::text`] would not write.
     fn parse(text: &str) -> Option<Self> {
         let mut sums = BTreeMap::new();
         for line in text.lines() {
@@ -123,7 +118,7 @@ impl Sums {
         (sums.text() == text).then_some(sums)
     }
 
-    /// Refuses a text that is not the listed one.
+    /// Fails unless the text has the listed hash.
     pub(super) fn check(&self, path: &str, text: &str) -> Result<(), SumsError> {
         match self.0.get(path) {
             Some(hash) if *hash == Sha256::hash(&[text.as_bytes()]) => Ok(()),
@@ -132,8 +127,8 @@ impl Sums {
         }
     }
 
-    /// Copies the devnet of a snapshot to `to`, which is not there yet. What was copied before an
-    /// error stays there.
+    /// Copies the devnet of a snapshot to `to`, which must not exist. After an error, files copied
+    /// so far remain.
     pub(super) fn bring(&self, snapshot: &Path, to: &Path) -> Result<(), SumsError> {
         let saved = |path: &str| {
             path == MANIFEST
@@ -165,8 +160,8 @@ impl Sums {
     }
 }
 
-/// Copies what is in `from`, which is `place` in the snapshot and at `path`. Takes each file out of
-/// `missing`.
+/// Copies the contents of `from`, which is `place` in the snapshot and lies at `path`. Removes each
+/// copied file from `missing`.
 fn bring_folder(
     path: &Path,
     from: &OwnedFd,
@@ -213,13 +208,13 @@ fn changed(path: &str) -> SumsError {
     SumsError::Refused(format!("{path} is not what was saved"))
 }
 
-/// `path` is where `place` of the snapshot is.
+/// The error for an entry `place` of the snapshot, which lies at `path`.
 fn unlisted(place: &str, what: &str, path: &Path) -> SumsError {
     let what = format!("{place} is a {what} that {SUMS} does not list");
     SumsError::Stray { what, path: path.to_owned() }
 }
 
-/// Opens a folder of a snapshot that is `place` in it, and at `path`.
+/// Opens the folder `place` of a snapshot, which lies at `path`.
 pub(super) fn open_folder(
     at: impl AsFd,
     name: impl Arg,
@@ -233,7 +228,7 @@ pub(super) fn open_folder(
     })
 }
 
-/// Opens a file of a snapshot that is `place` in it, and at `path`. It may still be long.
+/// Opens the file `place` of a snapshot, which lies at `path`. Its length is not checked.
 pub(super) fn open_file(
     at: impl AsFd,
     name: impl Arg,
@@ -242,7 +237,7 @@ pub(super) fn open_file(
 ) -> Result<File, SumsError> {
     nofollow::file(at, name).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => SumsError::Refused(format!("{place} is missing")),
-        // A link, a socket; or it could be opened, and is no file.
+        // A link or socket, or something else that could be opened but is not a file.
         Some(Errno::LOOP | Errno::NXIO) | None => {
             SumsError::Refused(format!("{place} is not a file"))
         }
@@ -255,7 +250,7 @@ pub(super) fn is_listable(name: &str) -> bool {
     !name.contains(['\n', '\r', '\\'])
 }
 
-/// What is in an open directory, at `path`, sorted by name.
+/// The entries of an open directory at `path`, sorted by name.
 fn entries(directory: &OwnedFd, path: &Path) -> Result<Vec<(String, FileType)>, SumsError> {
     let failed = |error: Errno| HomeError::io(path)(error.into());
     let mut entries = Vec::new();
@@ -272,7 +267,7 @@ fn entries(directory: &OwnedFd, path: &Path) -> Result<Vec<(String, FileType)>, 
     Ok(entries)
 }
 
-/// Passes a file on, with its hash and its length.
+/// Copies a file; returns its hash and its length in bytes.
 fn pass(from: &mut File, to: &mut impl io::Write) -> io::Result<(Digest, u64)> {
     let (mut hasher, mut length) = (Sha256::default(), 0);
     let mut buffer = vec![0; CHUNK];

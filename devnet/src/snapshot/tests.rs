@@ -37,7 +37,7 @@ impl Lab {
         Snapshots::of(&self.home)
     }
 
-    /// Writes what a devnet's processes write.
+    /// Writes the files that a devnet's processes write.
     fn write(&self, devnet: &str, height: u64, text: &str) {
         let devnet = self.devnet(devnet);
         let lock = devnet.lock().unwrap();
@@ -80,7 +80,7 @@ impl Lab {
         fs::read_to_string(folder.join("consensus/validator-0-blocks/00")).unwrap()
     }
 
-    /// What lies about beside devnets and snapshots.
+    /// Temporary files and folders left next to devnets and snapshots.
     fn leftovers(&self) -> Vec<String> {
         let entries = [self.home.path().to_owned(), self.home.path().join(FOLDER)];
         let names = entries.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
@@ -191,7 +191,7 @@ fn what_is_not_a_whole_snapshot_of_this_format_is_refused() {
     fs::remove_file(key).unwrap();
     let error = refused().to_string();
     assert!(error.contains("accounts/dev-0.key is missing"), "{error}");
-    assert_eq!(lab.devnet("two").state().unwrap(), State::Absent, "nothing half is left");
+    assert_eq!(lab.devnet("two").state().unwrap(), State::Absent, "no partial devnet is left");
     assert!(lab.leftovers().is_empty());
 }
 
@@ -266,13 +266,13 @@ fn what_a_snapshot_cannot_have_is_refused() {
     for place in ["token", "lock", "accounts/more.key", "../more"] {
         fs::write(devnet.join(place), "planted\n").unwrap();
         check("that SHA256SUMS does not list");
-        // Listed, it is no better.
+        // Listing it does not help.
         Sums::of(&folder).unwrap().write(&folder).unwrap();
         if place != "accounts/more.key" {
             check("is not part of a snapshot");
         }
         fs::remove_file(devnet.join(place)).unwrap();
-        // The list was part of what it listed.
+        // The list listed itself.
         fs::remove_file(folder.join(SUMS)).unwrap();
         Sums::of(&folder).unwrap().write(&folder).unwrap();
     }
@@ -310,7 +310,7 @@ fn only_real_files_and_folders_are_a_snapshot_s() {
         symlink(&aside, &path).unwrap();
         check(&path, is_read, expected);
         fs::remove_file(&path).unwrap();
-        // Nothing waits for its writer.
+        // Opening it does not wait for a writer.
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         check(&path, is_read, expected);
@@ -319,7 +319,7 @@ fn only_real_files_and_folders_are_a_snapshot_s() {
     }
     let manifest = folder.join(MANIFEST);
     fs::rename(&manifest, &aside).unwrap();
-    // A hole takes no disk.
+    // A sparse file takes no disk space.
     fs::File::create(&manifest).unwrap().set_len(1 << 36).unwrap();
     check(&manifest, true, "snapshot.json is not as it was written");
     fs::rename(&aside, &manifest).unwrap();

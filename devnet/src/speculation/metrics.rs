@@ -1,27 +1,27 @@
 //! Counters, gauges and histograms of speculation, as Prometheus reads them (AgenC §8.1).
 //!
-//! Names, kinds and labels are those of §8.1. Its alerts and dashboards (§8.1, §8.4) look at more
-//! than it lists; for these there are the stake that is left, the least one, what was slashed, the
-//! switch, and the circuit breaker. A name that ends in `lamports` is in wei here: both are the
+//! Names, kinds and labels are those of §8.1. The alerts and dashboards of §8.1 and §8.4 also need
+//! the available stake, the minimum stake, the slashed stake, the switch and the circuit breaker,
+//! so these are exported too. A name that ends in `lamports` is in wei here, because both are the
 //! smallest unit of their chains.
 //!
-//! Whoever drives a machine tells what happens, as it happens, and what stands, when it is asked:
+//! The driver of a machine reports events as they happen, and gauges when it is asked:
 //!
 //! | upon | call |
 //! |---|---|
-//! | a task that was accepted, refused | [`Metrics::scheduled`], [`Metrics::rejected`] |
-//! | a proof that was made | [`Metrics::proof_generated`] |
+//! | a task accepted or refused | [`Metrics::scheduled`], [`Metrics::rejected`] |
+//! | a proof made | [`Metrics::proof_generated`] |
 //! | `Output::Submit`, each attempt | [`Metrics::proof_submitted`] |
-//! | a proof that has reached the chain | [`Metrics::proof_delivered`] |
+//! | a proof that reached the chain | [`Metrics::proof_delivered`] |
 //! | `Output::Confirmed` | [`Metrics::confirmed`] |
-//! | a prover that died over a proof | [`Metrics::prover_lost`] |
+//! | a prover that died during a proof | [`Metrics::prover_lost`] |
 //! | a proof not made, refused, or not delivered | [`Metrics::proof_failed`] |
 //! | `Output::RolledBack` | [`Metrics::rolled_back`] |
 //! | a scrape, after `Speculation::advance` | [`Metrics::set`], then [`Metrics::encode`] |
 //!
-//! Counts begin at 0 with the process, whatever a restored machine has counted before: Prometheus
-//! expects that of a restart. Series of all reasons are there from the start, so that the first
-//! event of a kind is a growth from 0 and not a new series, which no rate would see.
+//! Counters begin at 0 with the process, even when a restored machine has counted before, as
+//! Prometheus expects after a restart. The series of all reasons exist from the start, so the first
+//! event of a kind is an increase from 0 and not a new series, which no rate would show.
 
 use crate::{
     openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount},
@@ -40,51 +40,50 @@ use prometheus_client::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Upper ends of the buckets for proofs and confirmations, in milliseconds: below a proof's 34 ms
-/// (docs/performance.md) and up to the longest `confirmationTimeoutMs` (§7.1), with an end at half
-/// of its default, which the alert SpeculationConfirmationSlow compares with.
+/// Upper bounds of the buckets for proofs and confirmations, in milliseconds: from below a proof's
+/// 34 ms (docs/performance.md) to the longest `confirmationTimeoutMs` (§7.1), with a bound at half
+/// of its default for the alert SpeculationConfirmationSlow.
 const LATENCY_MS: [f64; 16] = [
     5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 15_000.0,
     30_000.0, 60_000.0, 120_000.0, 300_000.0,
 ];
 
-/// Where a pending proof is.
+/// The stages of a pending proof.
 const STAGES: [&str; 5] = ["queued", "proving", "waiting", "ready", "submitting"];
 
-/// Upper ends of the buckets for rollbacks, in milliseconds: from the machine's own part in a small
-/// one, with an end at the 500 ms that §9.4 allows for a hundred tasks.
+/// Upper bounds of the buckets for rollbacks, in milliseconds: from a small rollback without
+/// stopping any work, with a bound at the 500 ms that §9.4 allows for a hundred tasks.
 const ROLLBACK_MS: [f64; 12] =
     [0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 5_000.0];
 
-/// What stands at a moment, for the gauges.
+/// The values of the gauges at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// What §8.1 lists.
+    /// The gauges that §8.1 lists.
     pub gauges: Gauges,
-    /// What was deposited, without what was slashed; bonds are locked of it.
+    /// The deposited stake less the slashed stake, in wei; bonds are locked from it.
     pub available_stake: Wei,
-    /// The least bond: `stake.minStake`, or what the chain asks for where that is more.
+    /// The minimum stake in wei: `stake.minStake`, or the chain's minimum if that is higher.
     pub min_stake: Wei,
-    /// `proof.workerThreads`: proofs made at a time.
+    /// `proof.workerThreads`: number of concurrent proofs.
     pub workers: u64,
-    /// `confirmationTimeoutMs`: what a confirmation may take.
+    /// `confirmationTimeoutMs`: the longest time for a confirmation.
     pub confirmation_timeout_ms: u64,
     /// `speculation.enabled`.
     pub enabled: bool,
-    /// What the circuit breaker lets through.
     pub breaker: BreakerState,
-    /// What it is held to, `breaker.override`.
+    /// The operator's `breaker.override`.
     pub held: Override,
-    /// `breaker.slashLimit`: what may be slashed within an hour; zero: anything.
+    /// `breaker.slashLimit`: the slashing allowed per hour, in wei; zero means no limit.
     pub slash_limit: Wei,
-    /// Tasks on their way.
+    /// Number of tasks that have not ended.
     pub live_tasks: u64,
-    /// Until the first of their claims expires, in ms; 0 without a claim.
+    /// Milliseconds until the first of their claims expires; 0 without a claim.
     pub time_to_expiry_ms: u64,
 }
 
 impl Standing {
-    /// Of a machine, at the latest time it was told: tell it the time first, or an open breaker
+    /// Reads a machine at the latest time it was told. Advance it first, otherwise an open breaker
     /// looks open for as long as nothing happens.
     pub fn of(machine: &Speculation) -> Self {
         let config = machine.config();
@@ -104,7 +103,7 @@ impl Standing {
     }
 }
 
-/// What is counted of one agent's speculation. Clones count into the same.
+/// The metrics of one agent's speculation. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -147,7 +146,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing counted yet, every series at 0.
+    /// All series at 0.
     pub fn new() -> Self {
         let depths = (0..=MAX_DEPTH).map(|depth| depth as f64);
         let mut metrics = Self {
@@ -187,39 +186,39 @@ impl Metrics {
         metrics
     }
 
-    /// Where it is counted what became of spans.
+    /// The counters of exported and lost spans.
     pub const fn spans(&self) -> &telemetry::Counts {
         &self.spans
     }
 
-    /// A task was accepted, at a depth.
+    /// Counts an accepted task and its depth.
     pub fn scheduled(&self, depth: u32) {
         self.tasks_scheduled.inc();
         self.chain_depth.observe(depth.into());
     }
 
-    /// A task was refused.
+    /// Counts a refused task.
     pub fn rejected(&self, reason: Reason) {
         self.tasks_rejected.at(reason as usize).inc();
     }
 
-    /// A proof was made, and how long that took.
+    /// Counts a proof and the time it took to make.
     pub fn proof_generated(&self, took: Duration) {
         self.proof_generation.observe(milliseconds(took));
     }
 
-    /// A proof was handed out to be brought onto the chain, for the first time or again.
+    /// Counts a proof handed out for submission, for the first time or again.
     pub fn proof_submitted(&self) {
         self.proofs_submitted.inc();
     }
 
-    /// A proof has reached the chain, and how long that took since it was handed out.
+    /// Counts a proof that reached the chain, and the time since it was handed out.
     pub fn proof_delivered(&self, took: Duration) {
         self.proof_submission.observe(milliseconds(took));
     }
 
-    /// A task was confirmed, and how long that took since its proof had reached the chain; nothing
-    /// where another than this devnet's submitter brought it there.
+    /// Counts a confirmed task, and the time since its proof reached the chain. `None` when another
+    /// submitter brought the proof there.
     pub fn confirmed(&self, waited: Option<Duration>) {
         self.proofs_confirmed.inc();
         if let Some(waited) = waited {
@@ -227,17 +226,17 @@ impl Metrics {
         }
     }
 
-    /// A proof could not be made, was refused by the chain, or was not delivered in all attempts.
+    /// Counts a proof that could not be made, was refused by the chain, or was not delivered.
     pub fn proof_failed(&self) {
         self.proofs_failed.inc();
     }
 
-    /// A prover has died over a proof, which is begun again where attempts are left.
+    /// Counts a prover that died during a proof, which is retried while attempts are left.
     pub fn prover_lost(&self) {
         self.provers_lost.inc();
     }
 
-    /// A rollback was carried out, and how long that took with all that it stopped.
+    /// Counts a rollback and the time it took, including stopping the work.
     pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
         self.rollbacks.at(rollback.reason as usize).inc();
         self.tasks_rolled_back.inc_by(rollback.tasks);
@@ -245,12 +244,12 @@ impl Metrics {
         self.rollback.observe(milliseconds(took));
     }
 
-    /// Stake was slashed otherwise than by the machine itself.
+    /// Adds stake that was slashed other than by the machine itself.
     pub fn slashed(&self, lost: Wei) {
         self.stake_slashed.inc_by(amount(lost));
     }
 
-    /// What stands now.
+    /// Sets the gauges.
     pub fn set(&self, standing: &Standing) {
         let gauges = &standing.gauges;
         self.active_commitments.set(gauges.active_commitments);
@@ -283,12 +282,12 @@ impl Metrics {
         self.time_to_expiry.set(standing.time_to_expiry_ms);
     }
 
-    /// All of it as a part of an OpenMetrics text.
+    /// Encodes all metrics as a part of an OpenMetrics text.
     pub fn encode(&self) -> String {
         openmetrics::part(&self.registry)
     }
 
-    /// Counters are registered without `_total`, which the text gets.
+    /// Registers the metrics. Counters are registered without `_total`, which the encoder appends.
     fn register(&self) -> Registry {
         let mut to = Registry::with_prefix("speculation");
         to.register("tasks_scheduled", "Tasks accepted", self.tasks_scheduled.clone());

@@ -1,11 +1,11 @@
-//! Speculation in a devnet (spec speculation.md): pipelines of tasks as they are written, and what
-//! is counted of them. [`cowboy_engine::speculation`] decides, [`crate::agent`] runs them.
+//! Speculation in a devnet (spec speculation.md): the file format of pipelines, and metrics.
+//! [`cowboy_engine::speculation`] decides; [`crate::agent`] runs the pipelines.
 //!
 //! | file | subject |
 //! |---|---|
 //! | [`pipeline`] | pipelines as files |
 //! | [`metrics`] | counters, gauges and histograms, as Prometheus reads them |
-//! | [`workload`] | options that fit a workload |
+//! | [`workload`] | settings for a kind of workload |
 
 pub mod metrics;
 pub mod pipeline;

@@ -1,5 +1,5 @@
-//! A pipeline as it is written: tasks, what they depend on, what they do, what is to go wrong
-//! (spec speculation.md, "In a devnet").
+//! The file format of a pipeline: tasks, their dependencies, their work, and faults to inject (spec
+//! speculation.md, "In a devnet").
 //!
 //! ```yaml
 //! name: report
@@ -13,11 +13,12 @@
 //!     attempts: 2
 //! ```
 //!
-//! A command reads its parents' outputs as JSON on its standard input, an object by name; where a
-//! job of another kind has `${fetch}` in a text of its work, the output of `fetch` stands there.
-//! Whatever a pipeline comes from, [`Pipeline::check`] says whether it can stand.
+//! A command reads its parents' outputs as JSON on its standard input, as an object by name. In a
+//! job of another kind, `${fetch}` in any text of its work is replaced by the output of `fetch`.
+//! [`Pipeline::check`] validates a pipeline from any source.
 
 use cowboy_engine::{
+    chain::tasks::MAX_PARENTS,
     job::{
         document,
         json::Json,
@@ -31,91 +32,89 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use utoipa::ToSchema;
 
-/// Tasks of a pipeline at most.
+/// The maximum number of tasks in a pipeline.
 pub const MAX_TASKS: usize = 10_000;
-/// Tasks that one may depend on: what the chain takes.
-pub const MAX_PARENTS: usize = 16;
-/// Attempts at a task at most.
+/// The maximum number of attempts at a task.
 pub const MAX_ATTEMPTS: u32 = 10;
 /// The longest name of a pipeline or a task, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
-/// The longest span of a fault, and the longest claim: a day, in ms.
+/// The longest fault duration and the longest claim, in ms: a day.
 pub const MAX_SPAN_MS: u64 = 86_400_000;
 /// The most memory that a fault may take, in MiB.
 pub const MAX_FAULT_MB: u64 = 1 << 20;
 
-/// A pipeline as it is written.
+/// A pipeline of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PipelineRequest)]
 pub struct Pipeline {
-    /// Its name, for people.
+    /// Its name.
     pub name: String,
     /// Its tasks, 1 to [`MAX_TASKS`], in any order.
     pub tasks: Vec<TaskEntry>,
 }
 
-/// A task of a pipeline as it is written. It has either `command` or `job`.
+/// A task of a pipeline. It has either `command` or `job`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub id: String,
-    /// What it depends on.
+    /// The tasks that it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
     /// A program and its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Any job, as `job submit -f` takes it; of its terms, `work` and `bounds` count.
+    /// Any job in the format of `job submit -f`; only its `work` and `bounds` are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub job: Option<Value>,
-    /// What goes wrong at its first attempt.
+    /// A fault to inject into its first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultEntry>,
-    /// How often it is tried in all where it fails, or is rolled back (default 1).
+    /// The maximum number of attempts, counting failures and rollbacks (default 1).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempts: u32,
-    /// Whether the policy `checkpoint` keeps its output when it is rolled back.
+    /// Whether the policy `checkpoint` keeps its output after a rollback.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checkpoint: bool,
-    /// What its output has to be, as text; the chain then takes the proof of no other.
+    /// The required output, as text; the chain then accepts no proof of another output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// How long the agent claims it for, in ms, up to [`MAX_SPAN_MS`] (default 600,000, or twice
-    /// `claimBufferMs`); more than `claimBufferMs`.
+    /// Duration of the agent's claim in ms: more than `claimBufferMs`, up to [`MAX_SPAN_MS`]
+    /// (default 600,000, or twice `claimBufferMs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ms: Option<u64>,
-    /// What the creator pays for it, in wei, from escrow, when it is complete (default 0).
+    /// The creator's payment on completion, in wei, from escrow (default 0).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reward: u64,
 }
 
-/// What a task depends on: a name, or a name and how.
+/// A dependency on a task: its name, or an object with options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a task's name, or {task: NAME, order_only: true}")]
 pub enum Dependency {
-    /// It reads the output of the task of this name.
+    /// The name of a task whose output it reads.
     Reads(String),
-    /// The longer form.
+    /// The object form.
     Of(DependencyEntry),
 }
 
-/// The longer form of a dependency.
+/// A dependency with options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DependencyEntry {
     /// The task's name.
     pub task: String,
-    /// It only comes after that task, whose output it does not read: under the policy `selective`
-    /// it survives a rollback of it.
+    /// Only orders the tasks, without reading the output: under the policy `selective` the task
+    /// survives a rollback of this dependency.
     #[serde(default)]
     pub order_only: bool,
 }
 
 impl Dependency {
-    /// The task's name.
+    /// The name of the parent task.
     pub fn task(&self) -> &str {
         match self {
             Self::Reads(task) => task,
@@ -123,13 +122,13 @@ impl Dependency {
         }
     }
 
-    /// Whether the task's output is not read.
+    /// Whether the output is not read.
     pub const fn is_order_only(&self) -> bool {
         matches!(self, Self::Of(DependencyEntry { order_only: true, .. }))
     }
 }
 
-/// What goes wrong: a name, or a name and how much.
+/// A fault to inject: a name, or a name with an amount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(
     untagged,
@@ -144,24 +143,25 @@ pub enum FaultEntry {
     Of(BTreeMap<String, u64>),
 }
 
-/// What goes wrong at a task's first attempt.
+/// A fault at a task's first attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// One bit of its proof is wrong on the way to the chain: a point is on no curve.
+    /// One bit of its proof is flipped on the way to the chain, so that a point is not on its
+    /// curve.
     WrongProof,
-    /// Its proof is one of another output than the one committed to.
+    /// Its proof is for another output than the committed one.
     WrongOutput,
-    /// Its proof is one of another task.
+    /// Its proof is for another task.
     OtherTasksProof,
-    /// Its proof is one of an earlier commitment to the same output.
+    /// Its proof is for an earlier commitment to the same output.
     OldProof,
-    /// Its prover dies in the middle of its work.
+    /// Its prover dies halfway.
     Crash,
-    /// Its proof takes so much longer, in ms.
+    /// Its proof takes this much longer, in ms.
     Slow(u64),
-    /// The chain's confirmation is told so much later, in ms.
+    /// The chain's confirmation is reported this much later, in ms.
     LateEvent(u64),
-    /// While it is on its way, its agent has so much less memory, in MiB.
+    /// Its agent has this much less memory while the task is running, in MiB.
     Memory(u64),
 }
 
@@ -169,7 +169,7 @@ impl Fault {
     const NAMES: &'static str = "wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
                                  {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
 
-    /// The fault as it is written.
+    /// The fault in the form of the file.
     pub fn describe(self) -> String {
         match self {
             Self::WrongProof => "wrong_proof".to_owned(),
@@ -214,88 +214,68 @@ impl Fault {
     }
 }
 
-/// Why a pipeline cannot stand.
+/// Why a pipeline is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// A name that is none.
+    /// A name is malformed.
     #[error(
         "{place} is `{name}`: expected 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
     )]
     Name {
-        /// What bears it.
+        /// The thing that has the name.
         place: String,
-        /// The name.
         name: String,
     },
-    /// No task, or too many.
+    /// The pipeline has no task or too many.
     #[error("{0} tasks: a pipeline has 1 to {MAX_TASKS}")]
     Tasks(usize),
-    /// Two tasks of one name.
-    #[error("task `{0}` stands in the pipeline twice")]
+    /// Two tasks have the same name.
+    #[error("task `{0}` is in the pipeline twice")]
     Repeated(String),
-    /// A parent that is not there.
+    /// A parent is not in the pipeline.
     #[error("task `{task}` depends on `{parent}`, which is not in the pipeline")]
-    UnknownParent {
-        /// The task.
-        task: String,
-        /// The parent.
-        parent: String,
-    },
-    /// A parent that is named twice.
+    UnknownParent { task: String, parent: String },
+    /// A parent is named twice.
     #[error("task `{task}` depends on `{parent}` twice")]
-    RepeatedParent {
-        /// The task.
-        task: String,
-        /// The parent.
-        parent: String,
-    },
-    /// Tasks that wait for one another.
+    RepeatedParent { task: String, parent: String },
+    /// Tasks depend on one another in a cycle.
     #[error("task `{0}` would wait for itself: its dependencies make a cycle")]
     Cycle(String),
-    /// Too many parents.
+    /// A task has too many parents.
     #[error("task `{task}` depends on {got} tasks: {MAX_PARENTS} at most")]
-    Parents {
-        /// The task.
-        task: String,
-        /// How many.
-        got: usize,
-    },
-    /// Something else in a task.
+    Parents { task: String, got: usize },
+    /// Another problem with a task.
     #[error("task `{task}`: {problem}")]
     Task {
-        /// The task.
         task: String,
-        /// What is wrong, and what would do.
+        /// The problem and the expected form.
         problem: String,
     },
 }
 
-/// A pipeline that can stand.
+/// A valid pipeline.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// Its name.
     pub name: String,
-    /// Its tasks, as written.
+    /// The tasks in the order of the file.
     pub tasks: Vec<CheckedTask>,
-    /// Positions of the tasks, each after those that it depends on.
+    /// Positions of the tasks in an order in which each comes after its parents.
     pub order: Vec<usize>,
 }
 
-/// A task that can stand.
+/// A valid task.
 #[derive(Debug, Clone)]
 pub struct CheckedTask {
-    /// As it was written.
+    /// The entry of the file.
     pub entry: TaskEntry,
-    /// Positions of its parents, and whether only the order counts.
+    /// Positions of its parents, each with its `order_only` flag.
     pub parents: Vec<(usize, bool)>,
-    /// The kind of its work.
     pub kind: &'static str,
-    /// What goes wrong.
     pub fault: Option<Fault>,
 }
 
 impl Pipeline {
-    /// Checks all of it.
+    /// Validates the pipeline.
     pub fn check(self) -> Result<Checked, PipelineError> {
         let Self { name, tasks } = self;
         let named = |place: &str, name: &str| {
@@ -355,13 +335,13 @@ impl CheckedTask {
         Ok(Self { kind: spec.work.kind().name(), parents, fault, entry })
     }
 
-    /// What a runner is asked to do, with the outputs of those parents that it reads, by name.
+    /// The job for a runner, given the outputs of those parents that it reads, by name.
     pub fn work(&self, outputs: &BTreeMap<String, Vec<u8>>) -> Result<JobSpec, String> {
         spec(&self.entry, outputs)
     }
 }
 
-/// The job that an entry stands for.
+/// The job specification of an entry.
 fn spec(entry: &TaskEntry, outputs: &BTreeMap<String, Vec<u8>>) -> Result<JobSpec, String> {
     let mut job = match (&entry.job, entry.command.split_first()) {
         (Some(job), None) => job.clone(),
@@ -386,15 +366,14 @@ fn spec(entry: &TaskEntry, outputs: &BTreeMap<String, Vec<u8>>) -> Result<JobSpe
         command.stdin = Some(stdin(outputs));
     }
     spec.check().map_err(|error| format!("job: {error}"))?;
-    // Nothing of it goes onto the chain as a job: one runner does it, and its proof says how it is
-    // verified.
+    // It never becomes a job on the chain: one runner does it, and its proof replaces verification.
     spec.verification = Verification::none();
     (spec.callback, spec.required_runner_pool, spec.tee_required) = (None, None, false);
     Ok(spec)
 }
 
-/// Parents' outputs as a command reads them: a JSON object by name. An output that is JSON stands
-/// there as it is, one that is other text as text without the line's end, bytes as 0x-hex.
+/// Parents' outputs as a command reads them: a JSON object by name. A JSON output is inserted as it
+/// is, other text as a string without the trailing newline, and bytes as 0x-hex.
 fn stdin(outputs: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     let read = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text)
@@ -405,7 +384,7 @@ fn stdin(outputs: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     Value::Object(all).to_string().into_bytes()
 }
 
-/// Puts outputs where texts name them, `${name}`. Nothing is looked for in what is put there.
+/// Replaces `${name}` in texts by outputs. Inserted outputs are not searched again.
 fn fill(value: &mut Value, outputs: &BTreeMap<String, Vec<u8>>) {
     let mut left = VecDeque::from([value]);
     while let Some(value) = left.pop_front() {
@@ -438,7 +417,7 @@ fn filled(text: &str, outputs: &BTreeMap<String, Vec<u8>>) -> String {
     out + rest
 }
 
-/// The tasks, each after its parents; among those that could come next, as they were written.
+/// The positions of the tasks, each after its parents and otherwise in the order of the file.
 fn order(tasks: &[CheckedTask]) -> Result<Vec<usize>, PipelineError> {
     let mut missing: Vec<usize> = tasks.iter().map(|task| task.parents.len()).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
@@ -464,8 +443,8 @@ fn order(tasks: &[CheckedTask]) -> Result<Vec<usize>, PipelineError> {
     }
 }
 
-/// An output as the four elements that proofs are of: both halves of its keccak256, its length,
-/// and a number that keeps them apart from all others.
+/// An output as the four field elements that proofs cover: both halves of its keccak256, its
+/// length, and a constant that separates them from all other uses.
 pub fn elements(output: &[u8]) -> [Element; 4] {
     let hash = keccak256(&[output]).0;
     let half = |bytes: &[u8]| {
@@ -477,8 +456,8 @@ pub fn elements(output: &[u8]) -> [Element; 4] {
     [half(&hash[..16]), half(&hash[16..]), length.into(), OUTPUT.into()]
 }
 
-/// A task's identifier on the chain: of its agent, its pipeline's number and both names, so that
-/// the same file twice makes different tasks.
+/// A task's identifier on the chain, derived from its agent, its pipeline's number and both names,
+/// so that running the same file twice makes different tasks.
 pub fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> Hash {
     let parts = [pipeline.as_bytes(), b"\0", task.as_bytes()];
     keccak256(&[b"cowboy/task/v1", &agent.0, &number.to_be_bytes(), parts[0], parts[1], parts[2]])
@@ -536,7 +515,7 @@ mod tests {
             let error = read(&format!("name: p\ntasks:\n{tasks}\n")).map(drop).unwrap_err();
             assert!(error.contains(wanted), "{tasks}: {error}");
         };
-        check("- { id: a, command: [x] }\n- { id: a, command: [x] }", "task `a` stands in");
+        check("- { id: a, command: [x] }\n- { id: a, command: [x] }", "task `a` is in the");
         check("- { id: a, command: [x], depends_on: [b] }", "depends on `b`, which is not");
         check("- { id: a, command: [x], depends_on: [a] }", "task `a` would wait for itself");
         check(

@@ -1,18 +1,15 @@
-//! Options that fit a workload (AgenC §7.3). Amounts are at the scale of the modes: the source's
-//! 0.001 SOL are 100 CBY here.
+//! Settings for kinds of workloads (AgenC §7.3). Amounts are scaled like those of the modes: 0.001
+//! SOL in the source are 100 CBY here.
 
 use cowboy_engine::names;
 
-/// What a pipeline's tasks are for, as far as it decides how they speculate.
+/// The purpose of a pipeline's tasks, as far as it decides how they speculate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
-    /// Deep and wide, with small bonds.
     LowLatencyPipelines,
-    /// The defaults.
     ProductionDefault,
-    /// Shallow and narrow, with large bonds.
     SafetyCritical,
-    /// As deep and wide as options allow, with the least bonds and proofs that prove nothing.
+    /// As deep and wide as the options allow, with minimal bonds and proofs that prove nothing.
     Testing,
 }
 
@@ -24,8 +21,8 @@ names!(Workload:
 );
 
 impl Workload {
-    /// Its options. Of the source's ranges the upper end: depth 10 of 8 to 10, and 20, the most
-    /// that there may be, of 10 and more; of 2 to 3 the mode's 2.
+    /// Its settings. They are the upper ends of the source's ranges: depth 10 for "8 to 10", and
+    /// the maximum 20 for "10 and more". The exception is "2 to 3", for which the mode's 2 is used.
     pub const fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::LowLatencyPipelines => &[

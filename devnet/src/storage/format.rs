@@ -1,5 +1,5 @@
-//! The format of a validator's file, told without opening it as a database: a look changes nothing
-//! and waits for nobody.
+//! Reads the format of a validator's file without opening it as a database, so that the check
+//! changes nothing and waits for no lock.
 
 use super::schema;
 use std::{
@@ -11,13 +11,13 @@ use std::{
 /// The format that this program reads and writes.
 pub const FORMAT: u32 = schema::FORMAT as u32;
 
-/// What a file of SQLite begins with, and where its header has the format (`user_version`).
+/// The first bytes of an SQLite file, and the offset of the format (`user_version`) in its header.
 /// <https://www.sqlite.org/fileformat2.html#the_database_header>
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_BYTES: usize = 100;
 const FORMAT_AT: usize = 60;
 
-/// The format of the file; `None` where it is still empty, or its format is in its log only.
+/// The format of the file; `None` when the file is empty or its format is only in its log.
 pub fn stored_format(path: &Path) -> io::Result<Option<u32>> {
     let mut header = Vec::new();
     File::open(path)?.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
@@ -27,7 +27,7 @@ pub fn stored_format(path: &Path) -> io::Result<Option<u32>> {
     let format = header.get(FORMAT_AT..FORMAT_AT + 4).and_then(|bytes| bytes.try_into().ok());
     match format.map(u32::from_be_bytes) {
         Some(format) if header.starts_with(MAGIC) => Ok((format != 0).then_some(format)),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of SQLite")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not an SQLite file")),
     }
 }
 

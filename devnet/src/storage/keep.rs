@@ -1,4 +1,4 @@
-//! How much of a chain is kept, and dropping what is beyond.
+//! How much of a chain is kept, and the deletion of older blocks.
 
 use super::{StorageError, segment, timers::End};
 use cowboy_engine::primitives::Height;
@@ -7,16 +7,16 @@ use rusqlite::{Transaction, params};
 /// How much of its chain a validator keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The newest blocks: so many, [`Keep::MIN_BLOCKS`] at least.
+    /// This number of the newest blocks, at least [`Keep::MIN_BLOCKS`].
     Blocks(u64),
-    /// What fits in so many bytes of its file, [`Keep::MIN_BYTES`] at least.
+    /// As many blocks as fit into this many bytes of the file, at least [`Keep::MIN_BYTES`].
     Bytes(u64),
 }
 
 impl Keep {
-    /// Of fewer blocks a restart could miss some.
+    /// With fewer blocks, a restart could lack some.
     pub const MIN_BLOCKS: u64 = segment::RECENT;
-    /// A recent chain's rows and two snapshots fit in it.
+    /// A recent chain's rows and two snapshots fit into this.
     pub const MIN_BYTES: u64 = 64_000_000;
 }
 
@@ -27,12 +27,12 @@ impl Default for Keep {
     }
 }
 
-/// Segments that one block may drop: more than it can add, so that a lowered limit is reached
-/// step by step while the chain goes on.
+/// Segments that one block may drop: more than it can add, so that the file reaches a lowered limit
+/// step by step while the chain continues.
 const SEGMENTS: usize = 4;
 
-/// Drops the oldest segments that are not to be kept, with all rows of other tables about their
-/// blocks. Yields the first block that is kept, where that changed.
+/// Drops the oldest segments beyond `keep`, together with all rows of other tables about their
+/// blocks. Returns the first block that is kept, if that changed.
 pub(super) fn drop_oldest(
     transaction: &Transaction<'_>,
     keep: Keep,
@@ -53,7 +53,8 @@ pub(super) fn drop_oldest(
             break;
         }
         segment::remove(transaction, first)?;
-        // Of the block after the last one that goes, the block alone is left: a parent.
+        // The block after the last dropped one loses its rows too: only its body stays, as a
+        // parent.
         drop_rows(transaction, last + 1)?;
         kept_from = Some(Height::new(last + 2));
     }
@@ -63,7 +64,7 @@ pub(super) fn drop_oldest(
     Ok(kept_from)
 }
 
-/// Bytes of the file that are in use. What is dropped is used again: the file does not shrink.
+/// Used bytes of the file. Freed pages are reused: the file does not shrink.
 fn used(transaction: &Transaction<'_>) -> Result<u64, StorageError> {
     let pragma = |name: &str| -> rusqlite::Result<u64> {
         transaction.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
@@ -71,7 +72,7 @@ fn used(transaction: &Transaction<'_>) -> Result<u64, StorageError> {
     Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?)
 }
 
-/// Drops what the blocks up to `last` did.
+/// Drops the rows that describe the effects of the blocks up to `last`.
 fn drop_rows(transaction: &Transaction<'_>, last: u64) -> Result<(), StorageError> {
     let drop = |sql: &str| -> Result<(), StorageError> {
         transaction.prepare_cached(sql)?.execute(params![last])?;

@@ -1,12 +1,13 @@
-//! What one validator keeps beside consensus' own archives: blocks with their receipts, events,
-//! certificates and draws, and snapshots of the state. One SQLite file, one transaction per block.
+//! One validator's store, in addition to consensus' own archives: blocks with their receipts,
+//! events, certificates and draws, and snapshots of the state. One SQLite file, one transaction per
+//! block.
 //!
-//! Blocks that are no longer recent are moved into compressed segments (`segment`), and the oldest
-//! of those are dropped where the chain has more than is to be kept (`keep`).
+//! Older blocks are moved into compressed segments (`segment`), and the oldest segments are dropped
+//! when the chain exceeds the limit (`keep`).
 //!
 //! The file is crash-safe (write-ahead log), survives `kill -9` at any moment, and may be read by
-//! anybody while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic CBOR,
-//! the forms that `cowboy-engine` defines.
+//! any process while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic
+//! CBOR in the formats of `cowboy-engine`.
 
 mod format;
 mod keep;
@@ -43,72 +44,46 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
-/// A snapshot of the state is kept every so many blocks: a restart executes at most these again.
+/// Blocks between snapshots of the state: a restart executes at most this many blocks again.
 pub const SNAPSHOT_BLOCKS: u64 = 256;
 
-/// How long a statement waits for a reader of another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Why the store cannot answer.
+/// Why the store fails.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// SQLite refuses.
     #[error("storage: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// A segment cannot be made.
+    /// A segment cannot be compressed.
     #[error("storage: compressing blocks: {0}")]
     Compression(#[from] io::Error),
-    /// A record is not what it should be.
+    /// A record does not decode.
     #[error("storage: the {record} at {height} does not decode: {error}")]
-    Corrupt {
-        /// Which table.
-        record: &'static str,
-        /// At which height.
-        height: u64,
-        /// How.
-        error: DecodeError,
-    },
-    /// The file is of another version of this program.
+    Corrupt { record: &'static str, height: u64, error: DecodeError },
+    /// The file was written by another version of this program.
     #[error(
         "storage: the file has format {got}, this program reads {expected}; `devnet reset` deletes the chain"
     )]
-    Format {
-        /// What the file says.
-        got: i64,
-        /// What is read.
-        expected: i64,
-    },
-    /// The file is of another chain.
+    Format { got: i64, expected: i64 },
     #[error(
         "storage: the file belongs to chain {got:#x}, not {expected:#x}; `devnet reset` deletes the chain"
     )]
-    Chain {
-        /// What the file says.
-        got: u64,
-        /// What is wanted.
-        expected: u64,
-    },
-    /// A table or an index is missing or another one.
+    Chain { got: u64, expected: u64 },
+    /// A table or an index is missing or differs from this format's.
     #[error("storage: `{name}` is missing, or defined otherwise than in format {FORMAT}")]
-    Definition {
-        /// Its name.
-        name: String,
-    },
-    /// A block does not follow the last one stored.
+    Definition { name: String },
     #[error("storage: block {got} does not follow {head}")]
     Gap {
-        /// What was to be stored.
+        /// The height of the block to store.
         got: Height,
-        /// What stands there.
+        /// The height of the last block stored.
         head: Height,
     },
 }
 
 impl StorageError {
-    /// Whether the file itself is at fault, as opposed to the disk, the machine or whoever gave it.
+    /// Whether the file itself is damaged, as opposed to a problem of the disk, the machine or the
+    /// caller.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Sqlite(error) => !matches!(
@@ -130,21 +105,17 @@ impl StorageError {
     }
 }
 
-/// The last block of a file whose chain is not known.
+/// The last block in a file of any chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredHead {
-    /// The chain.
     pub chain_id: u64,
-    /// The block's height.
     pub height: Height,
-    /// The block's hash.
     pub hash: Hash,
 }
 
-/// The last block in a validator's file, of whatever chain; `None`: it has no block yet.
+/// The last block in a validator's file, of whatever chain; `None` if it has no block yet.
 pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     let head = "SELECT chain_id, height, hash FROM meta, block ORDER BY height DESC LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok(StoredHead {
@@ -156,28 +127,25 @@ pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
     Ok(connection.query_row(head, [], read).optional()?)
 }
 
-/// One validator's file.
+/// One validator's store.
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
     keep: Keep,
-    /// As in `meta`.
+    /// A copy of `meta.kept_from`.
     kept_from: AtomicU64,
     last_read: Mutex<Option<segment::Segment>>,
 }
 
-/// A finalized block and what executing it did.
+/// A finalized block and the effects of executing it.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockRecord<'a> {
-    /// The block.
     pub block: &'a Block,
-    /// The state before it.
     pub parent: &'a State,
-    /// What it did.
     pub execution: &'a Execution,
-    /// When this validator executed it, Unix ms.
+    /// The time when this validator executed it, in Unix ms.
     pub executed_ms: u64,
-    /// Proof that it is final, where this validator holds one.
+    /// A certificate that finalizes it, if this validator has one.
     pub proof: Option<&'a Certificate>,
 }
 
@@ -189,18 +157,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a file of the chain with this id which may lack tables, for what can be read of it.
+    /// Opens a file of the chain with this id to read as much as possible. Tables may be missing.
     pub fn open_damaged(path: &Path, chain_id: u64) -> Result<Self, StorageError> {
         Self::with(Connection::open(path)?, chain_id)
     }
 
-    /// A store that ends with the process, for the simulator.
+    /// A store in memory, for the simulator.
     pub fn in_memory(chain_id: u64) -> Result<Self, StorageError> {
         Self::with(Connection::open_in_memory()?, chain_id)
     }
 
     fn with(connection: Connection, chain_id: u64) -> Result<Self, StorageError> {
-        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
         schema::prepare(&connection, chain_id)?;
         let kept_from = "SELECT kept_from FROM meta";
@@ -213,29 +180,30 @@ impl Store {
         })
     }
 
-    /// Drops the oldest blocks beyond `keep`, as new ones come.
+    /// Sets the limit beyond which the oldest blocks are dropped as new ones come.
     pub fn keeping(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// The first block that is kept, with its parent.
+    /// The first block that is kept together with its parent.
     pub fn kept_from(&self) -> Height {
         Height::new(self.kept_from.load(Ordering::Relaxed))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        // A panic while the lock was held rolled its transaction back: the file is as before.
+        // A panic under the lock rolled its transaction back, so the file is unchanged.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a copy of the file, as of now, to a path at which there is nothing.
+    /// Writes a copy of the file, as of now, to a path that must not exist.
     pub fn copy(&self, to: &Path) -> Result<(), StorageError> {
         self.lock().execute("VACUUM INTO ?", params![to.to_string_lossy()])?;
         Ok(())
     }
 
-    /// What SQLite finds wrong with the file's pages and indexes: a line for each, some at most.
+    /// The faults that SQLite finds in the file's pages and indexes: one line each, up to SQLite's
+    /// limit.
     pub fn integrity(&self) -> Result<Vec<String>, StorageError> {
         let connection = self.lock();
         let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
@@ -244,13 +212,13 @@ impl Store {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Makes what is stored outlast a power failure: until then the newest blocks may not.
+    /// Makes the stored blocks survive a power failure. Before that, the newest blocks may be lost.
     pub fn sync(&self) -> Result<(), StorageError> {
         self.lock().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         Ok(())
     }
 
-    /// Height and hash of the last block stored.
+    /// The height and hash of the last block stored.
     pub fn head(&self) -> Result<Option<(Height, Hash)>, StorageError> {
         let head = self
             .lock()
@@ -260,8 +228,8 @@ impl Store {
         Ok(head)
     }
 
-    /// Stores a block with all that it did, whole or not at all. A block stored before is left
-    /// as it is.
+    /// Stores a block with all its effects in one transaction. Does nothing if the block is already
+    /// stored.
     pub fn commit(&self, record: &BlockRecord<'_>) -> Result<(), StorageError> {
         let mut connection = self.lock();
         let transaction = connection.transaction()?;
@@ -386,7 +354,8 @@ fn insert(
     let mut statement = transaction
         .prepare_cached("INSERT INTO draw (job_id, height, found, body) VALUES (?, ?, ?, ?)")?;
     for draw in &execution.draws {
-        // A job that waits is drawn every block: the last of those draws is the one to explain.
+        // A waiting job is drawn in every block; only the last of those draws matters for
+        // explanations.
         transaction
             .prepare_cached("DELETE FROM draw WHERE job_id = ? AND NOT found")?
             .execute(params![draw.job_id.0])?;
@@ -402,7 +371,7 @@ fn insert(
     insert_actor_log(transaction, record)
 }
 
-/// Inserts, run by run, the lines that actors logged, the events that they emitted and the error
+/// Inserts, run by run, the lines that actors logged, the events that they emitted, and the error
 /// that ended a call.
 fn insert_actor_log(
     transaction: &rusqlite::Transaction<'_>,
@@ -415,7 +384,7 @@ fn insert_actor_log(
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut emitted: BTreeMap<Cause, Vec<&ActorEmitted>> = BTreeMap::new();
-    // What stands before the event that tells of a callback, and of nothing else, is that one's.
+    // Events without a cause that precede a `CallbackMade` event belong to that callback.
     let mut of_callback = Vec::new();
     for event in &execution.events {
         let timer = event.timer.map(Cause::Timer);
@@ -433,7 +402,7 @@ fn insert_actor_log(
     }
     let mut lines = 0_u64..;
     let mut insert = |actor: &Address, cause: Cause, kind, name: Option<&str>, body: &str| {
-        let line = lines.next().expect("a block's lines can be counted");
+        let line = lines.next().expect("a block has fewer than 2^64 lines");
         let (tx, timer, job) = match cause {
             Cause::Transaction(tx) => (Some(tx.0), None, None),
             Cause::Timer(timer) => (None, Some(timer.0), None),
@@ -455,14 +424,15 @@ fn insert_actor_log(
     Ok(())
 }
 
-/// What made actors run in a block, in order: what they did and the error that ended a call.
+/// The actor runs of a block, in order, each with its cause, its effects and the error that ended a
+/// call.
 fn runs<'a>(
     block: &'a Block,
     execution: &'a Execution,
 ) -> impl Iterator<Item = (Cause, &'a ActorReceipt, Option<&'a str>)> {
     let transactions =
         block.transactions.iter().zip(&execution.receipts).filter_map(|(signed, receipt)| {
-            // What was refused at deployment is no actor.
+            // A failed deployment leaves no actor to log the error for.
             let error = match (&signed.transaction.payload, &receipt.status) {
                 (Payload::CallActor(_), Status::Failed(error)) => Some(error.as_str()),
                 _ => None,
@@ -473,7 +443,7 @@ fn runs<'a>(
         .fires
         .iter()
         .map(|fire| (Cause::Timer(fire.timer_id), &fire.outcome, fire.status.error()));
-    // Under that policy alone timers come before the transactions.
+    // Only under that policy do timers run before the transactions.
     let first = execution.lane.policy == Policy::GbaAuction;
     let (mut runs, fires): (Vec<_>, Vec<_>) = (transactions.collect(), fires.collect());
     runs.splice(if first { 0..0 } else { runs.len()..runs.len() }, fires);
@@ -482,7 +452,7 @@ fn runs<'a>(
     runs.into_iter().chain(told)
 }
 
-/// Inserts a snapshot and drops all but the one before it.
+/// Inserts a snapshot and drops all others except the previous one.
 fn insert_snapshot(
     transaction: &rusqlite::Transaction<'_>,
     state: &State,

@@ -1,4 +1,4 @@
-//! Reading the store.
+//! Queries of the store.
 
 use super::{
     StorageError, Store,
@@ -15,55 +15,51 @@ use cowboy_engine::{
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 
-/// Changes of reputations that are looked through for those of one runner.
+/// Number of reputation changes of all runners that are searched for those of one runner.
 const REPUTATION_EVENTS: i64 = 10_000;
 
-/// A transaction's place and receipt.
+/// A transaction's position and receipt.
 #[derive(Clone, Debug)]
 pub struct StoredTransaction {
-    /// The block it stands in.
+    /// The height of its block.
     pub height: Height,
-    /// Its place there.
+    /// Its index in the block.
     pub position: u32,
-    /// What became of it.
     pub receipt: Receipt,
 }
 
-/// An event and its place.
+/// An event with its position.
 #[derive(Clone, Debug)]
 pub struct StoredEvent {
-    /// The block.
     pub height: Height,
-    /// Its place there.
+    /// Its index in the block.
     pub position: u32,
-    /// What happened.
     pub event: Event,
 }
 
-/// The canonical certificate of a block, and what was derived from it.
+/// The canonical certificate of a block, and the presence bitmap derived from it.
 #[derive(Clone, Debug)]
 pub struct StoredPresence {
     /// The block certified.
     pub height: Height,
     /// The block that carries the certificate.
     pub embedded_at: Height,
-    /// The certificate's bytes as stored: damage shows where they are decoded or verified.
+    /// The certificate's bytes as stored: damage shows when they are decoded or verified.
     pub certificate: Vec<u8>,
-    /// P(H) as derived when the block was executed: its length and bytes as stored.
+    /// Length in bits of P(H) as derived when the block was executed.
     pub bit_length: u32,
-    /// See `bit_length`.
+    /// The bytes of P(H) as stored.
     pub bitmap: Vec<u8>,
-    /// The runners that the bits stand for.
+    /// The addresses of the runners, in the order of the bits.
     pub registry: Order,
 }
 
 impl StoredPresence {
-    /// The certificate.
     pub fn certificate(&self) -> Result<Certificate, StorageError> {
         decode("certificate", self.height, &self.certificate)
     }
 
-    /// P(H) as stored; `None` where the bytes are no bitmap of that length.
+    /// P(H) as stored; `None` when the bytes are not a bitmap of that length.
     pub fn bitmap(&self) -> Option<Bitmap> {
         Bitmap::from_bytes(self.bit_length, &self.bitmap).ok()
     }
@@ -72,83 +68,75 @@ impl StoredPresence {
 /// A draw of a job's committee.
 #[derive(Clone, Debug)]
 pub struct StoredDraw {
-    /// The block that drew.
+    /// The height of the block that drew.
     pub height: Height,
-    /// The draw and its evidence.
     pub draw: DrawRecord,
 }
 
 /// A job's final result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredResult {
-    /// The block that made it final.
+    /// The height of the block that made it final.
     pub height: Height,
-    /// Whose it is.
+    /// The runner that delivered it.
     pub runner: Address,
-    /// The result.
     pub bytes: Vec<u8>,
 }
 
-/// A line of an actor's log, and its place.
+/// A line of an actor's log with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLine {
-    /// The block.
     pub height: Height,
-    /// Its place among the block's lines of all actors.
+    /// Its number among the block's lines of all actors.
     pub line: u64,
-    /// What made the actor run.
     pub cause: Cause,
-    /// What it says.
     pub what: Line,
 }
 
-/// What makes actors run.
+/// The cause of an actor's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A transaction.
     Transaction(Hash),
-    /// A timer's fire.
+    /// A timer that fired.
     Timer(Hash),
-    /// The end of a job, which an actor was told of.
+    /// The callback of a job that ended.
     Job(Hash),
 }
 
-/// What a line of an actor's log says.
+/// The content of a line of an actor's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// The actor printed or logged it.
+    /// Text that the actor printed or logged.
     Log(String),
-    /// The actor emitted it.
+    /// An event that the actor emitted.
     Event {
-        /// The event's name.
         name: String,
-        /// Its data, JSON.
+        /// Its data, as JSON.
         data: String,
     },
-    /// A transaction's call of the actor failed, or a timer's.
+    /// The error of a failed call of the actor by a transaction or a timer.
     Error(String),
 }
 
-/// Some of what there is, in order.
+/// Some rows of a longer list, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What was read.
     pub rows: Vec<T>,
-    /// Whether the limit, or [`PAGE_BYTES`], left some out.
+    /// Whether the limit or [`PAGE_BYTES`] cut the list short.
     pub more: bool,
 }
 
-/// Bytes that a page holds at most, unless a single row has more.
+/// The maximum size of a page in bytes, unless a single row is larger.
 pub const PAGE_BYTES: usize = 8 << 20;
 
-/// Which events to list.
+/// A filter for lists of events.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFilter<'a> {
-    /// From this block on.
+    /// The first block.
     pub from: Height,
-    /// Of this kind only.
+    /// The only kind to list.
     pub kind: Option<&'a str>,
-    /// At most so many.
+    /// The maximum number of events.
     pub limit: u32,
 }
 
@@ -167,7 +155,7 @@ impl Store {
         bytes.map(|bytes| decode("block", height, &bytes)).transpose()
     }
 
-    /// State root after a block, and when this validator executed it (Unix ms).
+    /// The state root after a block, and the time when this validator executed it (Unix ms).
     pub fn executed(&self, height: Height) -> Result<Option<(Hash, u64)>, StorageError> {
         let recent = self
             .lock()
@@ -180,7 +168,7 @@ impl Store {
         }
     }
 
-    /// Height of the finalized block with this hash.
+    /// The height of the finalized block with this hash.
     pub fn height_of(&self, block: &Hash) -> Result<Option<Height>, StorageError> {
         let recent = self
             .lock()
@@ -193,7 +181,7 @@ impl Store {
         }
     }
 
-    /// A transaction's place and receipt.
+    /// A transaction's position and receipt.
     pub fn transaction(&self, id: &Hash) -> Result<Option<StoredTransaction>, StorageError> {
         let row: Option<(Height, u32, Vec<u8>)> = self
             .lock()
@@ -206,7 +194,7 @@ impl Store {
         .transpose()
     }
 
-    /// Receipts of a block, in order.
+    /// The receipts of a block, in order.
     pub fn receipts(&self, at: Height) -> Result<Vec<Receipt>, StorageError> {
         let connection = self.lock();
         let mut statement = connection
@@ -215,7 +203,7 @@ impl Store {
         rows.map(|bytes| decode("tx", at, &bytes?)).collect()
     }
 
-    /// Events in order of their places, up to the limit, which may end within a block.
+    /// Lists events in order of their positions, up to the limit, which may fall within a block.
     pub fn events(&self, filter: EventFilter<'_>) -> Result<Page<StoredEvent>, StorageError> {
         let wanted = filter.limit.saturating_add(1);
         let archived = match filter.kind {
@@ -235,7 +223,7 @@ impl Store {
         Ok(Page { rows, more: page.more })
     }
 
-    /// Lines of an actor's log, in order: from a block on, or the last ones.
+    /// Lists the lines of an actor's log in order: from a given block on, or the last ones.
     pub fn actor_log(
         &self,
         actor: &Address,
@@ -261,8 +249,8 @@ impl Store {
         Ok(page)
     }
 
-    /// How many events of a kind there are after a block, up to another one. Not for the kind
-    /// that each block has.
+    /// Counts the events of a kind after one block and up to another. Not for the routine kind that
+    /// every block has.
     pub fn count_events(
         &self,
         kind: &str,
@@ -277,8 +265,8 @@ impl Store {
             .query_row(params![kind, signed(after), signed(up_to)], |row| row.get(0))?)
     }
 
-    /// The last changes of a runner's reputation up to a block, newest first: `limit` at most, and
-    /// those among the last [`REPUTATION_EVENTS`] of all runners.
+    /// The latest changes of a runner's reputation up to a block, newest first: at most `limit`,
+    /// and only those among the last [`REPUTATION_EVENTS`] of all runners.
     pub fn reputation_of(
         &self,
         runner: &Address,
@@ -306,7 +294,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Events of one block.
+    /// The events of one block.
     pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
         let archived = match self.archived(at)? {
             Some(block) => segment::events(at, &block),
@@ -320,7 +308,7 @@ impl Store {
         merged(archived, rows).map(|row| event(row?)).collect()
     }
 
-    /// Events about one job.
+    /// The events about one job.
     pub fn events_of(&self, job: &Hash) -> Result<Vec<StoredEvent>, StorageError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
@@ -330,7 +318,7 @@ impl Store {
         rows.map(|row| event(row?)).collect()
     }
 
-    /// The canonical certificate of the block at `height`, where the chain has one.
+    /// The canonical certificate of the block at `height`, if the chain has one.
     pub fn presence(&self, certified: Height) -> Result<Option<StoredPresence>, StorageError> {
         let recent = self
             .lock()
@@ -357,7 +345,7 @@ impl Store {
         .transpose()
     }
 
-    /// A certificate of the block at `height`, where one is kept.
+    /// A certificate of the block at `height`, if the store has one.
     pub fn certificate(&self, height: Height) -> Result<Option<Certificate>, StorageError> {
         if let Some(presence) = self.presence(height)? {
             return presence.certificate().map(Some);
@@ -374,8 +362,7 @@ impl Store {
         proof.map(|bytes| decode("certificate", height, &bytes)).transpose()
     }
 
-    /// The draws of a job, one for each attempt at it, the first in front; the last may have found
-    /// nobody.
+    /// The draws of a job, one for each attempt, oldest first; the last may have found no runner.
     pub fn draws_of(&self, job: &Hash) -> Result<Vec<StoredDraw>, StorageError> {
         let connection = self.lock();
         let mut statement = connection
@@ -389,7 +376,7 @@ impl Store {
         Ok(draws)
     }
 
-    /// The draws kept of the blocks from `from` to `to`, in order, up to the limit.
+    /// The stored draws of the blocks from `from` to `to`, in order, up to the limit.
     pub fn draws(
         &self,
         from: Height,
@@ -412,7 +399,7 @@ impl Store {
         Ok(Page { rows: rows.into_iter().map(draw).collect::<Result<_, StorageError>>()?, more })
     }
 
-    /// A job's final result.
+    /// The final result of a job.
     pub fn result(&self, job: &Hash) -> Result<Option<StoredResult>, StorageError> {
         Ok(self
             .lock()
@@ -444,8 +431,8 @@ fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
     Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, cause, what })
 }
 
-/// Reads up to `limit` rows and [`PAGE_BYTES`], one at least. The query yields one more row than
-/// the limit where there is one.
+/// Reads up to `limit` rows and [`PAGE_BYTES`], but at least one row. The query returns one row
+/// beyond the limit if there is one.
 fn page<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     limit: u32,
@@ -466,7 +453,7 @@ fn page<T>(
     Ok(page)
 }
 
-/// Events of segments and of the table, both in order, in the order of both.
+/// Merges the events of segments with those of the table. Both are sorted, and so is the result.
 fn merged(
     archived: Vec<EventRow>,
     rows: impl Iterator<Item = rusqlite::Result<EventRow>>,
@@ -497,7 +484,7 @@ pub(super) fn decode<T: Encode + Decode>(
     from_slice(bytes).map_err(|error| StorageError::Corrupt { record, height: height.get(), error })
 }
 
-/// A height to ask SQLite for, whose integers end at 2^63 − 1: no block has one beyond.
+/// Clamps a height to SQLite's integers, which end at 2^63 − 1: no block has a higher one.
 pub(super) fn signed(height: Height) -> i64 {
     i64::try_from(height.get()).unwrap_or(i64::MAX)
 }

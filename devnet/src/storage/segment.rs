@@ -1,7 +1,8 @@
-//! Segments: older blocks, many to a row and compressed.
+//! Segments: older blocks, compressed, many to a row.
 //!
-//! What blocks say alike takes no room in a segment, and a block's certificate, which the block
-//! after it embeds, is in it once. What is left of an empty block are its hashes and signatures.
+//! Content that blocks have in common takes almost no room in a segment, and a block's certificate
+//! is stored once, although the next block embeds it. An empty block costs only its hashes and
+//! signatures.
 
 use super::{
     StorageError, Store,
@@ -17,18 +18,17 @@ use cowboy_engine::{
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::sync::Arc;
 
-/// Blocks of a segment.
 pub(super) const BLOCKS: u64 = 128;
-/// Bytes of a segment, before it is compressed, after which no block is added to it.
+/// Size in bytes, before compression, beyond which no block is added to a segment.
 const BYTES: usize = 4 << 20;
-/// Bytes that a stored segment may decompress to: [`BYTES`] and the largest block.
-const MAX_BYTES: usize = 64 << 20;
-/// Smaller, and about as fast as the disk: a chain's blocks come one by one.
+/// The maximum size in bytes of a decompressed segment: [`BYTES`] and the largest block.
+const MAX_SEGMENT_BYTES: usize = 64 << 20;
+/// Compresses well and is about as fast as the disk, because a chain's blocks come one by one.
 const LEVEL: i32 = 9;
-/// The newest blocks are rows of their own: so many at least, and [`BLOCKS`] more at most.
+/// Minimum number of newest blocks that keep rows of their own; up to [`BLOCKS`] more may.
 pub(super) const RECENT: u64 = 512;
 
-/// The kind of the one event that each block has. It is moved with the block, all others stay.
+/// The kind of the one event that every block has. It moves with the block; all other events stay.
 pub(super) const ROUTINE: &str = "PresenceDerived";
 
 /// A block's rows in the tables of recent blocks.
@@ -44,14 +44,14 @@ pub(super) struct Archived {
     pub(super) routine: Vec<RoutineRow>,
 }
 
-/// The columns of `event` of an event that is [`ROUTINE`].
+/// The columns of `event` for a [`ROUTINE`] event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoutineRow {
     pub(super) position: u32,
     pub(super) body: Vec<u8>,
 }
 
-/// The columns of `presence` but its height.
+/// The columns of `presence` except its height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PresenceRow {
     pub(super) embedded_at: Height,
@@ -61,7 +61,7 @@ pub(super) struct PresenceRow {
     pub(super) registry: Vec<u8>,
 }
 
-/// The columns of `lane` but its height.
+/// The columns of `lane` except its height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LaneRow {
     pub(super) basefee_cycle: [u8; 16],
@@ -75,7 +75,7 @@ record!(PresenceRow { embedded_at, certificate, bit_length, bitmap, registry });
 record!(LaneRow { basefee_cycle, cap, report });
 
 impl PresenceRow {
-    /// From the five columns, in their order.
+    /// Reads the five columns in their order.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             embedded_at: query::height(row, 0)?,
@@ -88,7 +88,7 @@ impl PresenceRow {
 }
 
 impl LaneRow {
-    /// From the three columns, in their order, the first of them the one at `at`.
+    /// Reads the three columns in their order, starting with the column `at`.
     pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<Self> {
         Ok(Self { basefee_cycle: row.get(at)?, cap: row.get(at + 1)?, report: row.get(at + 2)? })
     }
@@ -103,7 +103,7 @@ impl Archived {
     }
 }
 
-/// A segment as read: its first block's height, and its blocks.
+/// A segment after reading: its first block's height and its blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     first: u64,
@@ -117,7 +117,7 @@ impl Segment {
     }
 }
 
-/// The events of a block in a segment that are [`ROUTINE`].
+/// The [`ROUTINE`] events of a block in a segment.
 pub(super) fn events(height: Height, block: &Archived) -> Vec<EventRow> {
     block.routine.iter().map(|row| (height, row.position, row.body.clone())).collect()
 }
@@ -130,7 +130,7 @@ fn pack(blocks: &Vec<Archived>) -> Result<Vec<u8>, StorageError> {
 
 fn unpack(first: u64, body: &[u8]) -> Result<Segment, StorageError> {
     let corrupt = |error| StorageError::Corrupt { record: "segment", height: first, error };
-    let bytes = zstd::bulk::decompress(body, MAX_BYTES)
+    let bytes = zstd::bulk::decompress(body, MAX_SEGMENT_BYTES)
         .map_err(|error| corrupt(DecodeError::Malformed(error.to_string())))?;
     let blocks = from_slice(&bytes).map_err(corrupt)?;
     Ok(Segment { first, blocks: Arc::new(blocks) })
@@ -173,7 +173,7 @@ pub(super) fn archive(transaction: &Transaction<'_>, head: Height) -> Result<(),
     Ok(())
 }
 
-/// Removes the segment that begins with a block.
+/// Removes the segment that begins with the block at `first`.
 pub(super) fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), StorageError> {
     let (_, body) = find(transaction, Height::new(first))?
         .ok_or(StorageError::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
@@ -225,7 +225,7 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
         })?)
 }
 
-/// The first 8 bytes of a hash, as SQLite keeps integers.
+/// The first 8 bytes of a hash as an SQLite integer.
 fn prefix(hash: &Hash) -> i64 {
     let (first, _) = hash.0.split_first_chunk().expect("a hash has 32 bytes");
     i64::from_be_bytes(*first)
@@ -237,7 +237,7 @@ impl Store {
         Ok(self.segment(height)?.and_then(|segment| segment.at(height).cloned()))
     }
 
-    /// Blocks that are in segments, from one height to another, both included, in order.
+    /// The blocks in segments from one height to another, both included, in order.
     pub(super) fn archived_between(
         &self,
         from: Height,
@@ -258,7 +258,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Events that are [`ROUTINE`] of blocks in segments, in order: from a block on, so many.
+    /// [`ROUTINE`] events of blocks in segments, in order, from a block on and up to a limit.
     pub(super) fn archived_events(
         &self,
         from: Height,
@@ -279,7 +279,8 @@ impl Store {
         Ok(events)
     }
 
-    /// The segment with a block. The one that was read last is kept: blocks are read in order.
+    /// The segment that contains a block. The last one read is cached because blocks are read in
+    /// order.
     fn segment(&self, height: Height) -> Result<Option<Segment>, StorageError> {
         let mut last_read = self.last_read.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(segment) = last_read.as_ref().filter(|segment| segment.at(height).is_some()) {
@@ -291,7 +292,7 @@ impl Store {
         Ok(Some(segment))
     }
 
-    /// Height of the block with this hash, where it is in a segment.
+    /// The height of the block with this hash, if it is in a segment.
     pub(super) fn archived_height(&self, hash: &Hash) -> Result<Option<Height>, StorageError> {
         let heights: Vec<Height> = {
             let connection = self.lock();

@@ -1,4 +1,4 @@
-//! What is stored is what is read, across reopening, and never out of order.
+//! The store returns what was stored, across reopening, and refuses blocks out of order.
 
 use super::*;
 use cowboy_engine::{
@@ -43,7 +43,7 @@ pub(crate) fn genesis() -> Genesis {
     }
 }
 
-/// A certificate of `state`'s head that nobody has signed.
+/// A certificate of `state`'s head with an invalid signature.
 fn unsigned(state: &State) -> Certificate {
     let vote = Vote { validator: 0, presence: Bitmap::from_fn(1, |_| true), signature: [7; 64] };
     Certificate { block: state.head_hash(), round: state.head().round, votes: vec![vote] }
@@ -102,7 +102,7 @@ pub(crate) fn extend(store: &Store, state: &mut State, blocks: u64) {
     extend_with(store, state, blocks, unsigned, |_| ());
 }
 
-/// Stores so many blocks, with certificates that another makes and changes to their headers.
+/// Stores this many blocks, with certificates from `certificate` and with changed headers.
 pub(crate) fn extend_with(
     store: &Store,
     state: &mut State,
@@ -223,7 +223,7 @@ fn another_chain_or_format_is_refused() {
     ));
 }
 
-/// Fires, fails and schedules itself anew.
+/// Fires, fails and reschedules itself.
 const CLOCK: &str = r#"
 def handle_timer(ctx, payload):
     pvm_host.log("at", ctx.height)
@@ -233,7 +233,7 @@ def handle_timer(ctx, payload):
     pvm_host.schedule_timer(ctx.height + 2, payload)
 "#;
 
-/// Every row of every table that executing blocks fills, but for the time of execution.
+/// Every row of every table that executing blocks fills, except the time of execution.
 fn rows(store: &Store) -> Vec<String> {
     let connection = store.lock();
     let mut all = Vec::new();
@@ -319,7 +319,7 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
                 .unwrap();
         };
         commit(&once, &state, &execution);
-        // As after a restart: nothing is at hand but what a snapshot holds.
+        // As after a restart, only a snapshot's contents are at hand.
         let parent = State::from_bytes(&state.to_bytes()).unwrap();
         commit(&again, &parent, &execute(&parent, &block).unwrap());
         state = execution.state;
@@ -352,8 +352,8 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
     assert_eq!(lanes.iter().map(|lane| lane.report.fired).collect::<Vec<_>>(), [1, 2]);
 }
 
-/// Snapshots and blocks hold records of the engine. One that changes makes stores of before
-/// unreadable, which only their format can say.
+/// Snapshots and blocks hold records of the engine. A changed record makes older stores unreadable,
+/// and only a changed format tells users why.
 #[test]
 fn stored_records_change_with_the_format() {
     let mut job = Job::new(Arc::new(crate::sample::spec(4)), (Address([7; 20]), 9), Height::new(3));

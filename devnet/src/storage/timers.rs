@@ -1,9 +1,9 @@
-//! Timers: what was scheduled, what became of it, and what the lane of each block did.
+//! Timers: what was scheduled, how it ended, and the report of each block's timer lane.
 //!
-//! A block writes about a timer where it is scheduled, extended, held to lower limits or ended, and
-//! one row about its lane. A timer that is due and waits costs nothing: why it waited follows from
-//! the lanes' rows, and the last bid of an agent is in the state before the block that ends its
-//! timer, or among the answers of that block.
+//! A block writes a timer's row when the timer is scheduled, extended, clamped to lower limits or
+//! ended, and one row for its lane. A due timer that waits costs nothing: the reason follows from
+//! the lanes' rows. An agent's last bid is in the state before the block that ends its timer, or
+//! among the answers of that block.
 
 use super::{
     BlockRecord, StorageError, Store,
@@ -31,16 +31,16 @@ pub enum End {
     Fired,
     /// Its handler ran and failed.
     Failed,
-    /// Its time passed.
+    /// Its deadline passed.
     Expired,
-    /// Somebody who may cancelled it.
+    /// An account with permission cancelled it.
     Cancelled,
     /// Its payer could not pay.
     InsufficientFunds,
 }
 
 impl End {
-    /// All of them.
+    /// All ways in which a timer can end.
     pub const ALL: [Self; 5] =
         [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
 
@@ -56,45 +56,44 @@ impl End {
     }
 }
 
-/// What stands in the table while a timer has not ended.
+/// The status of a timer that has not ended.
 const WAITING: &str = "waiting";
 
-/// A timer.
+/// A timer in the store, with its last state and end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTimer {
-    /// Its record as of its last block in the state, without the payload and with the handler that
-    /// it calls.
+    /// Its record as of the last block that had it in the state, without the payload and with the
+    /// handler that it calls.
     pub timer: Timer,
-    /// Which block ended it, and how.
+    /// The block that ended it, and how.
     pub ended: Option<(Height, End)>,
 }
 
-/// What the timer lane of a block did.
+/// The report of one block's timer lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredLane {
-    /// The block.
     pub height: Height,
-    /// Price of a cycle in it, before the lane's.
+    /// The price of a cycle in the block outside the lane, in wei.
     pub basefee_cycle: Wei,
-    /// Cycles above which a timer was not attempted.
+    /// The cycle limit above which a timer was not attempted.
     pub cap: u64,
-    /// What it did.
     pub report: LaneReport,
 }
 
-/// Which timers to list.
+/// A filter for lists of timers.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerFilter {
-    /// Of this actor only.
+    /// Only timers of this actor.
     pub actor: Option<Address>,
-    /// Paid for by this account or actor only.
+    /// Only timers for which this account or actor pays.
     pub payer: Option<Address>,
-    /// At most so many.
+    /// The maximum number of timers.
     pub limit: u32,
 }
 
 impl TimerFilter {
-    /// The condition on `?1`, the actor, and `?2`, the payer: written so that each has its index.
+    /// The condition on `?1`, the actor, and `?2`, the payer, written so that each can use its
+    /// index.
     fn condition(&self) -> String {
         let is = |column: &str, given: Option<Address>, number: u32| match given {
             Some(_) => format!("{column} = ?{number}"),
@@ -124,14 +123,14 @@ pub(super) fn insert(
         "UPDATE timer SET status = ?2, ended_at = ?3, position = ?4, body = coalesce(?5, body)
          WHERE seq = ?1",
     )?;
-    // The last answer of an agent counts, that of the block which ends its timer included.
+    // An agent's last answer counts, including one in the block that ends its timer.
     let bids: BTreeMap<_, _> = execution.bids.iter().copied().collect();
     let mut end = |id: &Hash, end: End, position: Option<usize>| -> Result<(), StorageError> {
-        // One that this block scheduled has no row.
+        // A timer scheduled in this block has no row yet.
         let Some(mut timer) = parent.timer(id) else { return Ok(()) };
         timer.bid = bids.get(id).copied().or(timer.bid);
         let seq = timer.seq;
-        // What the table has of it already is the same, but for the answer of an agent.
+        // The stored record is still correct unless the agent has answered since.
         let last = timer.bid.is_some().then(|| body(timer).0);
         close.execute(params![seq, end.name(), height.get(), position, last])?;
         Ok(())
@@ -139,7 +138,7 @@ pub(super) fn insert(
     for event in &execution.events {
         match &event.kind {
             EventKind::TimerScheduled(TimerScheduled { timer_id, .. }) => {
-                // One that the same block cancelled is in no state, and gets no row.
+                // A timer cancelled in the same block is in no state and gets no row.
                 let Some(timer) = state.timer(timer_id) else { continue };
                 let Timer { seq, actor, fee_payer, scheduled_at, height: due, .. } = timer;
                 let (id, at, due) = (timer_id.0, scheduled_at.get(), due.get());
@@ -208,7 +207,7 @@ fn insert_lane(
     Ok(())
 }
 
-/// A timer's record without its payload, which may have named the handler, and the payload.
+/// A timer's record without its payload (which may have named the handler), and the payload.
 fn body(mut timer: Timer) -> (Vec<u8>, Vec<u8>) {
     timer.handler = Some(timer.call().0);
     let payload = std::mem::take(&mut timer.payload);
@@ -216,12 +215,12 @@ fn body(mut timer: Timer) -> (Vec<u8>, Vec<u8>) {
 }
 
 impl Store {
-    /// A timer, as [`Store::timers_from`] lists it.
+    /// The timer with this id.
     pub fn timer(&self, id: &Hash) -> Result<Option<StoredTimer>, StorageError> {
         Ok(self.timers_from(id, 1)?.into_iter().find(|stored| stored.timer.id == *id))
     }
 
-    /// Timers by id, from one on, which need not be there.
+    /// Timers in order of their ids, from a given id on; no timer needs to have that id.
     pub fn timers_from(&self, id: &Hash, limit: u32) -> Result<Vec<StoredTimer>, StorageError> {
         let sql = "SELECT height, status, ended_at, body FROM timer
                    WHERE timer_id >= ? ORDER BY timer_id LIMIT ?";
@@ -234,8 +233,8 @@ impl Store {
         Ok(self.read_timers(sql, params![])?.pop())
     }
 
-    /// Timers that have not ended and are due from one height to another, both included: by
-    /// height, then in the order in which they were scheduled.
+    /// Timers that have not ended and are due from one height to another, both included, ordered by
+    /// height and then by when they were scheduled.
     pub fn waiting_timers(
         &self,
         filter: TimerFilter,
@@ -251,7 +250,7 @@ impl Store {
         self.read_timers(&sql, params![actor, payer, signed(from), signed(to), filter.limit])
     }
 
-    /// Timers that ended so, the newest end first.
+    /// Timers that ended in this way, latest first.
     pub fn ended_timers(
         &self,
         filter: TimerFilter,
@@ -282,7 +281,7 @@ impl Store {
         .collect()
     }
 
-    /// What a timer's handler is given.
+    /// The payload for a timer's handler.
     pub fn timer_payload(&self, id: &Hash) -> Result<Vec<u8>, StorageError> {
         let payload = self
             .lock()
@@ -308,7 +307,7 @@ impl Store {
         row.map(|(height, bytes)| Ok((height, decode("fire", height, &bytes)?))).transpose()
     }
 
-    /// Receipts of the timers that fired in a block, in order.
+    /// The receipts of the timers that fired in a block, in order.
     pub fn fires(&self, at: Height) -> Result<Vec<Fire>, StorageError> {
         let connection = self.lock();
         let mut statement = connection
@@ -317,7 +316,7 @@ impl Store {
         rows.map(|bytes| decode("fire", at, &bytes?)).collect()
     }
 
-    /// How many timers fired in a block.
+    /// The number of timers that fired in a block.
     pub fn count_fires(&self, at: Height) -> Result<u32, StorageError> {
         Ok(self
             .lock()
@@ -325,8 +324,8 @@ impl Store {
             .query_row(params![signed(at)], |row| row.get(0))?)
     }
 
-    /// Events about one timer, or through its fire where they are about no other, in order: those
-    /// of the blocks that scheduled and ended it, and the newest of those between.
+    /// Events about one timer, or caused by its fire if they are about no other timer, in order:
+    /// all from the blocks that scheduled and ended it, and the newest of those between.
     pub fn events_of_timer(
         &self,
         timer: &Hash,
@@ -348,7 +347,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// What the timer lanes of blocks did, from one height to another, both included.
+    /// The reports of the timer lanes of the blocks from one height to another, both included.
     pub fn lanes(&self, from: Height, to: Height) -> Result<Vec<StoredLane>, StorageError> {
         let mut lanes: Vec<(Height, LaneRow)> = self
             .archived_between(from, to)?

@@ -1,4 +1,4 @@
-//! The queue of spans, and the one task that brings them to the collector.
+//! The queue of spans, and the task that sends them to the collector.
 
 use super::{Endpoint, Span, Value};
 use crate::openmetrics::Row;
@@ -28,19 +28,18 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-/// Spans that wait for the collector; one more is lost.
+/// Spans that may wait for the collector; any further span is lost.
 pub const QUEUE: usize = 4_096;
-/// How long the collector may take for a batch, the connection included.
+/// Time limit for a batch, including the connection.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Spans of one request at most.
+/// The maximum number of spans in one request.
 const BATCH: usize = 512;
-/// How long a batch waits for more spans.
 const LINGER: Duration = Duration::from_millis(500);
-/// How long all that is queued may take at the end.
+/// Time limit for sending the queued spans at the end.
 const FLUSH: Duration = Duration::from_secs(2);
-/// Bytes of an answer that are read.
+/// Bytes of a response that are read at most.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// Characters of a collector's words that are logged.
+/// Characters of a collector's error message that are logged.
 const SAID_CHARS: usize = 200;
 
 /// Why a span did not reach the collector.
@@ -56,7 +55,7 @@ pub enum Loss {
     Refused,
     /// The collector's answer is not an OTLP response.
     BadAnswer,
-    /// The devnet went down before.
+    /// The devnet shut down first.
     Shutdown,
 }
 
@@ -69,12 +68,12 @@ names!(Loss:
     Shutdown = "shutdown",
 );
 
-/// What became of spans. Clones count into the same.
+/// Counters of exported and lost spans. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Those that the collector took.
+    /// Spans that the collector accepted.
     pub exported: Counter,
-    /// The others, by why.
+    /// Spans that were lost, by reason.
     pub lost: Row<Counter>,
 }
 
@@ -90,30 +89,28 @@ impl Counts {
         self.lost.at(loss as usize).inc_by(spans as u64);
     }
 
-    /// Those that were lost, whatever the reason.
+    /// The number of lost spans, for all reasons together.
     pub(super) fn all_lost(&self) -> u64 {
         Loss::ALL.iter().map(|loss| self.lost.at(*loss as usize).get()).sum()
     }
 }
 
-/// Brings spans to one collector. Cloning shares it.
+/// Sends spans to one collector. Clones share the queue.
 #[derive(Clone)]
 pub struct Exporter(Arc<Inner>);
 
 struct Inner {
     queue: Sender<Span>,
     counts: Counts,
-    /// Spans that were given to [`Exporter::export`].
     given: Counter,
-    /// The log has said that spans are lost, and none has reached the collector since.
+    /// Whether the log has reported lost spans and no span has reached the collector since.
     told: Arc<AtomicBool>,
     closing: Arc<Notify>,
-    /// How long all that is queued may take at the end.
+    /// Time limit for sending the queued spans at the end.
     flush: Duration,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The task.
 struct Courier {
     http: Client,
     url: Url,
@@ -124,8 +121,8 @@ struct Courier {
 }
 
 impl Exporter {
-    /// Starts the task on the runtime that this is called on. `resource` says what exports, `scope`
-    /// which part of it.
+    /// Starts the task on the current runtime. `resource` describes the exporting process, `scope`
+    /// the part of it.
     pub fn start(
         endpoint: &Endpoint,
         resource: &[(&'static str, String)],
@@ -135,7 +132,7 @@ impl Exporter {
         Self::within(endpoint, resource, scope, counts, (EXPORT_TIMEOUT, FLUSH))
     }
 
-    /// The same with other times for a batch, and for all that is queued at the end.
+    /// Like [`Self::start`], with other time limits for a batch and for the end.
     pub(super) fn within(
         endpoint: &Endpoint,
         resource: &[(&'static str, String)],
@@ -158,7 +155,7 @@ impl Exporter {
             let (counts, told, closing) = (counts.clone(), told.clone(), closing.clone());
             async move {
                 let plain = url.scheme() == "http";
-                // For https the system's certificates are read, which takes a moment.
+                // With https, the system's certificates are read, which takes a moment.
                 let http = spawn_blocking(move || client(plain, patience)).await;
                 let http = match http {
                     Ok(Ok(http)) => http,
@@ -174,7 +171,7 @@ impl Exporter {
         Self(Arc::new(Inner { queue, counts, given, told, closing, flush, task }))
     }
 
-    /// Hands in a span. Never waits.
+    /// Queues a span; never waits.
     pub fn export(&self, span: Span) {
         self.0.given.inc();
         if self.0.queue.try_send(span).is_err() {
@@ -185,20 +182,20 @@ impl Exporter {
         }
     }
 
-    /// Spans that were handed in.
+    /// Number of spans passed to [`Self::export`].
     #[cfg(test)]
     pub(super) fn given(&self) -> u64 {
         self.0.given.get()
     }
 
-    /// Brings what is queued to the collector, within 2 s; what is left then is lost.
+    /// Sends the queued spans to the collector within 2 s; the rest is lost.
     pub async fn close(&self) {
         let task = self.0.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut task) = task else { return };
         self.0.closing.notify_one();
         if timeout(self.0.flush, &mut task).await.is_err() {
             task.abort();
-            // It ends at its next wait.
+            // An aborted task ends at its next await.
             let _ = task.await;
         }
         let counts = &self.0.counts;
@@ -211,7 +208,7 @@ impl Exporter {
 }
 
 fn give_up(error: &dyn std::error::Error) {
-    tracing::error!(%error, "no spans are exported: there is no HTTP client for it");
+    tracing::error!(%error, "no spans are exported: cannot create the HTTP client");
 }
 
 fn client(plain: bool, patience: Duration) -> reqwest::Result<Client> {
@@ -224,7 +221,7 @@ fn client(plain: bool, patience: Duration) -> reqwest::Result<Client> {
 }
 
 impl Courier {
-    /// Until the queue is closed and empty.
+    /// Sends batches until the queue is closed and empty.
     async fn run(self, mut spans: Receiver<Span>, closing: &Notify) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut closed = false;
@@ -256,7 +253,7 @@ impl Courier {
         }
     }
 
-    /// Sends a batch, once.
+    /// Sends a batch once, without a retry.
     async fn send(&self, batch: &mut Vec<Span>) {
         let count = batch.len();
         let spans = batch.drain(..).map(encode).collect();
@@ -291,7 +288,7 @@ impl Courier {
                     let said: String = said.chars().take(SAID_CHARS).collect();
                     tracing::warn!(
                         collector = %self.url, reason = %loss, said, spans = refused,
-                        "spans are lost, as long as this goes on"
+                        "spans are lost while this lasts"
                     );
                 }
             }
@@ -299,7 +296,7 @@ impl Courier {
     }
 }
 
-/// How many of a batch the collector did not take, and why.
+/// The number of spans in a batch that the collector did not accept, and the reason.
 async fn judge(response: Response, count: usize) -> (usize, Option<(Loss, String)>) {
     let status = response.status();
     if !status.is_success() {
@@ -336,7 +333,7 @@ fn failure(error: &reqwest::Error) -> (Loss, String) {
     let loss = match error {
         error if error.is_timeout() => Loss::Timeout,
         error if error.is_connect() => Loss::Unreachable,
-        // What is no HTTP, or ends in the middle.
+        // Not HTTP, or cut off in the middle.
         _ => Loss::BadAnswer,
     };
     (loss, error.to_string())
@@ -356,7 +353,7 @@ fn pair(key: &str, value: &Value) -> KeyValue {
 }
 
 fn encode(of: Span) -> opentelemetry_proto::tonic::trace::v1::Span {
-    /// Of the trace: it is sampled (W3C trace context).
+    /// The trace is sampled (W3C trace context).
     const SAMPLED: u32 = 1;
     let exception = |message: &String| span::Event {
         time_unix_nano: of.end_ns,

@@ -1,15 +1,15 @@
-//! Spans for a collector of OpenTelemetry, by OTLP over HTTP, as protobuf.
+//! Export of spans to an OpenTelemetry collector: OTLP over HTTP, as protobuf.
 //!
 //! ```text
 //!   Exporter::export ─▶ queue, bounded ─▶ one task: a batch, one POST at a time ─▶ collector
 //! ```
 //!
-//! [`Exporter::export`] never waits. What finds the queue full is lost, and so is a batch that the
-//! collector does not take within [`EXPORT_TIMEOUT`]: nothing is sent twice. Each loss is counted
-//! by its [`Loss`], and the first of a row is logged.
+//! [`Exporter::export`] never waits. A span that finds the queue full is lost, and so is a batch
+//! that the collector does not accept within [`EXPORT_TIMEOUT`]: nothing is sent twice. Each loss
+//! is counted under its [`Loss`], and the first of a series is logged.
 //!
-//! A span is complete when it comes here, with its beginning, its end and its ids. An id that
-//! follows from what a span is about is the same in every process.
+//! A span is exported once it has ended, complete with its ids. An id that is derived from the
+//! span's subject is the same in every process.
 
 mod export;
 #[cfg(test)]
@@ -28,14 +28,15 @@ use std::{fmt, str::FromStr};
 /// The longest address of a collector, in bytes.
 pub const MAX_ENDPOINT_BYTES: usize = 2_048;
 
-/// A collector's address: what `/v1/traces` is added to.
+/// A collector's base URL; `/v1/traces` is appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint(Url);
 
-/// Why a text is no collector's address. The text is not repeated: it may hold a password.
+/// Why a text is not a collector's address. The text is not repeated because it may hold a
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no collector's address, {0}: expected http:// or https:// with a host, as `http://127.0.0.1:4318`"
+    "bad collector address, {0}: expected http:// or https:// with a host, as `http://127.0.0.1:4318`"
 )]
 pub struct EndpointError(&'static str);
 
@@ -48,13 +49,13 @@ impl FromStr for Endpoint {
         }
         let mut url = Url::parse(text).map_err(|_| EndpointError("it cannot be read"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(EndpointError("it is not one of HTTP"));
+            return Err(EndpointError("it is not an HTTP address"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(EndpointError("it holds a name or a password"));
+            return Err(EndpointError("it contains a user name or password"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(EndpointError("it goes on after its path"));
+            return Err(EndpointError("it has a query or a fragment"));
         }
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty();
@@ -96,7 +97,7 @@ impl<'de> Deserialize<'de> for Endpoint {
 }
 
 impl Endpoint {
-    /// Where traces go (OTLP specification, OTLP/HTTP request).
+    /// The URL that traces are posted to (OTLP specification, OTLP/HTTP request).
     fn traces(&self) -> Url {
         let mut url = self.0.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -106,12 +107,12 @@ impl Endpoint {
     }
 }
 
-/// A trace's id: not zero.
+/// A trace's id, which is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceId(pub [u8; 16]);
 
 impl TraceId {
-    /// The id of the trace that these parts name.
+    /// Derives a trace's id from the parts that identify it.
     pub fn of(parts: &[&[u8]]) -> Self {
         let hash = keccak256(&[&[&b"cowboy/trace/v1"[..]], parts].concat());
         Self(*hash.0.first_chunk().expect("a hash has more bytes"))
@@ -124,46 +125,39 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// A span's id within its trace: not zero.
+/// A span's id within its trace, which is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanId(pub [u8; 8]);
 
 impl SpanId {
-    /// The id of the span of a trace that these parts name.
+    /// Derives a span's id from its trace and the parts that identify it.
     pub fn of(trace: TraceId, parts: &[&[u8]]) -> Self {
         let hash = keccak256(&[&[&b"cowboy/span/v1"[..], &trace.0], parts].concat());
         Self(*hash.0.first_chunk().expect("a hash has more bytes"))
     }
 }
 
-/// What an attribute says.
+/// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A text.
     Text(String),
-    /// A number.
     Number(i64),
-    /// Yes or no.
     Flag(bool),
 }
 
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Its trace.
     pub trace: TraceId,
-    /// Its own id.
     pub id: SpanId,
-    /// The span that it is a part of; `None`: it is the root.
+    /// The enclosing span; `None` for the root.
     pub parent: Option<SpanId>,
-    /// What it is about.
     pub name: &'static str,
-    /// Its beginning, Unix ns.
+    /// Start time, in Unix ns.
     pub start_ns: u64,
-    /// Its end, Unix ns; not before its beginning.
+    /// End time, in Unix ns; not before the start.
     pub end_ns: u64,
-    /// What is said of it.
     pub attributes: Vec<(&'static str, Value)>,
-    /// What went wrong: status ERROR, with the event `exception`.
+    /// The error message: exported as status ERROR with the event `exception`.
     pub error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Collectors that take spans, refuse them, hang, are away, or answer nonsense.
+//! Collectors that accept spans, refuse them, hang, disappear, or answer nonsense.
 
 use super::*;
 use opentelemetry_proto::tonic::collector::trace::v1::{
@@ -13,9 +13,9 @@ use tokio::{
     time::timeout,
 };
 
-/// How long anything may take that a test waits for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Times for a batch and at the end that are not reached.
+/// Time limits that are not reached.
 const LONG: (Duration, Duration) = (PATIENCE, PATIENCE);
 
 /// A span that lasts `ns`.
@@ -37,7 +37,7 @@ fn span(number: u8) -> Span {
     }
 }
 
-/// The body of the next request on a connection, and its head.
+/// Reads the next request on a connection: its head and its body.
 async fn request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let (mut bytes, mut some) = (Vec::new(), [0; 4_096]);
     loop {
@@ -56,7 +56,7 @@ async fn request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// A collector that answers each request with these bytes, and the requests.
+/// A collector that answers each request with these bytes, and the requests it got.
 async fn collector(
     answer: Vec<u8>,
 ) -> (Endpoint, mpsc::UnboundedReceiver<(String, ExportTraceServiceRequest)>) {
@@ -81,15 +81,15 @@ fn answer(status: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Exports three spans to a collector and closes: what was exported, and what was lost for which
-/// reason.
+/// Exports three spans to a collector and closes; returns the number of exported spans, and the
+/// number of lost spans by reason.
 async fn fate(endpoint: &Endpoint, times: (Duration, Duration)) -> (u64, Vec<(&'static str, u64)>) {
     let counts = Counts::default();
     let resource = [("service.name", "test".to_owned())];
     let exporter = Exporter::within(endpoint, &resource, "speculation", counts.clone(), times);
     (0..3).for_each(|number| exporter.export(span(number)));
     exporter.close().await;
-    // Another call finds it closed, and what comes late is lost at once.
+    // A second call finds it closed, and a span that comes later is lost at once.
     exporter.close().await;
     let lost = Loss::ALL.iter().map(|loss| (loss.name(), counts.lost.at(*loss as usize).get()));
     (counts.exported.get(), lost.filter(|(_, count)| *count > 0).collect())
@@ -132,16 +132,16 @@ async fn what_a_collector_does_not_take_is_counted_and_holds_up_nothing() {
     let partial = ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec();
     assert_eq!(lost(answer("200 OK", &partial)).await, (1, vec![("refused", 2)]));
 
-    // One that accepts and says nothing; one that is gone.
+    // A collector that accepts and never answers, then one that is gone.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let hangs: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let soon = Duration::from_millis(50);
     assert_eq!(fate(&hangs, (soon, PATIENCE)).await, (0, vec![("timeout", 3)]));
     assert_eq!(fate(&hangs, (PATIENCE, soon)).await, (0, vec![("shutdown", 3)]));
-    // More than the queue holds, while it hangs: nothing waits.
+    // More spans than the queue holds, while the collector hangs: nothing waits.
     let counts = Counts::default();
     let exporter = Exporter::within(&hangs, &[], "", counts.clone(), (PATIENCE, soon));
-    // What is queued, and a batch that is on its way.
+    // Enough for the queue and for a batch in flight.
     (0..QUEUE + 2 * 512).for_each(|_| exporter.export(span(1)));
     assert!(counts.lost.at(Loss::QueueFull as usize).get() > 0, "the queue is bounded");
     exporter.close().await;

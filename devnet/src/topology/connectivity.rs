@@ -1,38 +1,35 @@
-//! `connectivity`: how runners and validators keep in touch, and for how long the runner used last
-//! is favoured: first values of what is governed.
+//! `connectivity`: how runners and validators stay connected, and for how long the most recently
+//! used runner is favoured. These are the initial values of governed parameters.
 //!
-//! Bounds are those of the `system:cip11:` keys of [`timer::Governed::KEYS`](Governed::KEYS), which
-//! also hold for every later value.
+//! The bounds are those of the `system:cip11:` keys of [`timer::Governed::KEYS`](Governed::KEYS),
+//! which also apply to all later values.
 
 use super::Within;
 use cowboy_engine::{
     presence::Connectivity,
-    timer::{Governed, ParameterError, Relation},
+    timer::{Governed, ParameterError, Relation, governed::YEAR_BLOCKS},
 };
 use serde::{Deserialize, Serialize};
 
-/// Blocks of a year at a block a second.
-const YEAR: u64 = 31_536_000;
-
-/// `connectivity`: first values of the parameters of CIP-11 §13.
+/// `connectivity`: initial values of the parameters of CIP-11 §13.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `connectivity`")]
 pub struct ConnectivitySection {
-    /// Blocks of a subset epoch.
-    pub subset_epoch_blocks: Within<8, YEAR>,
-    /// Blocks after an advance of the subset epoch in which the subsets of before count too.
+    /// Length of a subset epoch in blocks.
+    pub subset_epoch_blocks: Within<8, YEAR_BLOCKS>,
+    /// Blocks after a new subset epoch begins in which the previous subsets still count.
     pub overlap_blocks: Within<1, 65_536>,
-    /// Blocks from one ping of a connected runner to the next.
+    /// Blocks between pings of a connected runner.
     pub heartbeat_blocks: Within<1, 30>,
-    /// Blocks for which a ping makes a runner present, and for which a P(h) counts.
+    /// Blocks for which a ping makes a runner present and for which a P(h) counts.
     pub presence_timeout_blocks: Within<2, { Connectivity::MAX_PRESENCE_TIMEOUT }>,
-    /// Blocks within which a runner has to answer an assignment.
+    /// Blocks within which a runner must answer an assignment.
     pub ack_timeout_blocks: Within<1, 60>,
     /// Blocks after which the last on-chain heartbeat of a runner is stale.
-    pub stale_heartbeat_blocks: Within<64, YEAR>,
-    /// Blocks through which the runner used last is favoured.
-    pub mru_ttl_blocks: Within<1, YEAR>,
-    /// By how much the first draw multiplies its weight.
+    pub stale_heartbeat_blocks: Within<64, YEAR_BLOCKS>,
+    /// Blocks for which the most recently used runner is favoured.
+    pub mru_ttl_blocks: Within<1, YEAR_BLOCKS>,
+    /// The factor on its weight in the first draw.
     pub mru_multiplier: Within<1, { Connectivity::MAX_MULTIPLIER }>,
 }
 
@@ -43,7 +40,7 @@ impl Default for ConnectivitySection {
 }
 
 impl ConnectivitySection {
-    /// What a genesis says, as written. Its values lie in the ranges of the file.
+    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
     pub fn of(connectivity: &Connectivity) -> Self {
         Self {
             subset_epoch_blocks: within(connectivity.subset_epoch_blocks),
@@ -57,7 +54,7 @@ impl ConnectivitySection {
         }
     }
 
-    /// What a genesis says.
+    /// The parameters for the genesis.
     pub const fn params(&self) -> Connectivity {
         Connectivity {
             subset_epoch_blocks: self.subset_epoch_blocks.get(),
@@ -71,8 +68,8 @@ impl ConnectivitySection {
         }
     }
 
-    /// What is wrong with the fields together: which field, and why. Of two that are not in order
-    /// it is one that is not as by default.
+    /// Fails with the name of a field that contradicts another one, and the reason. The name is
+    /// that of the field which differs from its default.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         self.params().check().map_err(|error| {
             let ParameterError::ParameterConflict { lower, low, relation, upper, high } = error

@@ -1,49 +1,48 @@
-//! Whether presence can work at all with so many validators under a rule.
+//! Whether presence can work at all with a number of validators under a rule.
 
 use cowboy_engine::presence::{ThresholdRule, feasibility, subset, threshold};
 use std::fmt;
 
-/// How often a runner that is connected to its whole subset is present.
+/// How reliably a runner that is connected to its whole subset is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// In every block with a certificate.
     Always,
-    /// Only where the certificate happens to have enough votes of its validators.
+    /// Only in blocks whose certificate happens to contain enough votes of its validators.
     Sometimes,
-    /// In no block: its validators are fewer than the votes it needs.
+    /// In no block: it has fewer validators than it needs votes.
     Never,
 }
 
-/// What follows from a number of validators and a rule (spec connectivity.md §5, "Known limit").
+/// The properties of a number of validators under a rule (spec connectivity.md §5, "Known limit").
 ///
-/// A certificate has `quorum` of the validators' votes, and which ones is chance: in the worst
-/// case every omitted vote is one of the runner's own validators.
+/// A certificate contains the votes of a `quorum` of the validators, chosen by chance: in the worst
+/// case every omitted vote belongs to one of the runner's own validators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feasibility {
-    /// The rule.
     pub rule: ThresholdRule,
-    /// Validators in the set.
+    /// Number of validators on the chain.
     pub validators: u32,
-    /// Validators that a runner is connected to.
+    /// Number of validators that a runner is connected to.
     pub subset: u32,
-    /// Votes that a certificate has.
+    /// Number of votes in a certificate.
     pub quorum: u32,
-    /// Votes that a runner needs; under [`ThresholdRule::Subset`] of those by its own validators,
-    /// if they all say the same.
+    /// Votes that a runner needs. Under [`ThresholdRule::Subset`], they are votes of its own
+    /// validators, assuming that these all agree.
     pub threshold: u32,
     /// How often a connected runner is present.
     pub visibility: Visibility,
-    /// The same as a fraction, the number of certificates that show it and of all that there can
-    /// be, in lowest terms. `None` for more validators than a topology may have.
+    /// The same as a fraction in lowest terms: certificates in which the runner is present, and all
+    /// possible certificates. `None` for more validators than a topology may have.
     pub present: Option<(u128, u128)>,
-    /// Dishonest validators that it takes to make a runner present which no honest one sees.
+    /// Dishonest validators needed to make a runner present that no honest validator sees.
     pub to_fabricate: u32,
-    /// Dishonest validators that it takes to hide a connected runner; 0: chance can.
+    /// Dishonest validators needed to hide a connected runner; 0 when chance alone can hide it.
     pub to_hide: u32,
 }
 
 impl Feasibility {
-    /// The outcome for a set of `validators`, of which there is at least one.
+    /// Computes the properties for `validators`, at least one.
     pub fn of(validators: usize, rule: ThresholdRule) -> Self {
         let subset = subset::size(validators) as u32;
         let validators = validators as u32;
@@ -52,7 +51,7 @@ impl Feasibility {
         let threshold = match rule {
             ThresholdRule::Committee => threshold::of(validators),
             ThresholdRule::Quorum => threshold::of(quorum),
-            // Of m votes of its own validators a runner needs f + 1, and it has all m: one will do.
+            // A runner needs f + 1 of its validators' m votes, and all m agree: one is enough.
             ThresholdRule::Subset => 1,
         };
         let visibility = if threshold > subset {
@@ -79,7 +78,7 @@ impl Feasibility {
         }
     }
 
-    /// In how many of 100 blocks a connected runner is present: `71.4 %`, rounded down.
+    /// The share of blocks in which a connected runner is present: `71.4 %`, rounded down.
     pub fn present_in(&self) -> String {
         match self.present {
             Some((some, all)) => {
@@ -91,7 +90,7 @@ impl Feasibility {
     }
 }
 
-/// Of two numbers, of which the second is not zero.
+/// The greatest common divisor; `b` must not be zero.
 fn greatest_common_divisor(a: u128, b: u128) -> u128 {
     let (mut a, mut b) = (a, b);
     while b != 0 {

@@ -1,4 +1,4 @@
-//! The YAML as written: shapes and defaults.
+//! The YAML form of a topology: fields and defaults.
 
 use super::{
     Amount, BlockTime, ConnectivitySection, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
@@ -24,48 +24,48 @@ use std::{fmt, fs::File, io::Read as _, marker::PhantomData, path::Path};
 pub struct Topology {
     /// The devnet's name (default `local`).
     pub name: Option<Name>,
-    /// What every validator agrees on.
+    /// Chain parameters, which all validators share.
     pub chain: ChainSection,
-    /// What the seeds of draws are made of.
+    /// The source of the seeds of draws.
     pub selection: SelectionSection,
-    /// What presence and polling are for.
+    /// The role of presence and polling.
     pub migration: MigrationSection,
-    /// How runners and validators keep in touch.
+    /// How runners and validators stay connected.
     pub connectivity: ConnectivitySection,
     /// How timers compete, and their limits.
     pub timers: TimersSection,
-    /// What the chain asks of bonds under commitments to tasks' outputs.
+    /// Bonds for commitments to tasks' outputs.
     pub tasks: TasksSection,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: SpeculationSection,
-    /// What the lease server grants leases with.
+    /// The terms of the lease server's leases.
     pub lease: LeaseSection,
-    /// What validators keep on the disk.
+    /// Disk usage of validators.
     pub storage: StorageSection,
-    /// Where traces go.
+    /// Export of traces.
     pub telemetry: TelemetrySection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).
     pub runners: Option<Nodes<RunnerSection, 0, MAX_RUNNERS>>,
-    /// The accounts that have a key.
+    /// The accounts whose keys are in the devnet's folder.
     pub accounts: AccountsSection,
     /// The control API.
     pub api: ApiSection,
 }
 
-/// `chain`: what every validator agrees on.
+/// `chain`: chain parameters, which all validators share.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `chain`")]
 pub struct ChainSection {
-    /// The chain's name (default the devnet's): its id follows from it.
+    /// The chain's name (default: the devnet's), which determines its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
     /// The pace of blocks.
     pub block_time: BlockTime,
-    /// What every key derives from.
+    /// The seed from which all keys are derived.
     pub seed: Within<0, { u64::MAX }>,
-    /// Blocks in a consensus epoch (default 256): committees change between epochs.
+    /// Length of a consensus epoch in blocks (default 256). Committees change between epochs.
     pub epoch_blocks: Option<Within<MIN_EPOCH_BLOCKS, { 1 << 32 }>>,
     /// How votes become presence.
     pub presence: PresenceSection,
@@ -75,11 +75,11 @@ pub struct ChainSection {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `chain.presence`")]
 pub struct PresenceSection {
-    /// The votes that a runner needs.
+    /// The number of votes that a runner needs.
     pub threshold_rule: Rule,
 }
 
-/// The votes that a runner needs; [`ThresholdRule`] as written.
+/// The number of votes that a runner needs; the YAML form of [`ThresholdRule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
@@ -116,18 +116,18 @@ impl From<ThresholdRule> for Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `selection`")]
 pub struct SelectionSection {
-    /// What the seeds of draws are made of.
+    /// The source of the seeds of draws.
     pub seed: SeedName,
 }
 
-/// What the seeds of draws are made of; [`SeedRule`] as written.
+/// The source of the seeds of draws; the YAML form of [`SeedRule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeedName {
     /// The parent block's hash.
     #[default]
     Parent,
-    /// The votes of the newest certificate that the chain has.
+    /// The votes in the newest certificate on the chain.
     Certificate,
 }
 
@@ -149,24 +149,24 @@ impl From<SeedRule> for SeedName {
     }
 }
 
-/// `migration`: what presence and polling are for.
+/// `migration`: the role of presence and polling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `migration`")]
 pub struct MigrationSection {
-    /// The phase that the chain begins in.
+    /// The chain's initial phase.
     pub phase: PhaseName,
 }
 
-/// A migration phase; [`Phase`] as written.
+/// A migration phase; the YAML form of [`Phase`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseName {
-    /// Presence is derived and not used, runners poll.
+    /// Presence is derived but not used; runners poll.
     Shadow,
-    /// Only present runners are drawn, validators push.
+    /// Only present runners are drawn; validators push.
     #[default]
     HotPath,
-    /// The same without polling, and without stale heartbeats.
+    /// Like `hot-path`, but without polling and without stale heartbeats.
     Sunset,
 }
 
@@ -190,13 +190,13 @@ impl From<Phase> for PhaseName {
     }
 }
 
-/// Nodes of one kind: how many, or each by itself.
+/// Nodes of one kind: a number of them, or a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Nodes<T, const MIN: u64, const MAX: u64> {
-    /// So many, named by number.
+    /// This number of nodes, named by index.
     Count(u64),
-    /// These.
+    /// The listed nodes.
     List(Vec<T>),
 }
 
@@ -212,7 +212,7 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
             type Value = Nodes<T, MIN, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from {MIN} to {MAX}, or a list of so many")
+                write!(f, "a whole number from {MIN} to {MAX}, or a list of that length")
             }
 
             fn visit_u64<E: Error>(self, count: u64) -> Result<Self::Value, E> {
@@ -255,28 +255,28 @@ pub struct ValidatorSection {
 pub struct RunnerSection {
     /// Its name.
     pub name: Name,
-    /// The job kinds it takes (default: those it can execute).
+    /// The job kinds it takes (default: all that it can execute).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<Kind>>,
-    /// What it locks.
+    /// Its stake.
     #[serde(default = "default_stake")]
     pub stake: Amount,
-    /// What it asks per second of computing.
+    /// Its price per second of computing.
     #[serde(default = "default_price")]
     pub price_per_second: Amount,
-    /// Jobs it takes at a time.
+    /// Its limit of concurrent jobs.
     #[serde(default = "default_concurrency")]
     pub max_concurrent_jobs: Within<1, MAX_CONCURRENT_JOBS>,
-    /// Whether it says that it runs in a trusted execution environment.
+    /// Whether it claims to run in a trusted execution environment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tee: bool,
-    /// What it executes jobs with, beside requests and commands.
+    /// The settings of its executors, apart from requests and commands.
     #[serde(default, skip_serializing_if = "executor::Config::is_default")]
     pub executors: executor::Config,
 }
 
 impl RunnerSection {
-    /// A runner of this name with every default.
+    /// A runner of this name with default values.
     pub(super) fn named(name: Name) -> Self {
         Self {
             name,
@@ -290,7 +290,7 @@ impl RunnerSection {
     }
 }
 
-/// The least a runner may lock (spec jobs.md §1).
+/// The minimum stake of a runner (spec jobs.md §1).
 fn default_stake() -> Amount {
     Amount(super::plan::MIN_STAKE)
 }
@@ -303,15 +303,15 @@ fn default_concurrency() -> Within<1, MAX_CONCURRENT_JOBS> {
     const { Within::new(4).expect("4 lies in the range") }
 }
 
-/// `accounts`: the accounts that have a key in the devnet's folder.
+/// `accounts`: the accounts whose keys are in the devnet's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `accounts`")]
 pub struct AccountsSection {
-    /// How many numbered ones.
+    /// The number of numbered accounts.
     pub count: Within<0, MAX_ACCOUNTS>,
-    /// What each numbered one begins with.
+    /// The initial balance of each numbered account.
     pub balance: Amount,
-    /// More, by name.
+    /// Additional accounts with names of their own.
     pub extra: Vec<ExtraAccount>,
 }
 
@@ -325,21 +325,21 @@ impl Default for AccountsSection {
     }
 }
 
-/// An account of its own name.
+/// An account with a name of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the fields of an account")]
 pub struct ExtraAccount {
     /// Its name.
     pub name: Name,
-    /// What it begins with.
+    /// Its initial balance.
     pub balance: Amount,
 }
 
-/// `telemetry`: where traces go.
+/// `telemetry`: export of traces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `telemetry`")]
 pub struct TelemetrySection {
-    /// The collector that gets the traces of pipelines, by OTLP over HTTP (default: none does).
+    /// The collector that gets the traces of pipelines, by OTLP over HTTP (default: none).
     pub otlp: Option<Endpoint>,
 }
 
@@ -358,13 +358,13 @@ impl<const MAX: u64> Default for Within<0, MAX> {
 }
 
 impl Topology {
-    /// Reads a file of at most [`MAX_FILE_BYTES`]; its text comes along for [`Self::resolve`].
+    /// Reads a file of at most [`MAX_FILE_BYTES`]. Returns its text as well, for [`Self::resolve`].
     pub fn load(path: &Path) -> Result<(Self, String), TopologyError> {
         let (file, text) = read(path)?;
         Ok((Self::parse(&text, &file)?, text))
     }
 
-    /// Reads a text; `file` is what errors call it. A text without content is every default.
+    /// Parses a text; `file` is its name in errors. An empty text gives the defaults.
     pub fn parse(text: &str, file: &str) -> Result<Self, TopologyError> {
         parse(text, file)
     }
@@ -375,14 +375,14 @@ impl Topology {
     }
 }
 
-/// Reads a file with what `runners[].executors` has in a topology, for a runner in a process of its
-/// own: at most [`MAX_FILE_BYTES`].
+/// Reads a file that has the contents of a topology's `runners[].executors`, for a runner in a
+/// process of its own: at most [`MAX_FILE_BYTES`].
 pub fn load_executors(path: &Path) -> Result<executor::Config, TopologyError> {
     let (file, text) = read(path)?;
     parse(&text, &file)
 }
 
-/// A file's name, as errors have it, and its text.
+/// Reads a file: its name as errors show it, and its text.
 fn read(path: &Path) -> Result<(String, String), TopologyError> {
     let file = path.display().to_string();
     let refused = |message: String| TopologyError {

@@ -1,7 +1,8 @@
-//! Governed parameters as a topology has them.
+//! Topology fields of governed parameters.
 
-/// The field with a governed parameter's first value, as `timers.lane_timer_cycles`, of the
-/// parameter's key on the chain, as `system:cip5:lane_timer_cycles`. Other keys are fields.
+/// The field with a governed parameter's initial value, such as `timers.lane_timer_cycles`, for the
+/// parameter's key on the chain, such as `system:cip5:lane_timer_cycles`. Other keys are returned
+/// as they are.
 pub fn field_of(key: &str) -> String {
     let Some((source, name)) = key.strip_prefix("system:").and_then(|key| key.split_once(':'))
     else {

@@ -1,4 +1,4 @@
-//! `lease`: what the devnet's lease server grants leases with.
+//! `lease`: the terms of the leases that the devnet's lease server grants.
 
 use super::{Within, locate::Step, parse_duration};
 use cowboy_engine::lease::{
@@ -11,30 +11,30 @@ use serde::{
 };
 use std::{fmt, time::Duration};
 
-/// `lease`: what the devnet's lease server grants leases with. Whatever is left out is as
-/// [`Config::default`] has it.
+/// `lease`: the terms of the leases that the devnet's lease server grants. Defaults are those of
+/// [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `lease`")]
 pub struct LeaseSection {
-    /// How long a lease holds without a heartbeat.
+    /// How long a lease lasts without a heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Seconds>,
-    /// How often a heartbeat is asked for.
+    /// How often the runner should send a heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Seconds>,
     /// How long a lease may go without an ack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_timeout: Option<Seconds>,
-    /// How long a runner has to stop what is canceled.
+    /// How long a runner may take to stop a canceled job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_deadline: Option<Seconds>,
-    /// How long a job may run, where it does not say.
+    /// The time limit of an attempt, unless the job sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_runtime: Option<Seconds>,
-    /// How long after a job's time its logs, its artifacts and one completion are taken.
+    /// How long after a job's time limit its logs, artifacts and completion are still accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace: Option<Seconds>,
-    /// How often a job is granted at most, where it does not say.
+    /// The maximum number of attempts, unless the job sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<Within<1, { MAX_ATTEMPTS as u64 }>>,
     /// The server's port on the loopback; 0 lets the system choose.
@@ -42,7 +42,7 @@ pub struct LeaseSection {
 }
 
 impl LeaseSection {
-    /// The section that makes this configuration.
+    /// The section that resolves to this configuration.
     pub(super) fn of(config: &Config, port: Option<u16>) -> Self {
         let default = Config::default();
         let other = |value: u64, default: u64| (value != default).then_some(Seconds(value));
@@ -60,7 +60,7 @@ impl LeaseSection {
         }
     }
 
-    /// The configuration that it makes, or the field that is wrong, and why.
+    /// The configuration, or the path of the invalid field and the reason.
     pub(super) fn config(&self) -> Result<Config, (Vec<Step>, String)> {
         let default = Config::default();
         let seconds = |given: Option<Seconds>, default: u64| given.map_or(default, |given| given.0);
@@ -83,7 +83,7 @@ impl LeaseSection {
     }
 }
 
-/// Whole seconds, as `90s` or `2m`; at least one.
+/// Whole seconds, such as `90s` or `2m`; at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seconds(u64);
 

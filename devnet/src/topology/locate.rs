@@ -1,4 +1,4 @@
-//! Where in a YAML text a field stands, and YAML errors in the form of a [`TopologyError`].
+//! The position of a field in a YAML text, and YAML errors in the form of a [`TopologyError`].
 
 use super::{Place, TopologyError};
 use serde::{
@@ -16,7 +16,7 @@ pub(super) enum Step {
     Item(usize),
 }
 
-/// A path in the form that YAML errors have: `runners[1].name`.
+/// A path in the notation of YAML errors: `runners[1].name`.
 pub(super) fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -29,17 +29,17 @@ pub(super) fn path_text(path: &[Step]) -> String {
     text
 }
 
-/// The place of the value at `path`, or of the nearest value around it that is written.
+/// The position of the value at `path`, or of the nearest enclosing value that is written.
 pub(super) fn place_of(text: &str, path: &[Step]) -> Option<Place> {
     (0..=path.len()).rev().find_map(|len| {
-        // The walk fails on purpose when it arrives: only errors carry a place.
+        // The walk fails on purpose at its destination, because only errors carry a position.
         let walk = Walk(&path[..len]);
         let error = walk.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
         place(&error, text)
     })
 }
 
-/// The place that a YAML error names.
+/// The position in a YAML error.
 fn place(error: &serde_yaml::Error, text: &str) -> Option<Place> {
     let location = error.location()?;
     let line = location.line();
@@ -47,14 +47,14 @@ fn place(error: &serde_yaml::Error, text: &str) -> Option<Place> {
     Some(Place { line, column: location.column(), text })
 }
 
-/// A YAML error as place, field and message.
+/// Splits a YAML error into position, field and message.
 pub(super) fn describe(error: &serde_yaml::Error, text: &str, file: &str) -> TopologyError {
     let mut message = error.to_string();
     let place = place(error, text);
     if let Some(Place { line, column, .. }) = place {
         message = message.replace(&format!(" at line {line} column {column}"), "");
     }
-    // The error begins with the field's path where it has one.
+    // The error may begin with the field's path.
     let is_path = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.[]-".contains(&b))
     };
@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Refuses every value.
+/// Rejects every value: the walk has reached its destination.
 struct Arrived;
 
 impl Visitor<'_> for Arrived {

@@ -1,13 +1,14 @@
-//! The topology file: what a devnet is made of.
+//! The topology file, which describes a devnet.
 //!
-//! [`Topology`] is the YAML as written, every part optional; [`Plan`] is what it resolves to, with
-//! every name, amount and default decided. Reading goes text → [`Topology::parse`] →
-//! [`Topology::resolve`] (with the command line's [`Overrides`]) → [`Plan`], and whatever is wrong
-//! is a [`TopologyError`] that names file, line, field and the allowed values. [`TEMPLATE`] is a
-//! commented topology with every default; [`mod@reference`] lists the fields for those who ask.
+//! [`Topology`] is the YAML form, in which every part is optional; [`Plan`] is the resolved form,
+//! with every name, amount and default decided. Reading goes text → [`Topology::parse`] →
+//! [`Topology::resolve`] (with the command line's [`Overrides`]) → [`Plan`]. Any fault becomes a
+//! [`TopologyError`] that names file, line, field and the allowed values. [`TEMPLATE`] is a
+//! commented topology with every default; [`mod@reference`] lists the fields for `explain` and the
+//! docs.
 //!
-//! A devnet's keys derive from its seed and the node's name ([`Plan::key`]), so that the same
-//! topology has the same addresses everywhere.
+//! A devnet's keys are derived from its seed and the node's name ([`Plan::key`]), so the same
+//! topology has the same addresses on every machine.
 
 mod connectivity;
 mod feasibility;
@@ -43,20 +44,20 @@ pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within,
 
 use std::fmt;
 
-/// Validators of a devnet at most. Each is a consensus engine, a p2p endpoint and a QUIC listener
-/// in one process; the default rule of presence ends at 15 anyway.
+/// The maximum number of validators. Each is a consensus engine, a p2p endpoint and a QUIC listener
+/// in one process; the default presence rule ends at 15 anyway.
 pub const MAX_VALIDATORS: u64 = 64;
 
-/// Runners of a devnet at most: what a vote's bitmap can carry.
+/// The maximum number of runners: the capacity of a vote's bitmap.
 pub const MAX_RUNNERS: u64 = cowboy_engine::presence::CAPACITY as u64;
 
-/// Named accounts of a devnet at most, besides the faucet and the one that governs.
+/// The maximum number of named accounts, in addition to the devnet's own.
 pub const MAX_ACCOUNTS: u64 = 1_000;
 
-/// Jobs that a runner takes at a time at most.
+/// The maximum number of concurrent jobs of a runner.
 pub const MAX_CONCURRENT_JOBS: u64 = 1_024;
 
-/// The slowest pace of blocks.
+/// The longest block time.
 pub const MAX_BLOCK_TIME_SECS: u64 = 60;
 
 /// The longest topology file, in bytes.
@@ -65,28 +66,28 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// A commented topology: every field with its default.
 pub const TEMPLATE: &str = include_str!("template.yaml");
 
-/// Why a topology, or a part of one in a file of its own, cannot be had: where, which field, what
-/// was got and what is allowed.
+/// An error in a topology or in a file with a part of one: position, field, actual and allowed
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyError {
-    /// The file's name, as the user gave it.
+    /// The file's name as the user gave it.
     pub file: String,
-    /// Where in the file; absent where the fault has no place in it.
+    /// The position in the file, if the error has one.
     pub place: Option<Place>,
-    /// The field's path, as `chain.block_time`; empty for the document as a whole.
+    /// The field's path, such as `chain.block_time`; empty for the whole document.
     pub field: String,
-    /// What was got and what is allowed; one line.
+    /// The actual and the allowed value, on one line.
     pub message: String,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The column, from 1.
+    /// The column number, from 1.
     pub column: usize,
-    /// The whole line.
+    /// The text of the line.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a topology resolves to.
+//! The resolved form of a topology.
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
@@ -24,27 +24,27 @@ use std::{collections::BTreeMap, time::Duration};
 /// The account that `account fund` pays from. Every devnet has it.
 pub const FAUCET: &str = "faucet";
 
-/// The account that may govern the chain's parameters and send system instructions. Every devnet
-/// has it.
+/// The account that governs the chain's parameters and sends system instructions. Every devnet has
+/// it.
 pub const GOVERNANCE: &str = "governance";
 
 /// The account that runs pipelines of tasks. Every devnet has it.
 pub const AGENT: &str = "agent";
 
-/// What the agent begins with: it pays for its transactions, its tasks' rewards and their bonds.
+/// The agent's initial balance: it pays for its transactions and for its tasks' rewards and bonds.
 const AGENT_BALANCE: Wei = Wei::cby(1_000_000);
 
-/// What the account that governs begins with: it pays for its transactions.
+/// The governance account's initial balance: it pays for its transactions.
 const GOVERNANCE_BALANCE: Wei = Wei::cby(1_000_000);
 
-/// What the faucet begins with: enough that no devnet empties it.
+/// The faucet's initial balance: enough that no devnet empties it.
 const FAUCET_BALANCE: Wei = Wei::cby(1_000_000_000_000);
 
-/// The most that balances and stakes may be together: half of what can be counted, which leaves
-/// room for what validators and runners begin with.
+/// The maximum sum of balances and stakes: half of what a `Wei` can hold, which leaves room for the
+/// initial balances of validators and runners.
 const MAX_SUPPLY: Wei = Wei::new(1 << 127);
 
-/// The least that a runner may lock.
+/// The minimum stake of a runner.
 pub(super) const MIN_STAKE: Wei = registry::MIN_STAKE;
 
 /// A resolved topology: every name, amount and default decided.
@@ -52,44 +52,44 @@ pub(super) const MIN_STAKE: Wei = registry::MIN_STAKE;
 pub struct Plan {
     /// The devnet's name.
     pub name: Name,
-    /// The chain's name, which is the devnet's unless it was loaded under another one.
+    /// The chain's name: the devnet's, unless a snapshot was loaded under another name.
     pub chain_name: Name,
     /// The pace of blocks.
     pub block_time: Duration,
-    /// What every key derives from.
+    /// The seed from which all keys are derived.
     pub seed: u64,
-    /// Blocks in a consensus epoch.
+    /// Length of a consensus epoch in blocks.
     pub epoch_blocks: u64,
-    /// The votes that a runner needs.
+    /// The number of votes that a runner needs.
     pub threshold_rule: ThresholdRule,
-    /// What the seeds of draws are made of.
+    /// The source of the seeds of draws.
     pub selection_seed: SeedRule,
-    /// The migration phase that the chain begins in.
+    /// The chain's initial migration phase.
     pub phase: Phase,
-    /// How runners and validators keep in touch.
+    /// How runners and validators stay connected.
     pub connectivity: Connectivity,
     /// How timers compete, and their limits.
     pub timers: timer::Params,
-    /// What the chain asks of bonds under commitments to tasks' outputs.
+    /// Bonds for commitments to tasks' outputs.
     pub bonds: Bonds,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: Options,
-    /// What the lease server grants leases with.
+    /// The terms of the lease server's leases.
     pub lease: lease::Config,
     /// The lease server's port on the loopback; `None` lets the system choose.
     pub lease_port: Option<u16>,
     /// How much of its chain each validator keeps.
     pub keep: Keep,
-    /// What has to be free on the disk for validators to go on.
+    /// Free disk space below which validators pause.
     pub reserve: Reserve,
     /// The collector that gets the traces of pipelines.
     pub collector: Option<Endpoint>,
-    /// The validators, in the set's order: at least one.
+    /// The validators in the order of the set: at least one.
     pub validators: Vec<ValidatorPlan>,
-    /// The runners, in the order they register.
+    /// The runners in the order in which they register.
     pub runners: Vec<RunnerPlan>,
-    /// The accounts, the faucet, the one that governs and the agent first. No two nodes or accounts
-    /// have the same name.
+    /// The accounts, beginning with the faucet, the governance account and the agent. The names of
+    /// all nodes and accounts are distinct.
     pub accounts: Vec<AccountPlan>,
     /// The control API's port on the loopback; `None` lets the system choose.
     pub api_port: Option<u16>,
@@ -109,15 +109,15 @@ pub struct RunnerPlan {
     pub name: Name,
     /// The job kinds it takes: at least one, sorted.
     pub kinds: Vec<Kind>,
-    /// What it locks: at least MIN_STAKE.
+    /// Its stake: at least MIN_STAKE.
     pub stake: Wei,
-    /// What it asks per second of computing.
+    /// Its price per second of computing.
     pub price_per_second: Wei,
-    /// Jobs it takes at a time: at least one.
+    /// Its limit of concurrent jobs: at least one.
     pub max_concurrent_jobs: u32,
-    /// Whether it says that it runs in a trusted execution environment.
+    /// Whether it claims to run in a trusted execution environment.
     pub tee: bool,
-    /// What it executes jobs with, beside requests and commands: whatever its kinds need.
+    /// The settings of its executors, apart from requests and commands: complete for its kinds.
     pub executors: executor::Config,
 }
 
@@ -126,27 +126,27 @@ pub struct RunnerPlan {
 pub struct AccountPlan {
     /// Its name.
     pub name: Name,
-    /// What it begins with.
+    /// Its initial balance.
     pub balance: Wei,
 }
 
-/// What a command line says beside the file; each wins over the file where it is there.
+/// Values from the command line, which override those of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The devnet's name.
     pub name: Option<Name>,
-    /// How many validators; a list in the file is dropped.
+    /// The number of validators; it replaces a list in the file.
     pub validators: Option<u64>,
-    /// How many runners; a list in the file is dropped.
+    /// The number of runners; it replaces a list in the file.
     pub runners: Option<u64>,
     /// The pace of blocks.
     pub block_time: Option<BlockTime>,
-    /// What every key derives from.
+    /// The seed from which all keys are derived.
     pub seed: Option<u64>,
 }
 
 impl Overrides {
-    /// Whether the command line says nothing but a name.
+    /// Whether the command line sets nothing but a name.
     pub fn changes_nothing(&self) -> bool {
         let nameless = Self { name: None, ..self.clone() };
         nameless == Self::default()
@@ -154,9 +154,9 @@ impl Overrides {
 }
 
 impl Topology {
-    /// The plan that this and the command line make.
+    /// Resolves this topology with the command line's overrides.
     ///
-    /// `text` and `file` are what the topology was parsed from: errors name a line of it.
+    /// `text` and `file` are the source of the topology; errors name a line of it.
     pub fn resolve(
         &self,
         overrides: &Overrides,
@@ -287,7 +287,7 @@ impl From<&RunnerSection> for RunnerPlan {
 
 type Refusal = (Vec<Step>, String);
 
-/// Every name once: keys derive from names, so a shared name would be a shared key.
+/// Checks that names are unique: keys derive from names, so a shared name would be a shared key.
 fn check_names(topology: &Topology, plan: &Plan) -> Result<(), Refusal> {
     let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
     let mut add = |name, path: Vec<Step>, fallback: String| -> Result<(), Refusal> {
@@ -330,7 +330,7 @@ fn check_runners(plan: &Plan) -> Result<(), Refusal> {
         }
         let twice = runner.kinds.array_windows().find(|[a, b]| a == b);
         if let Some([kind, _]) = twice {
-            return Err((field("kinds"), format!("`{kind}` stands there twice")));
+            return Err((field("kinds"), format!("`{kind}` is listed twice")));
         }
         let lacking =
             runner.kinds.iter().find_map(|k| Some((k, runner.executors.lacks((*k).into())?)));
@@ -351,12 +351,12 @@ fn check_runners(plan: &Plan) -> Result<(), Refusal> {
 }
 
 impl Plan {
-    /// The secret key of the node or account of this name on this devnet.
+    /// The secret key of the node or account with this name on this devnet.
     pub fn key(&self, name: &Name) -> SecretKey {
         SecretKey::derive(&self.seed.to_be_bytes(), name.as_str())
     }
 
-    /// The account of the devnet's own agent; `None`: the topology has no such account.
+    /// The account of the devnet's own agent; `None` if the topology has no such account.
     pub fn agent(&self) -> Option<&Name> {
         self.accounts.iter().map(|account| &account.name).find(|name| name.as_str() == AGENT)
     }
@@ -366,7 +366,7 @@ impl Plan {
         Feasibility::of(self.validators.len(), self.threshold_rule)
     }
 
-    /// The plan as a topology file that resolves to it.
+    /// The plan as a topology file that resolves to the same plan.
     pub fn to_yaml(&self) -> String {
         let within = "a plan's numbers lie in the ranges of the file";
         let (own, accounts) =

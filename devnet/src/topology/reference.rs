@@ -1,10 +1,11 @@
-//! Every field of a topology, for those who ask: what it takes, as its parser says it, and what it
-//! is and what it is when left out, as [`TEMPLATE`] says it.
+//! Reference of all fields of a topology: accepted values, from the parser; descriptions and
+//! defaults, from [`TEMPLATE`].
 //!
-//! The parser is asked by a deserializer that holds no value ([`Probe`]): at the end of a path it
-//! records what the type there expects, and fails. A comment of the template documents the key
-//! below it and those that follow without a comment of their own. In an example (`#   key: value`)
-//! the comment before it does, and the one at a line's end: `stake: 10000cby  # What it locks.`
+//! A deserializer without a value ([`Probe`]) queries the parser: at the end of a path it records
+//! what the type expects there, and fails. A comment in the template documents the key below it and
+//! the following keys without a comment of their own. Within an example (`#   key: value`), a key
+//! is documented by the comment before the example and by the comment at the end of its line:
+//! `stake: 10000cby  # Its stake.`
 
 use super::{Options, TEMPLATE, Topology};
 use serde::{
@@ -20,20 +21,19 @@ use std::{collections::BTreeMap, fmt};
 /// A field of a topology.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Where it is: `chain.block_time`. An item of a list is `[]`: `runners[].stake`.
+    /// Its path: `chain.block_time`. An item of a list is `[]`: `runners[].stake`.
     pub path: String,
-    /// What it takes, one line: `a whole number from 1 to 64`.
+    /// The accepted values, on one line: `a whole number from 1 to 64`.
     pub takes: String,
-    /// What it is when left out, as written in a topology; absent: it has no value then, or must
-    /// be there.
+    /// The default as written in a topology; `None` if the field has no default or is required.
     pub default: Option<String>,
-    /// What it is.
+    /// Its description.
     pub about: String,
     /// Whether it has fields of its own.
     pub is_section: bool,
 }
 
-/// Every field, a section before its fields.
+/// All fields, each section before its fields.
 pub fn fields() -> Vec<Field> {
     let template = Template::read(TEMPLATE);
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ pub fn fields() -> Vec<Field> {
     found
 }
 
-/// Adds what is below `path`.
+/// Adds the fields below `path`.
 fn add(path: &mut Vec<Step>, template: &Template, found: &mut Vec<Field>) {
     let Ok(Shape::Fields(names)) = shape(path) else { return };
     for name in names {
@@ -50,7 +50,7 @@ fn add(path: &mut Vec<Step>, template: &Template, found: &mut Vec<Field>) {
         let in_list = text.contains('[');
         let noted = template.notes.get(&text);
         let default = noted.and_then(|note| note.default.clone());
-        // What an item of a list has is an example, but for runners: those are the defaults.
+        // A list item's values are examples, except for runners, where they are the defaults.
         let of_runner = text.strip_prefix("runners[].").is_some_and(|field| !field.contains('.'));
         let is_default = !in_list || (of_runner && *name != "name");
         found.push(Field {
@@ -73,7 +73,7 @@ fn add(path: &mut Vec<Step>, template: &Template, found: &mut Vec<Field>) {
     }
 }
 
-/// The options of `speculation`, which its parser takes as they come.
+/// The options of `speculation`, whose parser accepts any name.
 fn options() -> impl Iterator<Item = Field> {
     Options::default().settings().into_iter().map(|option| Field {
         path: format!("speculation.{}", option.option),
@@ -84,7 +84,7 @@ fn options() -> impl Iterator<Item = Field> {
     })
 }
 
-/// What the value at `path` may be, in words.
+/// The accepted values at `path`, in words.
 fn takes(path: &mut Vec<Step>) -> String {
     path.push(Step::Item);
     let item = shape(path).ok();
@@ -122,7 +122,7 @@ fn text(path: &[Step]) -> String {
     text
 }
 
-/// What the comments of a template say, by paths.
+/// The comments of a template, by path.
 #[derive(Debug, Default)]
 struct Template {
     notes: BTreeMap<String, Note>,
@@ -137,7 +137,7 @@ struct Note {
 impl Template {
     fn read(template: &str) -> Self {
         let mut read = Self::default();
-        // Keys around the line with their indents, of the document and of the example.
+        // The keys that enclose the line, with their indents, in the document and in the example.
         let (mut around, mut example) = (Vec::new(), Vec::new());
         let mut pending = String::new();
         let mut last: Option<(usize, String)> = None;
@@ -166,7 +166,7 @@ impl Template {
                 join(&mut pending, comment.trim());
                 continue;
             }
-            // An example begins among the fields that the comment is among.
+            // An example is nested in the same keys as the comment.
             let depth = around.iter().take_while(|(at, _)| *at < indent).count();
             let outer: Vec<_> = around[..depth].iter().map(|(_, key)| key.as_str()).collect();
             let (line, note) = comment.split_once("  # ").unwrap_or((comment, ""));
@@ -182,7 +182,7 @@ impl Template {
         read
     }
 
-    /// What a field is: its own comment, else that of the nearest field around it.
+    /// A field's description: its own comment, or that of the nearest enclosing field.
     fn about(&self, path: &str) -> &str {
         let mut path = path;
         loop {
@@ -215,7 +215,7 @@ fn is_key(line: &str) -> bool {
         .is_some_and(|(key, rest)| name(key) && (rest.is_empty() || rest.starts_with(' ')))
 }
 
-/// The path and the value of a line that has a key; `around` are the keys that it is in.
+/// The path and the value of a line that has a key; `around` holds the enclosing keys.
 fn key(line: &str, indent: usize, around: &mut Vec<(usize, String)>) -> Option<(String, String)> {
     if !is_key(line) {
         return None;
@@ -245,18 +245,18 @@ enum Step {
     Item,
 }
 
-/// What a type may be.
+/// The type that a parser expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shape {
     /// Fields of these names.
     Fields(&'static [&'static str]),
     /// One of these names.
     OneOf(&'static [&'static str]),
-    /// What the parser says.
+    /// Anything else, in the parser's words.
     Value(String),
 }
 
-/// What the value at `path` may be, or why there is no value.
+/// What the parser expects at `path`, or why there is no value.
 fn shape(path: &[Step]) -> Result<Shape, String> {
     match Topology::deserialize(Probe(path)) {
         Err(Found(outcome)) => outcome,
@@ -264,7 +264,7 @@ fn shape(path: &[Step]) -> Result<Shape, String> {
     }
 }
 
-/// A deserializer without a value: it goes down a path and fails with what is found at its end.
+/// A deserializer without a value: it follows a path and fails with what it finds at the end.
 struct Probe<'p>(&'p [Step]);
 
 #[derive(Debug)]
@@ -421,7 +421,7 @@ mod tests {
             "timers.activation.height",
             "a whole number from 1 to 4294967294",
             None,
-            "Another policy",
+            "A switch to",
         );
         check(
             "timers.lane_basefee_max",
@@ -431,7 +431,7 @@ mod tests {
         );
         check(
             "validators",
-            "a whole number from 1 to 64, or a list of so many",
+            "a whole number from 1 to 64, or a list of that length",
             Some("4"),
             "1 to 64",
         );
@@ -445,21 +445,21 @@ mod tests {
             "runners[].kinds",
             "a list of custom, http, llm, mcp or eth_send",
             Some("[custom, http]"),
-            "The kinds",
+            "The job kinds",
         );
         check(
             "runners[].stake",
             "an amount: wei as 1500, or CBY as 1.5cby",
             Some("10000cby"),
-            "What it locks",
+            "Its stake",
         );
-        check("runners[].tee", "true or false", Some("false"), "Whether it says");
-        check("runners[].executors.llm.base_url", "a text", None, "Its kinds are");
+        check("runners[].tee", "true or false", Some("false"), "Whether it claims");
+        check("runners[].executors.llm.base_url", "a text", None, "By default it takes");
         check(
             "accounts.extra[].balance",
             "an amount: wei as 1500, or CBY as 1.5cby",
             None,
-            "What it begins with",
+            "Its initial balance",
         );
         check("speculation.maxDepth", "1 to 20", Some("5"), "");
         assert!(field("chain").is_section && field("runners").is_section);
@@ -476,7 +476,7 @@ mod tests {
         }
         for path in Template::read(TEMPLATE).notes.keys() {
             let is_known = fields.iter().any(|field| field.path == *path);
-            // Names of MCP servers and options of speculation are the reader's to choose.
+            // Names of MCP servers and options of speculation are free.
             let is_free = path.contains("mcp.") || path.starts_with("speculation.");
             assert!(is_known || is_free, "template.yaml documents {path}, which is no field");
         }

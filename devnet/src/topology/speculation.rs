@@ -1,5 +1,5 @@
-//! `speculation`: how pipelines of tasks run ahead of the chain. Options stand nested, as `proof:
-//! {workerThreads: 8}`, or with dots, as `proof.workerThreads: 8`.
+//! `speculation`: how pipelines of tasks run ahead of the chain. Options are nested, as in `proof:
+//! {workerThreads: 8}`, or dotted, as in `proof.workerThreads: 8`.
 
 use super::{locate::Step, parse_duration};
 use cowboy_engine::speculation::{Config, ConfigError, config::Problem};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// `speculation`: options by their names, and their values as texts.
+/// `speculation`: options by name, with their values as texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct SpeculationSection(BTreeMap<String, String>);
 
-/// Options are nested so deep at most.
+/// The maximum nesting depth of options.
 const DEPTH: usize = 3;
 
 impl<'de> Deserialize<'de> for SpeculationSection {
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for SpeculationSection {
                 Value::Number(number) => number.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
                     let place = if place.is_empty() { "it" } else { &place };
-                    let message = format!("{place} is no option with a value");
+                    let message = format!("{place} is not an option with a value");
                     return Err(D::Error::custom(message));
                 }
             };
@@ -51,13 +51,13 @@ impl<'de> Deserialize<'de> for SpeculationSection {
 }
 
 impl SpeculationSection {
-    /// The section that makes these options.
+    /// The section that resolves to these options.
     pub fn of(options: &Options) -> Self {
         let explicit = options.explicit().into_iter();
         Self(explicit.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// The options that it makes, or the first that is wrong, and why.
+    /// The options, or the path of the first invalid one and the reason.
     pub(super) fn options(&self) -> Result<Options, (Vec<Step>, String)> {
         let settings = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         Options::default().with(settings).map_err(|wrong| {
@@ -68,22 +68,22 @@ impl SpeculationSection {
     }
 }
 
-/// What an agent may lock where nothing else is said, in wei.
+/// The agent's default deposit, in wei.
 pub const DEPOSIT: u64 = 100_000_000_000_000;
-/// The longest latency, in ms: an hour.
+/// The longest configurable latency, in ms: an hour.
 pub const MAX_LATENCY_MS: u64 = 3_600_000;
 
-/// Every option of speculation in a devnet: the engine's ([`Config`]), and those that a devnet
-/// alone has, to imitate what takes longer elsewhere.
+/// Every option of speculation in a devnet: the engine's ([`Config`]), and the devnet's own, which
+/// imitate operations that take longer on other networks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What the machines go by.
+    /// The engine's options.
     pub config: Config,
-    /// How long a proof takes beside the time to make it, in ms.
+    /// Latency added to the time that it takes to make a proof, in ms.
     pub proof_latency_ms: u64,
-    /// How long a confirmation takes at least from a proof's submission on, in ms.
+    /// The minimum time from a proof's submission to its confirmation, in ms.
     pub confirmation_latency_ms: u64,
-    /// What the agent has deposited at first, in wei.
+    /// The agent's initial deposit, in wei.
     pub deposit: u64,
     explicit: [bool; 3],
 }
@@ -100,24 +100,22 @@ impl Default for Options {
     }
 }
 
-/// The names of a devnet's own options, in order.
+/// The names of the devnet's own options, in order.
 const OWN: [&str; 3] = ["proof.latency", "confirmation.latency", "stake.deposit"];
 
-/// An option as it stands.
+/// An option with its current value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// Its name.
     pub option: &'static str,
-    /// Its value.
     pub value: String,
-    /// What it may be.
+    /// Its allowed values.
     pub range: String,
-    /// Whether it was set by itself, rather than by the mode.
+    /// Whether it was set explicitly rather than by the mode.
     pub explicit: bool,
 }
 
 impl Options {
-    /// These with `settings` on top, or all that is wrong with them.
+    /// These options with `settings` applied, or all errors in the settings.
     pub fn with<'a>(
         &self,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -156,7 +154,7 @@ impl Options {
         if wrong.is_empty() { Ok(options) } else { Err(wrong) }
     }
 
-    /// Options under which no task could be accepted, or each would be late.
+    /// Finds options that would let no task be accepted, or make each task late.
     fn contradictions(&self) -> impl Iterator<Item = ConfigError> {
         let config = &self.config;
         let wrong = |option: &str, value: String, other, is: u64, expected| ConfigError {
@@ -196,7 +194,7 @@ impl Options {
         }
     }
 
-    /// Every option as it stands, the engine's first.
+    /// All options with their current values, the engine's first.
     pub fn settings(&self) -> Vec<Standing> {
         let engine = self.config.settings().map(|one| Standing {
             option: one.option,
@@ -213,14 +211,14 @@ impl Options {
         engine.chain(own).collect()
     }
 
-    /// What was set by itself: with it, the defaults become these options.
+    /// The explicitly set options. Applied to the defaults, they give these options.
     pub fn explicit(&self) -> Vec<(&'static str, String)> {
         let own = (0..OWN.len()).filter(|at| self.explicit[*at]);
         self.config.explicit().chain(own.map(|at| (OWN[at], self.value(at)))).collect()
     }
 }
 
-/// A span in ms.
+/// A duration in ms.
 fn millis(text: &str) -> Option<u64> {
     let ms = u64::try_from(parse_duration(text).ok()?.as_millis()).ok()?;
     (ms <= MAX_LATENCY_MS).then_some(ms)

@@ -1,4 +1,4 @@
-//! `storage`: what validators keep on the disk.
+//! `storage`: disk usage of validators.
 
 use crate::storage::Keep;
 use serde::{
@@ -7,23 +7,23 @@ use serde::{
 };
 use std::{fmt, str::FromStr};
 
-/// `storage`: what validators keep on the disk.
+/// `storage`: disk usage of validators.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `storage`")]
 pub struct StorageSection {
     /// How much of its chain each validator keeps.
     pub keep: Keep,
-    /// What has to be free on the disk for validators to go on, or a twentieth of the disk, if that
-    /// is less; 0: they go on until it is full.
+    /// Free disk space below which validators pause, or a twentieth of the disk if that is smaller;
+    /// 0: they continue until the disk is full.
     pub reserve: Reserve,
 }
 
-/// `storage.reserve`: what has to be free on the disk.
+/// `storage.reserve`: free disk space below which validators pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserve(pub Size);
 
 impl Default for Reserve {
-    /// Some minutes of blocks, and what databases write while they are closed.
+    /// Enough for some minutes of blocks and for the writes of databases as they close.
     fn default() -> Self {
         Self(Size(256_000_000))
     }
@@ -73,14 +73,14 @@ const UNITS: [(&str, u64); 6] = [
     ("TiB", 1 << 40),
 ];
 
-/// A number of bytes, written with its unit: `500MB`, `4GB`, `1TiB`.
+/// A number of bytes, written with a unit: `500MB`, `4GB`, `1TiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no size: expected a whole number and MB, GB, TB, MiB, GiB or TiB, as `500MB` or `4GB`"
+    "`{0}` is not a size: expected a whole number and MB, GB, TB, MiB, GiB or TiB, as `500MB` or `4GB`"
 )]
 pub struct SizeError(String);
 
@@ -98,7 +98,7 @@ impl FromStr for Size {
 }
 
 impl fmt::Display for Size {
-    /// In the largest unit that it is a multiple of. A size was read in one.
+    /// Uses the largest unit that divides it evenly. A parsed size always has one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |(_, bytes): &&(&str, u64)| self.0.is_multiple_of(*bytes);
         match UNITS.iter().filter(fits).max_by_key(|(_, bytes)| bytes) {

@@ -1,8 +1,8 @@
-//! `tasks`: what the chain asks of bonds under commitments to tasks' outputs, and what of them is
-//! slashed: first values of what is governed.
+//! `tasks`: bonds for commitments to tasks' outputs, and how much of them is slashed. These are the
+//! initial values of governed parameters.
 //!
-//! Bounds are those of the `system:tasks:` keys of [`Governed::KEYS`], which also hold for every
-//! later value.
+//! The bounds are those of the `system:tasks:` keys of [`Governed::KEYS`], which also apply to all
+//! later values.
 //!
 //! [`Governed::KEYS`]: cowboy_engine::timer::Governed::KEYS
 
@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 /// A share of a bond, in basis points.
 type Share = Within<0, { Slashing::MAX }>;
 
-/// `tasks`: first values of the parameters of bonds. Amounts are wei, shares basis points.
+/// `tasks`: initial values of the parameters of bonds. Amounts are in wei, shares in basis points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `tasks`")]
 pub struct TasksSection {
-    /// The least bond of a commitment to a task without uncompleted ancestors.
+    /// The minimum bond of a commitment to a task without uncompleted ancestors.
     pub bond_base: Within<1, { Bonds::MAX }>,
-    /// What each uncompleted task on the longest path above it adds.
+    /// The increase per uncompleted task on the longest path above it.
     pub bond_per_depth: Within<0, { Bonds::MAX }>,
-    /// What is lost where the proof is refused.
+    /// The share lost when the proof is refused.
     pub slash_proof_failed: Share,
-    /// What is lost where the proof is late.
+    /// The share lost when the proof is late.
     pub slash_proof_timeout: Share,
-    /// What is lost where an ancestor failed.
+    /// The share lost when an ancestor failed.
     pub slash_ancestor_failed: Share,
-    /// What is lost where the claim or the deadline has passed.
+    /// The share lost when the claim or the deadline has passed.
     pub slash_claim_expired: Share,
-    /// What is lost where the agent gives the task up.
+    /// The share lost when the agent abandons the task.
     pub slash_manual_cancel: Share,
-    /// What is lost where the commitment has expired.
+    /// The share lost when the commitment has expired.
     pub slash_commitment_expired: Share,
 }
 
@@ -42,7 +42,7 @@ impl Default for TasksSection {
 }
 
 impl TasksSection {
-    /// What a genesis says, as written. Its values lie in the ranges of the file.
+    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
     pub fn of(bonds: &Bonds) -> Self {
         let Bonds { base, per_depth, slashing } = bonds;
         Self {
@@ -57,7 +57,7 @@ impl TasksSection {
         }
     }
 
-    /// What a genesis says.
+    /// The parameters for the genesis.
     pub const fn bonds(&self) -> Bonds {
         Bonds {
             base: self.bond_base.get(),

@@ -1,4 +1,4 @@
-//! Topologies as written, what they resolve to, and what is said of those that cannot be.
+//! Topologies, the plans they resolve to, and the errors of invalid ones.
 
 use super::*;
 use crate::storage::Keep;
@@ -101,7 +101,7 @@ fn a_runner_takes_what_its_executors_can_do() {
     );
     let text = "runners:\n  - name: worker\n    executors:\n      llm:\n        base_url: h\n";
     let error = told(&resolve(text).unwrap_err());
-    let expected = "devnet.yaml:5: runners[0].executors.llm.base_url: no URL";
+    let expected = "devnet.yaml:5: runners[0].executors.llm.base_url: not a URL";
     assert!(error.starts_with(expected), "{error}");
 }
 
@@ -146,7 +146,7 @@ fn keys_follow_seed_and_name() {
     assert_ne!(key("", "dev-1").address(), address);
 }
 
-/// An error without its column, which what stands in the line follows from.
+/// An error without its column, which follows from the quoted line.
 fn told(error: &TopologyError) -> String {
     let text = error.to_string();
     match &error.place {
@@ -193,12 +193,12 @@ fn errors_name_file_line_field_and_allowed_values() {
     );
     check(
         "telemetry:\n  otlp: http://me:secret@127.0.0.1:4318\n",
-        "devnet.yaml:2: telemetry.otlp: no collector's address, it holds a name or a password: \
-         expected http:// or https:// with a host, as `http://127.0.0.1:4318`",
+        "devnet.yaml:2: telemetry.otlp: bad collector address, it contains a user name or \
+         password: expected http:// or https:// with a host, as `http://127.0.0.1:4318`",
     );
     check(
         "telemetry: {otlp: grpc://127.0.0.1}\n",
-        "devnet.yaml:1: telemetry.otlp: no collector's address, it is not one of HTTP: expected \
+        "devnet.yaml:1: telemetry.otlp: bad collector address, it is not an HTTP address: expected \
          http:// or https:// with a host, as `http://127.0.0.1:4318`",
     );
     let keep = "devnet.yaml:2: storage.keep: invalid value: ";
@@ -213,8 +213,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     );
     check(
         "storage:\n  keep: much\n",
-        "devnet.yaml:2: storage.keep: `much` is no size: expected a whole number and MB, GB, TB, \
-         MiB, GiB or TiB, as `500MB` or `4GB`",
+        "devnet.yaml:2: storage.keep: `much` is not a size: expected a whole number and MB, GB, \
+         TB, MiB, GiB or TiB, as `500MB` or `4GB`",
     );
     check(
         "chain:\n  blocktime: 1s\n",
@@ -249,22 +249,22 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\n\nvalidators: 0\n",
         "devnet.yaml:3: validators: invalid value: integer `0`, expected a whole number from 1 to \
-         64, or a list of so many",
+         64, or a list of that length",
     );
     check(
         "validators: 65\n",
         "devnet.yaml:1: validators: invalid value: integer `65`, expected a whole number from 1 to \
-         64, or a list of so many",
+         64, or a list of that length",
     );
     check(
         "validators: []\n",
         "devnet.yaml:1: validators: invalid length 0, expected a whole number from 1 to 64, or a \
-         list of so many",
+         list of that length",
     );
     check(
         "validators: many\n",
         "devnet.yaml:1: validators: invalid type: string \"many\", expected a whole number from 1 \
-         to 64, or a list of so many",
+         to 64, or a list of that length",
     );
     check(
         "validators:\n  - name: a\n  - {}\n",
@@ -301,7 +301,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     );
     check(
         "runners:\n  - name: worker\n    kinds: [http, http]\n",
-        "devnet.yaml:3: runners[0].kinds: `http` stands there twice",
+        "devnet.yaml:3: runners[0].kinds: `http` is listed twice",
     );
     check(
         "runners:\n  - name: worker\n    stake: 1cby\n",
@@ -321,7 +321,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "runners: 5000\n",
         "devnet.yaml:1: runners: invalid value: integer `5000`, expected a whole number from 0 to \
-         4096, or a list of so many",
+         4096, or a list of that length",
     );
     check(
         "accounts:\n  count: 2000\n",
@@ -440,7 +440,7 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
     };
     for key in Governed::KEYS.iter().filter(of_timers).filter(|key| key.words.is_empty()) {
         let name = key.name.rsplit(':').next().unwrap();
-        // What has to be in order with it.
+        // Other fields that must be consistent with it.
         let others = match name {
             "lane_basefee_min" => "genesis_lane_basefee: 1000000000000000000wei",
             "lane_basefee_max" => "genesis_lane_basefee: 1wei, lane_basefee_min: 1",
@@ -472,7 +472,7 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
 fn connectivity_has_the_bounds_of_its_keys() {
     for key in Governed::KEYS.iter().filter(|key| key.name.starts_with(Key::CONNECTIVITY)) {
         let name = key.name.rsplit(':').next().unwrap();
-        // What has to be in order with it.
+        // Other fields that must be consistent with it.
         let others = match name {
             "heartbeat_blocks" => "presence_timeout_blocks: 60, ack_timeout_blocks: 60",
             "overlap_blocks" => "subset_epoch_blocks: 100000",
@@ -559,8 +559,8 @@ fn what_timers_cannot_be_is_said() {
     );
     check(
         "timers:\n  genesis_lane_basefee: 0\n",
-        "devnet.yaml:2: timers.genesis_lane_basefee: 0 wei per cycle is no lane basefee: expected \
-         1 to 1000000000000000000 wei",
+        "devnet.yaml:2: timers.genesis_lane_basefee: 0 wei per cycle is not a lane basefee: \
+         expected 1 to 1000000000000000000 wei",
     );
     check(
         "timers:\n  weight_min: 900000\n  weight_starvation_floor: 800000\n",
@@ -594,13 +594,13 @@ fn feasibility_follows_the_known_limits() {
         };
         assert_eq!(visibility, expected, "{n}");
     }
-    // The numbers that the spec names.
+    // The numbers given in the spec.
     let [seven, ten] = [7, 10].map(|n| Feasibility::of(n, ThresholdRule::Committee));
     assert_eq!((seven.present, seven.present_in().as_str()), (Some((5, 7)), "71.4 %"));
     assert_eq!((ten.present, ten.present_in().as_str()), (Some((1, 2)), "50.0 %"));
     let literal = Feasibility::of(4, ThresholdRule::Quorum);
     assert_eq!((literal.threshold, literal.to_fabricate), (1, 1));
-    // One vote will do, and a certificate leaves out (n - 1) / 3 of them.
+    // One vote is enough, and a certificate leaves out (n - 1) / 3 of them.
     for n in 1..=64 {
         let feasibility = Feasibility::of(n, ThresholdRule::Subset);
         let certain = feasibility.subset > (n as u32 - 1) / 3;

@@ -1,6 +1,6 @@
-//! `timers`: how timers compete for the lane, and the first values of what is governed.
+//! `timers`: how timers compete for the lane, and initial values of governed parameters.
 //!
-//! Bounds are those of [`timer::Governed::KEYS`], which also hold for every later value.
+//! The bounds are those of [`timer::Governed::KEYS`], which also apply to all later values.
 
 use super::{Amount, Within};
 use cowboy_engine::{
@@ -9,37 +9,35 @@ use cowboy_engine::{
         meter,
     },
     primitives::Height,
-    timer::{self, Config, ParameterError, Tiers, auction::Weighting},
+    timer::{self, Config, ParameterError, Tiers, auction::Weighting, governed::YEAR_BLOCKS},
 };
 use serde::{Deserialize, Serialize};
 
-/// Cycles of a governed limit at most.
+/// The maximum of a governed limit in cycles.
 const MOST: u64 = 1_000_000_000;
-/// Cells of a governed limit at most.
+/// The maximum of a governed limit in cells.
 const MOST_CELLS: u64 = meter::MAX_BLOCK_CELLS;
-/// The most wei per cycle that the lane basefee may be.
+/// The maximum lane basefee, in wei per cycle.
 const MOST_WEI: u64 = basefee::MOST_LANE_BASEFEE;
-/// Blocks of a year at a block a second.
-const YEAR: u64 = 31_536_000;
-/// A height that no devnet reaches, and the most that a timer can name.
+/// A height that no devnet reaches; the highest that a timer can name.
 const LAST: u64 = (u32::MAX - 1) as u64;
 
-/// `timers`: how timers compete for the lane, and the first values of what is governed.
+/// `timers`: how timers compete for the lane, and initial values of governed parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `timers`")]
 pub struct TimersSection {
     /// How due timers compete.
     pub policy: Policy,
-    /// Another policy from some block on.
+    /// A switch to another policy at a given block.
     pub activation: Option<ActivationSection>,
     /// Blocks after the activation in which `bid` is still accepted and ignored.
-    pub deprecation_blocks: Within<0, YEAR>,
-    /// Who is favoured.
+    pub deprecation_blocks: Within<0, YEAR_BLOCKS>,
+    /// Timers of actors that fired less are favoured.
     pub fairness: FairnessSection,
-    /// Lane basefee of block 1, per cycle.
+    /// The lane basefee of block 1, in wei per cycle.
     pub genesis_lane_basefee: Amount,
     /// Blocks from scheduling to the last height at which a timer may fire.
-    pub max_ttl_blocks: Within<1, YEAR>,
+    pub max_ttl_blocks: Within<1, YEAR_BLOCKS>,
     /// Cycles that a timer may ask for.
     pub max_cycles_per_fire: Within<1, MOST>,
     /// Cells that a timer may ask for.
@@ -54,31 +52,31 @@ pub struct TimersSection {
     pub lane_timer_cells: Within<64, MOST_CELLS>,
     /// Cycles above which a timer is not attempted under `eip1559`.
     pub max_cycles_per_fire_auction_phase: Within<1, MOST>,
-    /// What tiers make of the median tip.
+    /// Each tier's multiple of the median tip.
     pub priority_tier_multipliers: TiersSection,
-    /// The least median tip that tiers are multiples of, in wei per cycle.
+    /// Lower bound of the median tip that tiers multiply, in wei per cycle.
     pub priority_tier_floor: Within<1, 1_000_000_000_000>,
-    /// What a call or deployment pays at least of the cycles that it bought, per mille.
+    /// The minimum share of its bought cycles that a call or deployment pays for, per mille.
     pub least_share_of_bought_cycles: Within<0, 1_000>,
-    /// What a cycle of the lane costs of the lane basefee, per mille.
+    /// The price of a lane cycle, per mille of the lane basefee.
     pub lane_fee_multiplier: Within<0, 10_000>,
     /// A block moves the lane basefee by at most 1/this.
     pub lane_basefee_change_denominator: Within<2, 1_000_000>,
-    /// The least that the lane basefee may be, in wei per cycle.
+    /// The minimum lane basefee, in wei per cycle.
     pub lane_basefee_min: Within<1, MOST_WEI>,
-    /// The most that the lane basefee may be, in wei per cycle.
+    /// The maximum lane basefee, in wei per cycle.
     pub lane_basefee_max: Within<1, MOST_WEI>,
-    /// What an epoch's score does to a weight under `gba-auction`, in millionths.
+    /// How much an epoch's score moves a weight under `gba-auction`, in millionths.
     pub weight_lambda: Within<0, 1_000_000>,
-    /// The least that a weight may be under `gba-auction`, in millionths.
+    /// The minimum weight under `gba-auction`, in millionths.
     pub weight_min: Within<1, 1_000_000>,
-    /// The most that a weight may be under `gba-auction`, in millionths.
+    /// The maximum weight under `gba-auction`, in millionths.
     pub weight_max: Within<1_000_000, 10_000_000>,
-    /// The least weight of an actor whose timers waited too long, in millionths.
+    /// The minimum weight of an actor whose timers waited too long, in millionths.
     pub weight_starvation_floor: Within<1, 10_000_000>,
 }
 
-/// How due timers compete; [`timer::Policy`] as written.
+/// How due timers compete; the YAML form of [`timer::Policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -91,38 +89,38 @@ pub enum Policy {
     GbaAuction,
 }
 
-/// `timers.activation`: another policy from some block on.
+/// `timers.activation`: a switch to another policy at a given block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the fields of `timers.activation`")]
 pub struct ActivationSection {
     /// The policy.
     pub policy: Policy,
-    /// The first block under it.
+    /// The first block under the new policy.
     pub height: Within<1, LAST>,
 }
 
-/// `timers.fairness`: who is favoured.
+/// `timers.fairness`: timers of actors that fired less are favoured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `timers.fairness`")]
 pub struct FairnessSection {
-    /// Whose fires count together.
+    /// The fires that are counted together.
     pub scope: Scope,
-    /// Blocks whose fires count.
+    /// The number of blocks over which fires are counted.
     pub window_blocks: Within<1, 100_000>,
 }
 
-/// Whose fires count together; [`timer::Scope`] as written.
+/// The fires that are counted together; the YAML form of [`timer::Scope`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Each actor's by itself.
+    /// Those of each actor.
     #[default]
     Actor,
-    /// Those of all actors of one deployer.
+    /// Those of all actors of a deployer.
     Deployer,
 }
 
-/// `timers.priority_tier_multipliers`: what tiers make of the median tip, per mille.
+/// `timers.priority_tier_multipliers`: each tier's multiple of the median tip, per mille.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     default,
@@ -158,7 +156,7 @@ impl Default for TiersSection {
     }
 }
 
-/// The names of two enums that mean the same.
+/// Converts between two enums with the same variants.
 macro_rules! same {
     ($mine:ident = $engine:ty: $($variant:ident),*) => {
         impl From<$mine> for $engine {
@@ -183,7 +181,7 @@ same!(Policy = timer::Policy: Eip1559, Fifo, GbaAuction);
 same!(Scope = timer::Scope: Actor, Deployer);
 
 impl TimersSection {
-    /// What a genesis says, as written. Its values lie in the ranges of the file.
+    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
     pub fn of(params: &timer::Params) -> Self {
         let config = &params.config;
         Self {
@@ -225,7 +223,7 @@ impl TimersSection {
         }
     }
 
-    /// What a genesis says.
+    /// The parameters for the genesis.
     pub fn params(&self) -> timer::Params {
         let tiers = &self.priority_tier_multipliers;
         timer::Params {
@@ -271,7 +269,7 @@ impl TimersSection {
         }
     }
 
-    /// What is wrong with the fields together: which field, and why.
+    /// Fails with the path of a field that contradicts another one, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static [&'static str], String)> {
         if self.activation.is_some_and(|activation| activation.policy == self.policy) {
             let policy = timer::Policy::from(self.policy).name();
@@ -283,7 +281,7 @@ impl TimersSection {
         self.params().check().map_err(|error| match error {
             ParameterError::GenesisLaneBasefee { basefee, min, max } => {
                 let message = format!(
-                    "{basefee} wei per cycle is no lane basefee: expected {min} to {max} wei"
+                    "{basefee} wei per cycle is not a lane basefee: expected {min} to {max} wei"
                 );
                 (&["timers", "genesis_lane_basefee"][..], message)
             }

@@ -1,4 +1,5 @@
-//! The values of a topology file, each refusing what is not one and saying what would be.
+//! The values of a topology file. Each type rejects invalid input with an error that states what is
+//! valid.
 
 use super::MAX_BLOCK_TIME_SECS;
 use cowboy_engine::{primitives::Wei, registry::JobKind};
@@ -14,8 +15,8 @@ use std::{fmt, str::FromStr, time::Duration};
 pub struct Name(String);
 
 impl Name {
-    /// The name of number `index` of a numbered series: `prefix-index`. The prefix is the
-    /// program's own and short.
+    /// The name of number `index` in a numbered series: `prefix-index`. The prefix is a short
+    /// constant of the program.
     pub fn numbered(prefix: &str, index: usize) -> Self {
         Self(format!("{prefix}-{index}"))
     }
@@ -26,9 +27,9 @@ impl Name {
     }
 }
 
-/// Why a text is no name.
+/// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no name: expected {NAME}")]
+#[error("`{0}` is not a name: expected {NAME}")]
 pub struct NameError(String);
 
 const NAME: &str = "1 to 32 of a-z, 0-9 and -, the first not -";
@@ -77,15 +78,18 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to \
+    "`{0}` is not a duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to \
      10000h"
 )]
 pub struct DurationError(String);
 
 /// A duration such as `250ms`, `1s`, `1.5s`, `2m` or `1h`; never more than 10,000 hours.
+///
+/// jiff's parser also takes signs, several units, names of units and ISO 8601; a topology has one
+/// form.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let refused = || DurationError(text.chars().take(40).collect());
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(refused)?;
@@ -140,7 +144,7 @@ impl FromStr for BlockTime {
         let whole = duration.subsec_nanos().is_multiple_of(1_000_000);
         if !whole || duration > Duration::from_secs(MAX_BLOCK_TIME_SECS) {
             return Err(format!(
-                "`{text}` is no block time: expected whole milliseconds from 0ms to \
+                "`{text}` is not a block time: expected whole milliseconds from 0ms to \
                  {MAX_BLOCK_TIME_SECS}s"
             ));
         }

@@ -1,12 +1,12 @@
-//! Pumps a session over a connection.
+//! Drives a session over a connection.
 //!
-//! One call of [`drive`] is one connection: it reads every stream, hands what comes to the
-//! session, and does what the session says. It runs in one task, needs a clock and nothing else of
-//! a runtime, and so is the same in real time and in the simulator.
+//! One call of [`drive`] is one connection: it reads every stream, passes incoming bytes to the
+//! session, and carries out the session's outputs. It runs in one task and needs only a clock, so
+//! it behaves the same in real time and in the simulator.
 //!
-//! Nothing is unbounded: a stream is read one chunk at a time, each only when the chunk before has
-//! been handled, and what waits to be written on a stream is limited by [`backlog`]. A peer that
-//! leaves more than that unread is lost.
+//! Nothing is unbounded: a stream is read one chunk at a time, each only after the previous chunk
+//! has been handled, and [`backlog`] limits the bytes that wait to be written on a stream. A peer
+//! that leaves more than that unread is disconnected.
 
 #[cfg(test)]
 mod tests;
@@ -29,14 +29,14 @@ use std::{
 };
 use tokio::{select, sync::mpsc};
 
-/// The most that is read from a stream at a time.
+/// The maximum number of bytes read from a stream at once.
 const CHUNK: usize = 64 * 1024;
 
-/// How long a goodbye may take to reach the peer before the connection is closed all the same.
+/// The time that a goodbye has to reach the peer before the connection is closed anyway.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most bytes that wait to be written on a stream: a few hundred control frames, or a job
-/// stream's largest frame and what may stand beside it.
+/// The maximum number of bytes that wait to be written on a stream: a few hundred control frames,
+/// or a job stream's largest frame and small frames along with it.
 const fn backlog(stream: StreamId) -> usize {
     match stream {
         StreamId::CONTROL => Channel::Control.limit(),
@@ -44,30 +44,29 @@ const fn backlog(stream: StreamId) -> usize {
     }
 }
 
-/// What a connection is for: what its session's events mean, and what its owner can ask of it.
+/// The owner of a connection: it handles its session's events and issues commands.
 ///
-/// Both are called between two awaits of the connection's only task: they must not block.
+/// Both methods are called between two awaits of the connection's only task: they must not block.
 pub trait Service: Send {
-    /// The session's type.
     type Session: Session<Event: Send> + Send;
-    /// What the owner may ask for.
+    /// The commands that the owner may send.
     type Command: Send;
 
-    /// The session says something.
+    /// Handles an event of the session.
     fn event(&mut self, session: &mut Self::Session, event: <Self::Session as Session>::Event);
 
-    /// The owner wants something.
+    /// Carries out a command of the owner.
     fn command(&mut self, session: &mut Self::Session, command: Self::Command);
 }
 
-/// Milliseconds since the Unix epoch, as sessions are told the time.
+/// Milliseconds since the Unix epoch, in the form that sessions take the time.
 pub fn now_ms(clock: &impl Clock) -> u64 {
     let since = clock.current().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Runs `session` over `connection` until it is over, and says how it ended. The connection is
-/// closed then.
+/// Runs `session` over `connection` until it is over, closes the connection, and returns how the
+/// session ended.
 ///
 /// It says goodbye (`shutting_down`) once all senders of `commands` are gone.
 pub async fn drive<E, C, S>(
@@ -107,8 +106,8 @@ where
                         wire.read(stream, recv);
                     }
                 }
-                // What arrived before the connection broke is still to be read, the peer's goodbye
-                // above all. Where nothing is read, nothing else will tell.
+                // Bytes that arrived before the connection broke are still to be read, above all
+                // the peer's goodbye. If nothing is being read, only this call reports the loss.
                 Err(_) if wire.tasks.is_empty() => session.handle_connection_lost(),
                 Err(_) => accepting = false,
             },
@@ -134,16 +133,16 @@ struct Wire<C: Connection> {
     connection: C,
     /// At most one per stream and direction.
     tasks: FuturesUnordered<BoxFuture<'static, Done<C>>>,
-    /// Boxed, as a map makes room for eleven at once and most connections have one.
+    /// Boxed because a map allocates room for eleven entries at once and most connections have one.
     writers: BTreeMap<StreamId, Box<Writer<C::Send>>>,
 }
 
-/// What a task has done.
+/// The outcome of a task.
 enum Done<C: Connection> {
     Opened(StreamId, Result<(C::Send, C::Recv), TransportError>),
     Read(StreamId, C::Recv, Result<Option<Bytes>, TransportError>),
     Written(StreamId, C::Send, Result<(), TransportError>),
-    /// The control stream's end reached the peer, or will not.
+    /// The end of the control stream has reached the peer, or never will.
     LastWordsDelivered,
 }
 
@@ -152,7 +151,7 @@ struct Writer<S> {
     /// `None` while the stream is being opened or written to.
     send: Option<S>,
     waiting: Vec<u8>,
-    /// Nothing more will wait.
+    /// Nothing more will be written.
     finished: bool,
 }
 
@@ -167,7 +166,7 @@ impl<S> Writer<S> {
 }
 
 impl<C: Connection> Wire<C> {
-    /// Does what the session says, until it says nothing more.
+    /// Carries out all outputs of the session.
     fn obey<S: Service>(&mut self, session: &mut S::Session, service: &mut S) -> Option<End> {
         while let Some(output) = session.poll_output() {
             match output {
@@ -239,7 +238,7 @@ impl<C: Connection> Wire<C> {
         }
     }
 
-    /// Writes what waits on the stream, where it is not being written to.
+    /// Writes the waiting bytes of the stream, unless a write is in progress.
     fn write(&mut self, stream: StreamId) {
         let Some(writer) = self.writers.get_mut(&stream) else { return };
         let Some(mut send) = writer.send.take() else { return };
@@ -255,7 +254,7 @@ impl<C: Connection> Wire<C> {
         } else if stream == StreamId::CONTROL {
             // Only a goodbye ends this one, and the connection is closed right after it.
             let deliver = async move {
-                // An error: the peer is gone, and needs no goodbye.
+                // An error means that the peer is gone and needs no goodbye.
                 let _ = send.delivered().await;
                 Done::LastWordsDelivered
             };
@@ -266,7 +265,7 @@ impl<C: Connection> Wire<C> {
         }
     }
 
-    /// Writes what still waits, until the goodbye has reached the peer.
+    /// Writes the remaining bytes until the goodbye has reached the peer.
     async fn last_words(&mut self) {
         if !self.writers.contains_key(&StreamId::CONTROL) {
             return;

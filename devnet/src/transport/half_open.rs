@@ -1,19 +1,19 @@
-//! How many connections may be open before their peer has proved anything (spec connectivity.md
-//! §2), in all and per address.
+//! Limits on connections whose peer has not proved its identity yet (spec connectivity.md §2), in
+//! total and per address.
 //!
-//! A flood must not keep others out, and honest peers that all come at once must get through. Upon
-//! an attempt from address A:
+//! A flood must not keep other peers out, and many honest peers at once must get through. When an
+//! attempt from address A arrives:
 //!
-//! * A has [`Limits::per_address`] of them: A's oldest loses its place, once it has had it for
-//!   [`Limits::grace`]; before that the attempt is refused.
-//! * There are [`Limits::whole`]: the address with the most loses its oldest, when it has at least
-//!   two more than A. Otherwise no address is to blame, and the oldest of all loses its place, once
-//!   it has had it for [`Limits::grace`]; before that the attempt is refused.
+//! * If A already has [`Limits::per_address`] connections, A's oldest loses its place, provided
+//!   that it has had the place for [`Limits::grace`]; otherwise the attempt is refused.
+//! * If there are [`Limits::whole`] connections in total, the address with the most loses its
+//!   oldest, provided that it has at least two more than A. Otherwise no address is to blame, and
+//!   the oldest of all loses its place if it has had it for [`Limits::grace`]; if not, the attempt
+//!   is refused.
 //!
-//! A peer that knows the protocol is through within `grace`, so that a flood of one address takes
-//! places from itself alone, and a crowd of honest peers at one address does not undo its own
-//! handshakes. IPv6 addresses of one /64 network count as one: a host has as many of them as it
-//! likes.
+//! A peer that knows the protocol finishes within `grace`. So a flood from one address takes places
+//! only from itself, and a crowd of honest peers at one address does not undo its own handshakes.
+//! IPv6 addresses of one /64 network count as one, because a host can have any number of them.
 
 use commonware_utils::sync::Mutex;
 use std::{
@@ -26,27 +26,25 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Places for connections that have not proved themselves.
+/// Limits of connections that have not proved their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// In all.
     pub whole: usize,
-    /// For one address.
     pub per_address: usize,
-    /// How long a connection keeps its place for certain.
+    /// The minimum time that a connection keeps its place.
     pub grace: Duration,
 }
 
 impl Default for Limits {
     /// 256, half of them for one address, for a second. An honest handshake takes three round
-    /// trips; a TLS handshake costs some 20 KiB while it lasts, a connection that says nothing a
-    /// task and at most one control frame.
+    /// trips. A TLS handshake costs some 20 KiB while it lasts; a silent connection costs a task
+    /// and at most one control frame.
     fn default() -> Self {
         Self { whole: 256, per_address: 128, grace: Duration::from_secs(1) }
     }
 }
 
-/// The addresses that count as one with `address`, by their first.
+/// The first of the addresses that count as one together with `address`.
 pub fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -57,25 +55,25 @@ pub fn source(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Who is on the way in. Cloning shares it.
+/// The half-open connections. Clones share them.
 #[derive(Clone)]
 pub struct HalfOpen(Arc<Mutex<Places>>);
 
 struct Places {
     limits: Limits,
-    /// Never an empty map inside: in the order of coming, by number.
+    /// By address, then by number in the order of arrival. No inner map is empty.
     taken: BTreeMap<IpAddr, BTreeMap<u64, Place>>,
     count: usize,
     next: u64,
 }
 
 struct Place {
-    /// In ms.
+    /// In Unix ms.
     since: u64,
     lose: oneshot::Sender<()>,
 }
 
-/// A place, free again when this is dropped.
+/// A place for a half-open connection. Dropping it frees the place.
 pub struct Slot {
     places: HalfOpen,
     address: IpAddr,
@@ -84,20 +82,20 @@ pub struct Slot {
 }
 
 impl HalfOpen {
-    /// All places free.
+    /// Creates a table with all places free.
     pub fn new(limits: Limits) -> Self {
         let places = Places { limits, taken: BTreeMap::new(), count: 0, next: 0 };
         Self(Arc::new(Mutex::new(places)))
     }
 
-    /// A place for an attempt from `address` at `now` in ms; `None`: it has to be refused.
+    /// Takes a place for an attempt from `address` at `now` in ms; `None` means that it must be
+    /// refused.
     pub fn admit(&self, address: IpAddr, now: u64) -> Option<Slot> {
         let address = source(address);
         let (number, lost) = self.0.lock().admit(address, now)?;
         Some(Slot { places: self.clone(), address, number, lost: Some(lost) })
     }
 
-    /// Places taken.
     pub fn count(&self) -> usize {
         self.0.lock().count
     }
@@ -131,7 +129,8 @@ impl Places {
         Some((number, lost))
     }
 
-    /// Takes the place of the oldest from `address`; `None`: at `unless_young`, it still keeps it.
+    /// Evicts the oldest connection of `address`; `None` if it is still within its grace at
+    /// `unless_young`.
     fn evict(&mut self, address: IpAddr, unless_young: Option<u64>) -> Option<()> {
         let (&number, place) = self.taken.get(&address)?.first_key_value()?;
         let grace = self.limits.grace.as_millis();
@@ -139,7 +138,7 @@ impl Places {
             return None;
         }
         let place = self.free(address, number)?;
-        // An error: its connection has just ended.
+        // An error means that its connection has just ended.
         let _ = place.lose.send(());
         Some(())
     }
@@ -156,7 +155,7 @@ impl Places {
 }
 
 impl Slot {
-    /// Waits until the place goes to somebody else; for ever once it is free.
+    /// Waits until the place is taken away; pends forever once it has been freed.
     pub fn lost(&mut self) -> impl Future<Output = ()> + Send + use<> {
         let lost = self.lost.take();
         async move {
@@ -189,8 +188,8 @@ mod tests {
         Ipv4Addr::from(i).into()
     }
 
-    /// Attempts by (address, time), one after the other: those that are refused, and those that
-    /// lose their places.
+    /// Makes attempts of (address, time) one after the other, and compares the refused ones and
+    /// those that lose their places.
     fn check(attempts: &[(u32, u64)], refused: &[usize], lost: &[usize]) {
         let places = HalfOpen::new(LIMITS);
         let mut slots: Vec<_> =
@@ -214,7 +213,7 @@ mod tests {
         check(&[(1, 0), (1, 0), (1, 0), (1, 9)], &[3], &[]);
         check(&[(1, 0), (1, 1), (1, 2), (1, 10), (1, 10), (1, 11)], &[4], &[0, 1]);
         check(&[(2, 0), (1, 0), (1, 0), (1, 0), (1, 50), (1, 50)], &[], &[1, 2]);
-        // A clock that steps back lets nobody lose a place.
+        // A clock that steps back costs no connection its place.
         check(&[(1, 90), (1, 90), (1, 90), (1, 9)], &[3], &[]);
     }
 
@@ -223,9 +222,9 @@ mod tests {
         let full = [(1, 0), (1, 0), (2, 0), (2, 0), (2, 0), (3, 0)];
         let and = |attempts: &[(u32, u64)]| [&full[..], attempts].concat();
         check(&and(&[(4, 0)]), &[], &[2]);
-        // Of two that have as many, the one that has come first.
+        // When two addresses have equally many, the one with the oldest connection loses.
         check(&and(&[(4, 0), (5, 0)]), &[], &[0, 2]);
-        // Nobody has two more than the one that comes: nobody's place is taken for it at once.
+        // No address has two more than the new one, so none loses a place at once.
         check(&and(&[(4, 0), (5, 0), (4, 0)]), &[8], &[0, 2]);
         check(&and(&[(4, 0), (5, 0), (4, 10)]), &[], &[0, 1, 2]);
     }

@@ -8,9 +8,9 @@
 //! * [`simulated`]: in memory on commonware's deterministic runtime, over links with latency,
 //!   jitter and loss that a scenario sets and cuts.
 //!
-//! A stream delivers its bytes in order and whole, or fails: nothing is lost, doubled or altered
-//! in between. Between streams there is no order. Whoever writes waits while the reader is behind:
-//! the bytes in flight are bounded on every stream and every connection.
+//! A stream delivers its bytes in order and complete, or fails: nothing is lost, duplicated or
+//! altered. There is no order between streams. A writer waits while the reader is behind: the bytes
+//! in flight are bounded on every stream and every connection.
 
 pub mod driver;
 pub mod half_open;
@@ -30,41 +30,36 @@ use std::{
     time::Duration,
 };
 
-/// Why a connection could not be made, or a stream cannot go on.
+/// Why a connection could not be made or a stream cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The local UDP port cannot be had.
+    /// The local UDP port is not available.
     #[error("cannot bind UDP {address}: {reason}")]
     Bind {
-        /// The address asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// No handshaken connection came about, and the peer's identity is not the reason.
+    /// No connection was established, for a reason other than the peer's identity.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
-        /// The address dialled.
         address: SocketAddr,
-        /// What went wrong, with the peer's words where it gave any.
+        /// The cause, in the peer's words if it gave any.
         reason: String,
     },
-    /// The handshake was not through in time.
+    /// The handshake took too long.
     #[error("no connection to {address} within {}", Plain(*.after))]
     ConnectTimeout {
-        /// The address dialled.
         address: SocketAddr,
-        /// The time it was given.
+        /// The time limit.
         after: Duration,
     },
     /// The peer proved to hold another key than the one it was dialled for.
     #[error("{address} is {got}, expected {expected}")]
     IdentityMismatch {
-        /// The address dialled.
         address: SocketAddr,
-        /// The key asked for.
         expected: Box<PublicKey>,
-        /// The key its certificate is bound to.
+        /// The key that its certificate is bound to.
         got: Box<PublicKey>,
     },
     /// The local side's certificate or TLS configuration cannot be made, or the peer's carries no
@@ -74,19 +69,19 @@ pub enum TransportError {
     /// The peer closed the connection, with the reason it gave.
     #[error("connection closed by the peer: {reason}")]
     ClosedByPeer {
-        /// The peer's words, at most [`MAX_REASON`] bytes.
+        /// The peer's text, at most [`MAX_REASON`] bytes.
         reason: String,
     },
     /// This side closed the connection.
     #[error("connection closed")]
     Closed,
-    /// The connection broke off: silence, a reset, a violation of the protocol below.
+    /// The connection broke: a timeout, a reset, or a violation of the transport protocol.
     #[error("connection lost: {reason}")]
     Lost {
-        /// What the transport said.
+        /// The transport's error.
         reason: String,
     },
-    /// The peer gave up this one stream; the connection goes on.
+    /// The peer abandoned this one stream; the connection continues.
     #[error("stream abandoned by the peer")]
     StreamAbandoned,
     /// The stream was written to after [`SendStream::finish`].
@@ -94,30 +89,30 @@ pub enum TransportError {
     StreamFinished,
 }
 
-/// The most bytes of a close reason that reach the peer; the rest is cut off.
+/// The maximum length of a close reason that reaches the peer, in bytes; the rest is cut off.
 pub const MAX_REASON: usize = 256;
 
-/// Streams that one side may have open at a time on a connection. A runner has a control stream
-/// and one stream per job and validator, of which sessions open at most 64; what exceeds this waits
-/// in [`Connection::open`]. quinn makes a table of this size for each connection: from 113 on it is
-/// twice as large, 10 KiB at either end.
+/// Streams that one side may have open at once on a connection. A runner has a control stream and
+/// one stream per job and validator, of which sessions open at most 64; any further one waits in
+/// [`Connection::open`]. quinn allocates a table of this size for each connection: from 113 on it
+/// is twice as large, 10 KiB at either end.
 pub const MAX_STREAMS: u32 = 96;
 
-/// Bytes on a stream that were written and not read yet. A frame of 16 MiB, the largest (spec
-/// connectivity §2), then takes 64 round trips, and a job's usual few hundred bytes none.
+/// Bytes on a stream that are written but not yet read. The largest frame of 16 MiB (spec
+/// connectivity §2) then takes 64 round trips, and a job's usual few hundred bytes take none.
 pub const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// A connection on which nothing arrives for this long is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long [`Dial::dial`] tries. Shorter than the limit on half-open handshakes, so that a runner
-/// whose validator was down is back within moments of its return.
+/// The time limit of [`Dial::dial`]. It is shorter than the limit on half-open handshakes, so that
+/// a runner reconnects within moments of its validator's return.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Handshaken connections that wait in a listener's queue for [`Listen::accept`].
 pub const BACKLOG: usize = 64;
 
-/// What of a close reason is sent: its first [`MAX_REASON`] bytes, in whole characters.
+/// Clips a close reason to its first [`MAX_REASON`] bytes, at a character boundary.
 fn clipped(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(MAX_REASON)]
 }
@@ -135,7 +130,7 @@ pub trait Connection: Clone + Send + Sync + 'static {
     /// The peer's on-chain key, verified in the handshake.
     fn peer(&self) -> &PublicKey;
 
-    /// Where the peer's packets come from.
+    /// The address that the peer's packets come from.
     fn remote(&self) -> IpAddr;
 
     /// Opens a bidirectional stream; waits while the peer allows no more of them. The peer learns
@@ -148,7 +143,7 @@ pub trait Connection: Clone + Send + Sync + 'static {
         &self,
     ) -> impl Future<Output = Result<(Self::Send, Self::Recv), TransportError>> + Send;
 
-    /// Ends the connection and every stream at once, what is not yet delivered included
+    /// Ends the connection and all its streams at once, including data that is not yet delivered
     /// (see [`SendStream::delivered`]). The peer gets `reason`; later calls do nothing.
     fn close(&self, reason: &str);
 
@@ -160,14 +155,14 @@ pub trait Connection: Clone + Send + Sync + 'static {
 /// [`TransportError::StreamAbandoned`].
 pub trait SendStream: Send + 'static {
     /// Writes all of `bytes`, waiting while the peer's window is full. A dropped future may have
-    /// written a part of them: the stream is then of no more use.
+    /// written a part of them, which makes the stream unusable.
     fn write(&mut self, bytes: &[u8]) -> impl Future<Output = Result<(), TransportError>> + Send;
 
-    /// Marks the end of the stream; what was written still arrives.
+    /// Marks the end of the stream; bytes already written still arrive.
     fn finish(&mut self);
 
-    /// Finishes the stream, and waits until the peer's side of the connection has everything that
-    /// was written: what a [`Connection::close`] after it no longer cuts off.
+    /// Finishes the stream, and waits until the peer's side of the connection has all written
+    /// bytes. A later [`Connection::close`] no longer cuts them off.
     fn delivered(&mut self) -> impl Future<Output = Result<(), TransportError>> + Send;
 }
 
@@ -182,9 +177,8 @@ pub trait RecvStream: Send + 'static {
     ) -> impl Future<Output = Result<Option<Bytes>, TransportError>> + Send;
 }
 
-/// The side that waits for connections: a validator.
+/// The side that accepts connections: a validator.
 pub trait Listen: Send + 'static {
-    /// What it yields.
     type Connection: Connection;
 
     /// The next handshaken connection; `None` once the listener is closed. Dropping the future
@@ -198,7 +192,6 @@ pub trait Listen: Send + 'static {
 
 /// The side that makes connections: a runner, under one identity.
 pub trait Dial: Clone + Send + Sync + 'static {
-    /// What it yields.
     type Connection: Connection;
 
     /// Connects to the validator `expected` at `address`, in bounded time. The simulated network

@@ -1,14 +1,15 @@
 //! Connections over QUIC (quinn), with the identities of [`tls`](super::tls).
 //!
 //! A validator has a [`Listener`] on one UDP port. Runners connect from the socket of a [`Client`],
-//! each with a [`Dialer`] under its own identity; runners may share a client, unless faults are to
-//! tell them apart. A connection is yielded only when the handshake is through, both identities
-//! included.
+//! each with a [`Dialer`] under its own identity; runners may share a client, unless faults must
+//! tell them apart. A connection is returned only after its handshake, which verifies both
+//! identities.
 //!
-//! A socket behind a [`Tap`] loses and delays datagrams as the devnet's faults say.
+//! A socket behind a [`Tap`] loses and delays datagrams according to the devnet's faults.
 //!
-//! A dialler is through one step before the listener: a listener that refuses the dialler's
-//! identity shows as a connection that is lost at once, not as a failed dial.
+//! The dialler completes its handshake one step before the listener. When a listener refuses the
+//! dialler's identity, the dialler therefore sees a connection that is lost at once, not a failed
+//! dial.
 //!
 //! Everything here needs a Tokio runtime around it.
 
@@ -48,47 +49,47 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// A handshake that is not through by then is dropped (spec connectivity §2).
+/// A handshake that takes longer is dropped (spec connectivity §2).
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// With this many connections in the handshake or on their way into the queue, an attempt has to
-/// show first that it can read what is sent to its address (QUIC's retry, RFC 9000 §8.1.2). Places
-/// are taken from an address only for such attempts: nobody loses one to a forged sender.
+/// With this many connections in the handshake or on their way into the queue, an attempt first has
+/// to show that it receives packets at its address (QUIC's retry, RFC 9000 §8.1.2). Only such
+/// attempts may evict others of their address, so a forged sender costs no peer its place.
 const UNVALIDATED: usize = 64;
 
-/// Attempts that quinn keeps until they are looked at. They are looked at at once, each for some
-/// 10 µs: this is what one batch of packets from a flood may bring before another address's.
+/// Attempts that quinn keeps until they are handled. That takes some 10 µs each: one batch of
+/// packets from a flood may delay another address's attempt by this many.
 const MAX_INCOMING: usize = 1_024;
 
-/// Bytes unread on a whole connection. Less than all streams' windows together: only a peer that
-/// leaves its streams unread is slowed by it, and only itself.
+/// Unread bytes on a whole connection. This is less than all streams' windows together: it slows
+/// down only a peer that leaves its streams unread.
 const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 
-/// The round trip assumed until one is measured: it times the first retransmission, and a devnet's
+/// The round trip assumed until one is measured. It times the first retransmission, and a devnet's
 /// links are short (RFC 9002 assumes 333 ms).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 
-/// Bytes that a socket is asked to keep until they are read; the system may give less. All runners
-/// of a validator greet it at once when it comes back, with four packets each and more: what its
-/// socket has no room for is sent again only after [`INITIAL_RTT`], and some.
+/// The requested size of a socket's receive buffer in bytes; the system may give less. When a
+/// validator comes back, all its runners greet it at once, with four packets or more each. Packets
+/// that do not fit are sent again only after [`INITIAL_RTT`] or more.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Packets of connection attempts that were not looked at yet are buffered up to this many bytes,
-/// per attempt and in all: a client's first flight with a certificate is under 4 KiB.
+/// Bytes of packets buffered for attempts that are not handled yet, per attempt and in total: a
+/// client's first flight with a certificate is under 4 KiB.
 const INCOMING_BUFFER: (u64, u64) = (16 * 1024, 1024 * 1024);
 
-/// How long [`Listener::shutdown`] waits for the peers to hear of it and the port to come free.
+/// The time that [`Listener::shutdown`] waits for peers to be told and for the port to become free.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The server name in the client's first message. Certificates have no names: nobody reads it.
+/// The server name in the client's first message. Certificates have no names, so it is ignored.
 const SERVER_NAME: &str = "cowboy";
 
-/// What a stream is given up with, and a connection closed with: the reason is in the text.
+/// The code for resetting streams and closing connections: the reason is in the text.
 const CODE: VarInt = VarInt::from_u32(0);
 
 const _: () = assert!(IDLE_TIMEOUT.as_millis() > 3 * KEEP_ALIVE.as_millis());
 
-/// Two such packets may be lost on a link that is otherwise silent.
+/// Two keep-alive packets may be lost on an otherwise silent link.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 fn transport_config() -> Arc<TransportConfig> {
@@ -112,7 +113,7 @@ fn transport_config() -> Arc<TransportConfig> {
 struct Bound {
     socket: Arc<dyn AsyncUdpSocket>,
     address: SocketAddr,
-    /// Fails when nothing uses the socket any more; nothing is ever sent.
+    /// Fails once nothing uses the socket; nothing is ever sent.
     released: oneshot::Receiver<Infallible>,
 }
 
@@ -142,7 +143,7 @@ fn endpoint(
         .map_err(|error| TransportError::Bind { address, reason: error.to_string() })
 }
 
-/// What a listener spends on peers it does not know yet.
+/// The limits on peers that a listener does not know yet.
 #[derive(Clone, Copy)]
 struct Limits {
     handshake: Duration,
@@ -157,7 +158,7 @@ impl Default for Limits {
     }
 }
 
-/// Closes the endpoint's connections when it goes.
+/// Closes the endpoint's connections when it is dropped.
 struct ClosedOnDrop(Endpoint);
 
 impl Drop for ClosedOnDrop {
@@ -175,10 +176,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address` (port 0: the system chooses) and accepts connections from then on.
+    /// Binds `address` (port 0: the system chooses) and accepts connections from now on.
     ///
-    /// `admit` is asked for each attempt by the address it claims to come from, before anything is
-    /// computed for it; `false` refuses the attempt.
+    /// `admit` is called with the source address of each attempt, before anything is computed for
+    /// it; `false` refuses the attempt.
     pub fn bind(
         identity: &Identity,
         address: SocketAddr,
@@ -220,13 +221,13 @@ impl Listener {
         Ok(Self { endpoint: ClosedOnDrop(endpoint), address, accepted, released })
     }
 
-    /// The address that is listened on, its port included.
+    /// The address that it listens on, including its port.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes as [`Listen::close`] does, tells the peers, and waits until the port is free again.
-    /// That takes a few round trips, or at most a second where someone holds on to a connection.
+    /// Closes like [`Listen::close`], tells the peers, and waits until the port is free again. That
+    /// takes a few round trips, or at most a second when a connection is still in use.
     pub async fn shutdown(mut self, reason: &str) {
         self.close(reason);
         let Self { endpoint, address, accepted, released } = self;
@@ -254,7 +255,7 @@ impl Listen for Listener {
     }
 }
 
-/// Lets attempts through their handshakes, side by side, until the endpoint is closed.
+/// Lets attempts through their handshakes concurrently until the endpoint is closed.
 async fn accept_all(
     endpoint: Endpoint,
     admit: impl Fn(IpAddr) -> bool,
@@ -276,7 +277,7 @@ async fn accept_all(
                     continue;
                 }
                 if half_open.count() >= limits.unvalidated && !attempt.remote_address_validated() {
-                    // An error: the client has been asked before.
+                    // An error means that the client has already been asked.
                     if let Err(error) = attempt.retry() {
                         error.into_incoming().refuse();
                     }
@@ -308,7 +309,7 @@ async fn handshake(
             Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: within }),
         };
         match connection {
-            // An error: the listener is gone, and the connection with it.
+            // An error means that the listener is gone, and the connection with it.
             Ok(connection) => drop(queue.send(connection).await),
             Err(error) => tracing::debug!(%remote, %error, "handshake failed"),
         }
@@ -333,7 +334,8 @@ impl Client {
         Self::bind_with(address, None)
     }
 
-    /// [`bind`](Self::bind) behind a runner's tap: all that is sent from here is that runner's.
+    /// [`bind`](Self::bind) behind a runner's tap: everything sent from this client counts as that
+    /// runner's.
     pub fn bind_tapped(address: SocketAddr, tap: Tap) -> Result<Self, TransportError> {
         Self::bind_with(address, Some(tap))
     }
@@ -344,15 +346,15 @@ impl Client {
         Ok(Self { endpoint, transport: transport_config() })
     }
 
-    /// Connects from here under `identity`.
+    /// A dialler that connects from this client under `identity`.
     pub fn dialer(&self, identity: Identity) -> Dialer {
         Dialer { client: self.clone(), identity }
     }
 
-    /// Closes all connections made from here, and waits until the peers were told.
+    /// Closes all connections made by this client, and waits until the peers were told.
     pub async fn shutdown(&self, reason: &str) {
         self.endpoint.close(CODE, clipped(reason).as_bytes());
-        // Not told in time, they find out by silence.
+        // Peers that are not told in time notice the silence.
         let _ = timeout(SHUTDOWN_TIMEOUT, self.endpoint.wait_idle()).await;
     }
 }
@@ -464,7 +466,7 @@ impl SendStream for QuicSend {
 
     fn finish(&mut self) {
         self.finished = true;
-        // An error: it was finished before.
+        // An error means that it was already finished.
         let _ = self.stream.finish();
     }
 
@@ -491,7 +493,7 @@ impl Drop for QuicSend {
 /// The reading half of a QUIC stream.
 pub struct QuicRecv {
     stream: quinn::RecvStream,
-    /// How it ended: quinn tells only once.
+    /// How it ended, because quinn reports that only once.
     ended: Option<Result<(), TransportError>>,
 }
 
@@ -559,8 +561,8 @@ impl From<quinn::ReadError> for TransportError {
     }
 }
 
-/// A UDP socket that tells when its last user is gone, so that a port can be bound again at once:
-/// quinn drops sockets in tasks of its own.
+/// A UDP socket that signals when its last user is gone, so that its port can be bound again at
+/// once: quinn drops sockets in background tasks.
 struct Socket {
     socket: Arc<dyn AsyncUdpSocket>,
     _in_use: oneshot::Sender<Infallible>,

@@ -1,4 +1,4 @@
-//! What every transport must do, checked on pairs of connected ends.
+//! Tests for every transport, run on pairs of connected ends.
 
 use super::{Connection, MAX_REASON, MAX_STREAMS, RecvStream, SendStream, TransportError};
 use cowboy_engine::primitives::{Hash, keccak256};
@@ -8,7 +8,7 @@ use futures::{
 };
 use std::pin::pin;
 
-/// Runs all checks. `pair` connects anew: the dialler's end, then the listener's.
+/// Runs all checks. `pair` makes a new connection: the dialler's end, then the listener's.
 pub async fn run<C: Connection>(pair: impl AsyncFn() -> (C, C)) {
     let (dialer, listener) = pair().await;
     streams_carry_bytes(&dialer, &listener).await;
@@ -75,14 +75,14 @@ async fn echo<C: Connection>(a: &C, bytes: &[u8]) {
     assert_eq!(digest(&read.unwrap()), digest(bytes));
 }
 
-/// Accepts one stream and writes back what comes.
+/// Accepts one stream and writes its bytes back.
 async fn echoed<C: Connection>(b: &C) {
     let (mut send, mut recv) = b.accept().await.unwrap();
     while let Some(bytes) = recv.read(64 * 1024).await.unwrap() {
         send.write(&bytes).await.unwrap();
     }
     send.finish();
-    // Or a stream that goes before its end has arrived would take its data with it.
+    // Otherwise, dropping the stream before its end has arrived would discard its data.
     send.delivered().await.unwrap();
 }
 
@@ -128,7 +128,7 @@ async fn an_abandoned_stream_is_told_from_a_finished_one<C: Connection>(a: &C, b
 
     // The reader leaves.
     let (mut send, _recv) = a.open().await.unwrap();
-    send.write(b"is anybody ").await.unwrap();
+    send.write(b"is anyone ").await.unwrap();
     let (_answer, question) = b.accept().await.unwrap();
     drop(question);
     let error = loop {

@@ -2,19 +2,19 @@
 //!
 //! secp256k1 has no TLS 1.3 signature scheme. Each side therefore makes a self-signed certificate
 //! with an ephemeral Ed25519 key, and one non-critical extension ([`BINDING_OID`]) binds that key
-//! to the on-chain key: deterministic CBOR of `{pubkey, sig}`, `sig` by the on-chain key over
+//! to the on-chain key: deterministic CBOR of `{pubkey, sig}`, where the on-chain key signs
 //! keccak256("cowboy-cip11-tls/v1" ‖ SubjectPublicKeyInfo in DER). TLS itself proves that the peer
-//! holds the ephemeral key; the extension says for whom.
+//! holds the ephemeral key; the extension proves which on-chain key it belongs to.
 //!
-//! Upon receiving a certificate, either side refuses it in the handshake unless
+//! In the handshake, either side refuses the peer's certificate unless
 //!
-//! * it stands alone, is well formed and signed with its own key,
-//! * it has the extension exactly once, not critical, in its one CBOR form,
-//! * the extension's signature is its key's, over this certificate's key.
+//! * it is the only certificate, is well formed and is signed with its own key,
+//! * it has the extension exactly once, not critical, in its only valid CBOR form,
+//! * the extension's signature was made by its on-chain key over this certificate's key.
 //!
-//! Names and validity dates mean nothing here: who may connect is what the chain's registry says.
-//! TLS 1.3 only; no session is ever resumed and no data sent early, so that every connection
-//! proves both identities anew.
+//! Names and validity dates are ignored: the chain's registry decides which peers may connect. Only
+//! TLS 1.3 is allowed, without session resumption and early data, so every connection proves both
+//! identities again.
 
 use cowboy_engine::{
     primitives::{Hash, PublicKey, SecretKey, Signature, codec, keccak256},
@@ -51,7 +51,7 @@ pub const BINDING_OID: [u64; 9] = [1, 3, 6, 1, 4, 1, 58888, 11, 1];
 
 const BINDING_DOMAIN: &[u8] = b"cowboy-cip11-tls/v1";
 
-/// Why a certificate is no identity, or cannot be made into one.
+/// Why a certificate gives no identity or cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// This side's certificate or TLS configuration cannot be made.
@@ -69,32 +69,24 @@ pub enum IdentityError {
     /// The certificate is not signed with its own key.
     #[error("the certificate is not signed with its own key: {0}")]
     SelfSignature(String),
-    /// There is no binding to an on-chain key.
+    /// The extension with the binding is missing.
     #[error("the certificate has no extension {}", oid())]
     Missing,
-    /// There is more than one binding.
+    /// The extension occurs more than once.
     #[error("the certificate has the extension {} more than once", oid())]
     Duplicate,
     /// The extension is marked critical.
     #[error("the extension {} is marked critical", oid())]
     Critical,
-    /// The extension's value is not the record it should be.
+    /// The extension's value is not a well-formed record.
     #[error("the certificate's binding to a key: {0}")]
     Binding(#[from] codec::DecodeError),
-    /// The binding's signature is not its key's over this certificate's key.
+    /// The binding's signature was not made by its key over this certificate's key.
     #[error("{pubkey} did not sign the certificate's key")]
-    Signature {
-        /// The on-chain key that the extension names.
-        pubkey: Box<PublicKey>,
-    },
-    /// A valid identity, but not the one that was asked for.
+    Signature { pubkey: Box<PublicKey> },
+    /// A valid identity, but not the expected one.
     #[error("the peer is {got}, expected {expected}")]
-    Unexpected {
-        /// The key asked for.
-        expected: Box<PublicKey>,
-        /// The key the certificate is bound to.
-        got: Box<PublicKey>,
-    },
+    Unexpected { expected: Box<PublicKey>, got: Box<PublicKey> },
 }
 
 fn oid() -> String {
@@ -108,18 +100,19 @@ struct Binding {
 }
 record!(Binding { pubkey, sig });
 
-/// What the on-chain key signs: the certificate's SubjectPublicKeyInfo in DER, under its domain.
+/// The digest that the on-chain key signs: the certificate's SubjectPublicKeyInfo in DER, with a
+/// domain prefix.
 fn binding_digest(spki: &[u8]) -> Hash {
     keccak256(&[BINDING_DOMAIN, spki])
 }
 
-/// The extension's value in a certificate with this key (SubjectPublicKeyInfo in DER), for the
+/// The extension's value for a certificate with this key (SubjectPublicKeyInfo in DER) and the
 /// holder of `secret`.
 pub fn binding(secret: &SecretKey, spki: &[u8]) -> Vec<u8> {
     codec::to_vec(&Binding { pubkey: secret.public_key(), sig: secret.sign(&binding_digest(spki)) })
 }
 
-/// The on-chain key that a certificate (DER) is validly bound to.
+/// The on-chain key that a certificate (DER) is bound to; fails when the binding is invalid.
 pub fn bound_key(certificate: &[u8]) -> Result<PublicKey, IdentityError> {
     let (rest, parsed) = X509Certificate::from_der(certificate)
         .map_err(|error| IdentityError::Malformed(error.to_string()))?;
@@ -168,7 +161,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes a fresh certificate for the holder of `secret`, valid as long as the value lives.
+    /// Makes a new certificate for the holder of `secret`, used for as long as the value lives.
     pub fn new(secret: &SecretKey) -> Result<Self, IdentityError> {
         let ephemeral = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(cannot_make)?;
         let binding = binding(secret, &ephemeral.subject_public_key_info());
@@ -176,7 +169,7 @@ impl Identity {
         Self::from_parts(secret.public_key(), ephemeral, vec![extension])
     }
 
-    /// A certificate with the extensions given, valid or not.
+    /// A certificate with the given extensions, valid or not.
     pub(super) fn from_parts(
         public: PublicKey,
         ephemeral: rcgen::KeyPair,
@@ -196,7 +189,7 @@ impl Identity {
         Ok(Self { public, der, certified: Arc::new(certified.into()), provider })
     }
 
-    /// The on-chain key.
+    /// The on-chain public key.
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
     }
@@ -206,13 +199,13 @@ impl Identity {
         &self.der
     }
 
-    /// The certificate with its key, to be shown to whoever asks.
+    /// The certificate with its key, as rustls presents it.
     #[cfg(test)]
     pub(super) fn certificate(&self) -> Arc<SingleCertAndKey> {
         self.certified.clone()
     }
 
-    /// For a listener: any peer with a valid identity is let in.
+    /// The configuration of a listener, which accepts any peer with a valid identity.
     pub(super) fn server_config(&self) -> Result<rustls::ServerConfig, IdentityError> {
         let verifier = Arc::new(AnyIdentity { provider: self.provider.clone() });
         let mut config = rustls::ServerConfig::builder_with_provider(self.provider.clone())
@@ -227,8 +220,8 @@ impl Identity {
         Ok(config)
     }
 
-    /// For one connection to the holder of `expected`. The second value tells afterwards whose
-    /// identity was refused for being another's.
+    /// The configuration of one connection to the holder of `expected`. The second value holds,
+    /// after a failed handshake, the identity that was valid but not the expected one.
     pub(super) fn client_config(
         &self,
         expected: &PublicKey,
@@ -256,7 +249,7 @@ fn cannot_make(error: impl fmt::Display) -> IdentityError {
     IdentityError::Certificate(error.to_string())
 }
 
-/// Checks what either side sent as its chain.
+/// Checks the certificate chain that a peer sent.
 fn verified_key(
     certificate: &CertificateDer<'_>,
     further: &[CertificateDer<'_>],
@@ -267,12 +260,12 @@ fn verified_key(
     bound_key(certificate).map_err(refusal)
 }
 
-/// The alert of a bad certificate, with the reason in its text.
+/// The alert for a bad certificate, with the reason in its text.
 fn refusal(error: IdentityError) -> rustls::Error {
     CertificateError::Other(OtherError(Arc::new(Refusal(error)))).into()
 }
 
-/// An error as the peer reads it: rustls puts the debug form of this one into its words.
+/// An error formatted for the peer: rustls includes its debug form.
 #[derive(thiserror::Error)]
 #[error(transparent)]
 struct Refusal(IdentityError);
@@ -287,7 +280,7 @@ fn tls12_refusal() -> rustls::Error {
     PeerIncompatible::Tls13RequiredForQuic.into()
 }
 
-/// The server's check: a valid identity, whosever it is.
+/// The server's check: any valid identity passes.
 #[derive(Debug)]
 struct AnyIdentity {
     provider: Arc<CryptoProvider>,
@@ -335,7 +328,7 @@ impl ClientCertVerifier for AnyIdentity {
     }
 }
 
-/// The client's check: the identity it dialled.
+/// The client's check: only the dialled identity passes.
 #[derive(Debug)]
 pub(super) struct OneIdentity {
     provider: Arc<CryptoProvider>,
@@ -344,7 +337,7 @@ pub(super) struct OneIdentity {
 }
 
 impl OneIdentity {
-    /// The valid identity that was not the expected one, if that ended the handshake.
+    /// The valid but unexpected identity, if that ended the handshake.
     pub(super) fn refused(&self) -> Option<&PublicKey> {
         self.refused.get()
     }

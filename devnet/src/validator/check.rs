@@ -1,4 +1,4 @@
-//! Whether a validator's store holds together: everything in it follows from the chain's blocks.
+//! Checks a validator's store: everything in it must follow from the chain's blocks.
 
 use crate::{
     chain::ledger::LedgerError,
@@ -11,15 +11,14 @@ use cowboy_engine::{
 };
 use std::fmt;
 
-/// Faults after which a check ends.
+/// Number of faults after which a check ends.
 const FAULTS: usize = 10;
 
-/// Something that a store should not hold.
+/// An inconsistency in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong: `index`, `blocks`, `certificates`, `roots` or `records`.
+    /// The part that is wrong: `index`, `blocks`, `certificates`, `roots` or `records`.
     pub what: &'static str,
-    /// How, and where.
     pub detail: String,
 }
 
@@ -34,10 +33,10 @@ struct Check<'a> {
     faults: Vec<Fault>,
 }
 
-/// Looks at all of a store: its pages and indexes, and from the oldest block to the newest each
-/// block's link to its parent, its certificate, and what executing it again gives. Where the oldest
-/// blocks have been dropped, those from the oldest snapshot of the state on are executed. At most
-/// [`FAULTS`] faults are told.
+/// Checks a whole store: its pages and indexes, and for each block from the oldest to the newest
+/// its link to its parent, its certificate, and the results of executing it again. If the oldest
+/// blocks have been dropped, execution starts at the oldest snapshot of the state. Returns at most
+/// [`FAULTS`] faults.
 pub fn all(store: &Store, genesis: &Genesis) -> Vec<Fault> {
     let mut check = Check { store, faults: Vec::new() };
     if let Err(error) = check.run(genesis) {
@@ -82,7 +81,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A block that is what it should be and follows its parent.
+    /// Reads a block; reports a fault unless it is well formed and follows its parent.
     fn block(&mut self, height: Height, parent: Option<Hash>) -> Option<Block> {
         let block = match self.store.block(height) {
             Ok(Some(block)) => block,
@@ -107,7 +106,7 @@ impl Check<'_> {
         Some(block)
     }
 
-    /// What comes of a block is what is stored of it.
+    /// Executes a block and compares the results with the stored ones.
     fn executed(&mut self, before: &State, block: &Block) -> Option<State> {
         let height = block.header.height;
         let execution = match execute(before, block) {
@@ -141,7 +140,7 @@ impl Check<'_> {
         Some(execution.state)
     }
 
-    /// Certificates in a block are of the committees that voted.
+    /// Checks a block's certificates against the committees that voted.
     fn certificates(&mut self, state: &State, block: &Block) {
         for proof in &block.certificates {
             let validators = state.validators_in(proof.round.epoch);
@@ -171,7 +170,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What is stored of a block's execution, and what should be.
+    /// The stored records of a block's execution, each with its expected value.
     fn records(&self, block: &Block, execution: &Execution) -> Vec<Record> {
         let (store, at) = (self.store, block.header.height);
         let events = store.events_at(at).map(|events| {
@@ -212,5 +211,5 @@ impl Check<'_> {
     }
 }
 
-/// What it is, as it is stored and as it should be.
+/// The name of a record, its stored bytes and the expected bytes.
 type Record = (&'static str, Result<Vec<u8>, StorageError>, Vec<u8>);

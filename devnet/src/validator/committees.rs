@@ -1,24 +1,24 @@
-//! What committees have revealed, and whom a validator asks for the rest (spec jobs.md §5).
+//! The results that committees have revealed, and requests for the missing ones (spec jobs.md §5).
 //!
-//! Upon a block in which a committee has committed, and each one after it:
-//! * a connected runner that has committed and whose result is not here is asked for it, also when
+//! In the block in which a committee's commitments are complete, and in each block after it:
+//! * a connected runner that has committed and whose result is missing is asked for it, even when
 //!   the job was verified without it;
-//! * once all results are here, or from the block on in which fewer count enough of them, the
-//!   aggregator is asked to sign them, where it is connected;
-//! * from the block on in which runners' own reveals count, each result that is here and not on the
+//! * once all results are here, or from the block on in which enough of them suffice, the
+//!   aggregator is asked to sign them if it is connected;
+//! * from the block on in which runners' own reveals count, each result that is here but not on the
 //!   chain is submitted alone. The validators of the runner's subset take turns, the nearest first:
 //!   one transaction is enough.
 //!
-//! Upon a result from a runner, or from another validator:
-//! * it is kept if the chain would take it; one from a runner is passed on to all validators, and
-//!   again every [`PASS_AGAIN`] blocks while the chain lacks it, since whoever needs it may have
-//!   been started since.
+//! When a result arrives from a runner or from another validator:
+//! * it is kept if the chain would accept it. A result from a runner is passed on to all
+//!   validators, and again every [`PASS_AGAIN`] blocks while the chain lacks it, because a
+//!   validator that needs it may have started since.
 //!
-//! Upon the aggregator's signature:
+//! When the aggregator's signature arrives:
 //! * all results are submitted with it.
 //!
-//! Everything here is forgotten in a restart, and asked for again with the next block. It is
-//! bounded by [`MAX_BYTES`], and each result is of a runner that has committed to it.
+//! All of this is forgotten in a restart and requested again with the next block. It is bounded by
+//! [`MAX_BYTES`], and each result is from a runner that has committed to it.
 
 use crate::chain::reveals::Revealed;
 use cowboy_engine::{
@@ -33,91 +33,80 @@ use cowboy_engine::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Bytes of results kept at most: those of a hundred committees with the longest.
+/// The maximum size of all kept results, in bytes: a hundred committees with the longest results.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Results of other validators that are kept until this one has the block that they follow, and
-/// their bytes.
+/// The maximum number and size in bytes of results from other validators that are kept until this
+/// validator has the block that they follow.
 const MAX_EARLY: usize = 4_096;
 const MAX_EARLY_BYTES: usize = 16 << 20;
-/// After how many blocks a result is passed on again.
+/// Number of blocks after which a result is passed on again.
 const PASS_AGAIN: u64 = 4;
-/// After how many blocks the aggregator is asked again: a transaction that another validator has
-/// submitted in the meantime shows by then.
+/// Number of blocks after which the aggregator is asked again: by then, a transaction that another
+/// validator has submitted would be on the chain.
 const ASK_AGAIN: u64 = 2;
 
-/// What is to be done.
+/// An action for the caller to carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Ask a runner for its result.
-    AskReveal {
-        /// Whom.
-        runner: Address,
-        /// Of which job.
-        job_id: Hash,
-    },
+    AskReveal { runner: Address, job_id: Hash },
     /// Ask the aggregator to sign what [`Committees::reveals`] has.
-    AskAggregate {
-        /// Whom.
-        aggregator: Address,
-        /// Of which job.
-        job_id: Hash,
-    },
+    AskAggregate { aggregator: Address, job_id: Hash },
     /// Send a result to the other validators.
     Pass(Arc<Revealed>),
-    /// Bring this onto the chain.
+    /// Submit a transaction payload to the chain.
     Submit(RevealResults),
 }
 
-/// Where a result came from.
+/// The source of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Its runner.
     Runner,
-    /// Another validator.
     Validator,
 }
 
-/// What a validator knows of committees that reveal.
+/// A validator's knowledge of committees that reveal.
 #[derive(Debug)]
 pub struct Committees {
     /// The validator's runner-facing key.
     public: PublicKey,
     jobs: BTreeMap<Hash, Collected>,
-    /// Of all results.
+    /// Size of all kept results.
     bytes: usize,
-    /// What came before the block that it follows.
+    /// Results that arrived before the block that they follow.
     early: Vec<Arc<Revealed>>,
     early_bytes: usize,
 }
 
-/// What is known of one committee.
+/// The knowledge of one committee.
 #[derive(Debug)]
 struct Collected {
-    /// When its commitments were closed, which tells a job's attempts apart.
+    /// The block that closed its commitments, which distinguishes a job's attempts.
     closed: Height,
     held: BTreeMap<Address, Held>,
-    /// When the aggregator was last asked, and for whose results.
+    /// The block in which the aggregator was last asked, and the runners whose results it was asked
+    /// to sign.
     asked: Option<(Height, Vec<Address>)>,
-    /// The aggregator's signature is on its way to the chain.
+    /// Whether a transaction with the aggregator's signature has been submitted.
     signed: bool,
 }
 
 #[derive(Debug)]
 struct Held {
     revealed: Arc<Revealed>,
-    /// When it was last passed on; `None`: others do that.
+    /// The block in which it was last passed on; `None`: other validators pass it on.
     passed: Option<Height>,
-    /// It is on its way to the chain alone.
+    /// Whether it has been submitted alone.
     submitted: bool,
 }
 
 impl Committees {
-    /// Nothing is known. `public` is the validator's runner-facing key.
+    /// An empty collection. `public` is the validator's runner-facing key.
     pub const fn new(public: PublicKey) -> Self {
         Self { public, jobs: BTreeMap::new(), bytes: 0, early: Vec::new(), early_bytes: 0 }
     }
 
-    /// The chain is at `state`.
+    /// Takes a new state of the chain.
     pub fn advance(&mut self, state: &State) -> Vec<Action> {
         let mut actions = Vec::new();
         self.forget(state);
@@ -146,7 +135,7 @@ impl Committees {
         actions
     }
 
-    /// A result was revealed.
+    /// Takes a revealed result.
     pub fn revealed(
         &mut self,
         state: &State,
@@ -173,8 +162,8 @@ impl Committees {
         actions
     }
 
-    /// The results that a committee's aggregator was last asked for; `None`: some are not here, or
-    /// they are too long for a frame, which no job's are.
+    /// The results that a committee's aggregator was last asked for; `None` if some are missing or
+    /// they are too long for a frame, which no job's results are.
     pub fn reveals(&self, job_id: &Hash) -> Option<Reveals> {
         let reveal = |reveal: &Reveal| {
             let Reveal { runner, result, runner_signature } = reveal;
@@ -185,7 +174,7 @@ impl Committees {
         Reveals::new(all.iter().map(|found| reveal(found)).collect::<Option<_>>()?).ok()
     }
 
-    /// The aggregator has signed the results with this digest.
+    /// Takes the aggregator's signature of the results with this digest.
     pub fn aggregated(
         &mut self,
         state: &State,
@@ -196,7 +185,7 @@ impl Committees {
         let Some(all) = self.asked(&job_id) else { return Vec::new() };
         let results = all.iter().map(|reveal| (reveal.runner, reveal.result.as_slice()));
         if reveals_digest(results) != *digest {
-            // Of another attempt, or asked for before more came.
+            // Signed for another attempt, or requested before more results came.
             return Vec::new();
         }
         let reveals = all.into_iter().cloned().collect();
@@ -209,7 +198,7 @@ impl Committees {
         if first { vec![Action::Submit(submit)] } else { Vec::new() }
     }
 
-    /// The results that the aggregator was last asked for, in the committee's order.
+    /// The results that the aggregator was last asked to sign, in the committee's order.
     fn asked(&self, job_id: &Hash) -> Option<Vec<&Reveal>> {
         let Collected { held, asked, .. } = self.jobs.get(job_id)?;
         let (_, runners) = asked.as_ref()?;
@@ -217,7 +206,8 @@ impl Committees {
         runners.iter().map(reveal).collect()
     }
 
-    /// Keeps a result that the chain would take; false where it is known, wrong or one too many.
+    /// Keeps a result that the chain would accept; false when it is known, invalid or exceeds the
+    /// limit.
     fn keep(&mut self, state: &State, revealed: Arc<Revealed>, source: Source) -> bool {
         let Revealed { job_id, reveal } = &*revealed;
         let Some((_, closed)) = awaited(state, job_id) else { return false };
@@ -227,14 +217,14 @@ impl Committees {
         }
         let bytes = reveal.result.len();
         if self.bytes.saturating_add(bytes) > MAX_BYTES {
-            tracing::warn!(%job_id, runner = %reveal.runner, "result not kept: too many are");
+            tracing::warn!(%job_id, runner = %reveal.runner, "result not kept: no room");
             return false;
         }
         if let Err(error) = check_reveal(state, job_id, reveal) {
             tracing::debug!(%job_id, runner = %reveal.runner, %error, "result not kept");
             return false;
         }
-        // The aggregator knows no keys: it finds them from the signatures.
+        // The aggregator does not know the keys: it recovers them from the signatures.
         if !is_recoverable(state.chain_id(), job_id, reveal) {
             tracing::debug!(%job_id, runner = %reveal.runner, "its signature has a wrong last byte");
             return false;
@@ -252,7 +242,7 @@ impl Committees {
         true
     }
 
-    /// Keeps a result until the next block; one that finds no room is sent again.
+    /// Keeps a result until the next block. A result that finds no room is sent again.
     fn keep_early(&mut self, revealed: Arc<Revealed>) {
         let bytes = self.early_bytes + revealed.reveal.result.len();
         if self.early.len() < MAX_EARLY && bytes <= MAX_EARLY_BYTES {
@@ -272,7 +262,7 @@ impl Committees {
 }
 
 impl Collected {
-    /// The aggregator's turn has come, or has come again.
+    /// Asks the aggregator if it is time, or time again.
     fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<Action> {
         let JobStatus::Committed(Round { commitments, closing: Some(closing), .. }) = &job.status
         else {
@@ -308,7 +298,7 @@ impl Collected {
         }
     }
 
-    /// Submits what runners may reveal for themselves by now.
+    /// Submits the results that runners may reveal on their own by now.
     fn submit_alone(
         &mut self,
         state: &State,
@@ -316,13 +306,13 @@ impl Collected {
         validator: &PublicKey,
         actions: &mut Vec<Action>,
     ) {
-        // What a verified job lacks is shown at once.
+        // A result that a verified job lacks is submitted at once.
         let from = job.own_reveals_from().unwrap_or(self.closed);
         let next = state.height().next();
         for held in self.held.values_mut().filter(|held| !held.submitted) {
             let Revealed { job_id, reveal } = &*held.revealed;
             let turn = turn(state, &reveal.runner, validator);
-            // However short the time is, everybody has a turn in it.
+            // However short the time is, every validator gets its turn.
             let last = Height::new(job.deadline().get().saturating_sub(1)).max(from);
             if turn.is_none_or(|turn| next < from.after(turn).min(last)) {
                 continue;
@@ -337,7 +327,7 @@ impl Collected {
     }
 }
 
-/// What a committee has committed to, of which results still count, and when that was closed.
+/// A committee's commitments whose results still count, and the block that closed them.
 fn awaited<'a>(state: &'a State, job_id: &Hash) -> Option<(&'a [Commitment], Height)> {
     let closed = match &state.job(job_id)?.status {
         JobStatus::Committed(round) => round.closing?.height,
@@ -346,7 +336,7 @@ fn awaited<'a>(state: &'a State, job_id: &Hash) -> Option<(&'a [Commitment], Hei
     Some((state.commitments(job_id)?, closed))
 }
 
-/// The validator's place in the runner's subset; `None`: it is not in it.
+/// The validator's position in the runner's subset; `None` if it is not in it.
 fn turn(state: &State, runner: &Address, validator: &PublicKey) -> Option<u64> {
     let record = state.registry().get(runner)?;
     let subset = state.subsets_of(&record.pubkey);

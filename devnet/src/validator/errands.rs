@@ -1,5 +1,4 @@
-//! Errands: work that somebody in the process asks of a connected runner, of which the chain knows
-//! nothing.
+//! Errands: work that an agent in the process asks of a connected runner, unknown to the chain.
 
 use cowboy_engine::{
     primitives::{Address, Hash, Height},
@@ -8,10 +7,10 @@ use cowboy_engine::{
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
-/// Errands that are out at a validator at most.
+/// The maximum number of open errands at a validator.
 pub const MAX_ERRANDS: usize = 4_096;
 
-/// What comes of an errand: the result's bytes, or why there is none.
+/// The outcome of an errand: the result's bytes or an error.
 pub type Report = Result<Vec<u8>, ErrandError>;
 
 /// Why an errand has no result.
@@ -20,34 +19,35 @@ pub enum ErrandError {
     /// The runner is not connected to this validator.
     #[error("the runner is not connected")]
     NotConnected,
-    /// Its connection ended meanwhile.
+    /// Its connection ended in the meantime.
     #[error("the runner's connection was lost")]
     Lost,
-    /// Its connection takes no more work now.
-    #[error("the runner's connection takes no more work now")]
+    /// Its connection accepts no more work now.
+    #[error("the runner's connection accepts no more work now")]
     Busy,
-    /// Too many are out.
-    #[error("{MAX_ERRANDS} errands are out")]
+    /// Too many errands are open.
+    #[error("{MAX_ERRANDS} errands are open")]
     TooMany,
-    /// One of that id is out.
-    #[error("an errand of that id is out")]
+    /// An errand with this id is open.
+    #[error("an errand with this id is open")]
     AlreadyOut,
     /// The runner did not take it.
     #[error("the runner did not take it: {}", told(*.0))]
     Refused(Outcome),
-    /// The runner worked on it and says that there is no result.
+    /// The runner worked on it and reports that there is no result.
     #[error("{0}")]
     Failed(String),
-    /// It took longer than it may.
+    /// The runner missed the deadline.
     #[error("no result in time")]
     Late,
-    /// Whoever sent it wants no result any more.
+    /// The sender has called it back.
     #[error("it was called back")]
     CalledBack,
 }
 
 impl ErrandError {
-    /// Whether the same work may have a result elsewhere, or later: the work itself did not fail.
+    /// Whether the same work could succeed elsewhere or later, because the work itself did not
+    /// fail.
     pub const fn is_about_the_runner(&self) -> bool {
         !matches!(self, Self::Failed(_) | Self::CalledBack)
     }
@@ -58,12 +58,12 @@ fn told(outcome: Outcome) -> String {
         Outcome::Success => "it accepted".to_owned(),
         Outcome::Duplicate => "it has it already".to_owned(),
         Outcome::SoftFailure(Some(reason)) => reason.to_string(),
-        Outcome::SoftFailure(None) => "its answer was no answer".to_owned(),
+        Outcome::SoftFailure(None) => "its answer was invalid".to_owned(),
         Outcome::HardFailure => "it did not answer in time".to_owned(),
     }
 }
 
-/// The errands that are out, by id.
+/// The open errands, by id.
 #[derive(Debug, Default)]
 pub struct Errands(BTreeMap<Hash, Out>);
 
@@ -75,7 +75,7 @@ struct Out {
 }
 
 impl Errands {
-    /// Sends a runner on its way; it gives up after the block `deadline`.
+    /// Opens an errand of a runner. The runner stops after the block `deadline`.
     pub fn open(
         &mut self,
         id: Hash,
@@ -93,12 +93,12 @@ impl Errands {
         Ok(awaited)
     }
 
-    /// The runner that is on an errand, and its last block.
+    /// The runner of an errand, and the last block of its deadline.
     pub fn of(&self, id: &Hash) -> Option<(Address, Height)> {
         self.0.get(id).map(|out| (out.runner, out.deadline))
     }
 
-    /// Ends a runner's errand with its report. Whoever waited for it may have gone.
+    /// Ends a runner's errand with its report. The receiver may have gone.
     pub fn close(&mut self, id: &Hash, runner: &Address, report: Report) {
         if self.0.get(id).is_some_and(|out| out.runner == *runner)
             && let Some(out) = self.0.remove(id)
@@ -107,14 +107,14 @@ impl Errands {
         }
     }
 
-    /// The validator has ended: so have all errands.
+    /// Ends all errands because the validator has ended.
     pub fn lost_all(&mut self) {
         for out in std::mem::take(&mut self.0).into_values() {
             let _ = out.awaiting.send(Err(ErrandError::Lost));
         }
     }
 
-    /// The runner's connection has ended: so have its errands.
+    /// Ends a runner's errands because its connection has ended.
     pub fn lost(&mut self, runner: &Address) {
         for (_, out) in self.0.extract_if(.., |_, out| out.runner == *runner) {
             let _ = out.awaiting.send(Err(ErrandError::Lost));
@@ -140,7 +140,7 @@ mod tests {
         let mut first = errands.open(id(1), ONE, LAST).unwrap();
         let mut second = errands.open(id(2), TWO, LAST).unwrap();
         assert_eq!(errands.open(id(1), TWO, LAST).map(drop), Err(ErrandError::AlreadyOut));
-        // Another runner's word does not count.
+        // A report from another runner is ignored.
         errands.close(&id(1), &TWO, Ok(b"forged".to_vec()));
         assert!(first.try_recv().is_err());
         errands.close(&id(1), &ONE, Ok(b"done".to_vec()));

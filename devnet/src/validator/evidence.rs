@@ -1,9 +1,9 @@
 //! Signed commitments that a validator has seen, to prove that a runner signed two different ones
 //! in one attempt at a job (spec jobs.md §5).
 //!
-//! They come from the runners that are connected here and from the transactions of blocks, also of
-//! those that failed: all that a runner tells different validators is on the chain, or here and on
-//! the chain. What was seen is kept until its attempt's deadline, [`MAX_SEEN`] of them at most, and
+//! Commitments come from connected runners and from the transactions of blocks, including failed
+//! ones. Whatever a runner tells different validators is therefore on the chain, or both here and
+//! on the chain. A commitment is kept until its attempt's deadline, up to [`MAX_SEEN`] of them, and
 //! forgotten in a restart.
 
 use cowboy_engine::{
@@ -18,17 +18,18 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// Commitments kept at most: those of 64 of the largest committees.
+/// The maximum number of kept commitments: those of 64 of the largest committees.
 const MAX_SEEN: usize = 4_096;
 
-/// The commitments seen, one for each attempt of a runner at a job.
+/// The commitments seen, one per attempt of a runner at a job.
 #[derive(Debug, Default)]
 pub struct Evidence {
     seen: BTreeMap<(Hash, Address), (Height, SignedCommitment)>,
 }
 
 impl Evidence {
-    /// The chain is at `state` by `block`: its commitments are seen, and what is over is forgotten.
+    /// Takes the state after `block`: records the block's commitments, and forgets those that are
+    /// over.
     pub fn advance(&mut self, state: &State, block: &Block) -> Vec<ReportEquivocation> {
         let height = state.height();
         self.seen.retain(|_, (deadline, _)| *deadline >= height);
@@ -40,8 +41,8 @@ impl Evidence {
         commits.filter_map(|(commit, deadline)| self.see(&commit, deadline)).collect()
     }
 
-    /// A runner has signed this commitment in the attempt that ends with `deadline`: the evidence,
-    /// where it signed another one before.
+    /// Records a commitment that a runner signed in the attempt that ends with `deadline`. Returns
+    /// the evidence if the runner signed a different one before.
     pub fn see(&mut self, commit: &CommitResult, deadline: Height) -> Option<ReportEquivocation> {
         let CommitResult { job_id, runner, commitment, runner_signature } = *commit;
         let signed = SignedCommitment { commitment, runner_signature };
@@ -65,8 +66,8 @@ impl Evidence {
     }
 }
 
-/// Whether the runner has signed a block's commitment for the attempt that the job is in. The chain
-/// has checked those that it took.
+/// Whether the runner has signed a block's commitment for the job's current attempt. The chain has
+/// checked the commitments that it accepted.
 fn is_signed(state: &State, job: &Job, commit: &CommitResult) -> bool {
     let CommitResult { job_id, runner, commitment, runner_signature } = commit;
     let taken = match &job.status {

@@ -1,27 +1,27 @@
 //! A validator's side of all its runners' connections (spec connectivity.md §2, §3, §6).
 //!
-//! The gateway is told of each executed state ([`Gateway::advance`]) and of each new connection
-//! ([`Gateway::serve`]). From these and from what runners send it keeps the local view that votes
-//! are made of, dispatches jobs, cancels what the chain took back, and passes results on:
+//! The gateway gets each executed state ([`Gateway::advance`]) and each new connection
+//! ([`Gateway::serve`]). From these and from runners' messages it keeps the local view for votes,
+//! dispatches jobs, cancels jobs that the chain took back, and passes results on:
 //!
 //! ```text
 //!   executed states ──▶ ┌─────────┐ ──▶ assignments, cancellations, heads ──▶ connections
 //!   connections ──────▶ │ gateway │ ──▶ local view (read when a vote is made)
-//!   results ──────────▶ └─────────┘ ──▶ what runners hand in (to be submitted)
+//!   results ──────────▶ └─────────┘ ──▶ runners' results (to be submitted)
 //! ```
 //!
-//! One task per connection; all of them share one short-lived lock. A runner that connects a second
-//! time has lost its first connection without the validator knowing yet: the newer one counts, the
-//! older one ends with `duplicate_connection`.
+//! One task serves each connection; all tasks share one short-lived lock. When a runner connects a
+//! second time, it has lost its first connection and the validator has not noticed yet: the newer
+//! connection counts, and the older one ends with `duplicate_connection`.
 //!
-//! In migration phase `shadow` nothing is dispatched: runners poll (spec §7). What was dispatched
-//! before is still cancelled, and results are taken all the same.
+//! In migration phase `shadow` nothing is dispatched: runners poll (spec §7). Earlier dispatches
+//! are still cancelled, and results are still accepted.
 //!
-//! An agent may send a runner on an errand ([`Gateway::send_errand`]): work of which the chain
-//! knows nothing, whose result goes to the agent. It counts among the runner's jobs and is done
-//! like one.
+//! An agent may send a runner on an errand ([`Gateway::send_errand`]): work that the chain does not
+//! know and whose result goes to the agent. An errand counts as one of the runner's jobs and is
+//! executed like one.
 //!
-//! A runner that too few of its validators reach does not answer an assignment before it is proved:
+//! A runner that too few of its validators reach answers an assignment only once it is proved:
 //! [`Gateway::prove`].
 
 mod link;
@@ -72,42 +72,40 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument as _, Span};
 
-/// Commands that wait for a connection's task. What does not fit is tried again with the next
-/// block.
+/// Commands that may wait for a connection's task. A command that does not fit is retried with the
+/// next block.
 const COMMANDS: usize = 256;
 
-/// What waits to be submitted. A result that finds no room is lost, and its job is drawn again:
-/// far more jobs would have to finish at once than a block has room for.
+/// Results that may wait to be submitted. A result that finds no room is lost, and its job is drawn
+/// again: that would take far more jobs finishing at once than a block has room for.
 const HANDED_IN: usize = 1_024;
 
-/// Jobs per connection whose end waits to be proved. The end of a further one is not shown: the
-/// runner then needs more validators that cancel it, or its deadline.
+/// Jobs per connection that may wait for a proof of their end. For any further one, the runner
+/// needs more validators that cancel it, or waits for its deadline.
 const MAX_ENDED: usize = 256;
 
-/// What a gateway is made of.
+/// The configuration of a gateway.
 pub struct Config {
     /// The validator's runner-facing key.
     pub key: SecretKey,
-    /// Handshakes per address.
     pub limits: Limits,
-    /// The executed state it starts from; an older one will do, [`Gateway::advance`] follows.
+    /// The executed state to start from. It may be old, because [`Gateway::advance`] follows.
     pub state: State,
 }
 
 /// A runner's connection, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connected {
-    /// The runner.
     pub runner: Address,
-    /// The validator's head when the handshake was complete.
+    /// The validator's head when the handshake completed.
     pub since: Height,
-    /// What the runner last said of its load.
+    /// The load that the runner reported last.
     pub load: Option<BackpressureSignal>,
-    /// Why the chain does not let it be connected, where it does not: it is not present then.
+    /// Why the chain does not let it be connected, if so. It is not present then.
     pub refused: Option<GoodbyeReason>,
-    /// What else keeps it from counting as present now.
+    /// Another reason why it does not count as present now.
     pub unmet: Option<Unmet>,
-    /// What it said that it cannot do for now.
+    /// The abilities it has suspended.
     pub withdrawn: Vec<Label>,
     /// The validator's head at its last valid ping.
     pub last_ping: Option<Height>,
@@ -123,7 +121,7 @@ struct Inner {
     key: SecretKey,
     public: PublicKey,
     handed_in: mpsc::Sender<Handed>,
-    /// How many runners are connected.
+    /// The number of connected runners.
     count: watch::Sender<usize>,
     /// Connections whose handshake is not complete.
     half_open: HalfOpen,
@@ -134,7 +132,7 @@ struct Shared {
     state: State,
     view: LocalView,
     links: BTreeMap<Address, Link>,
-    /// What runners said last of jobs that the chain assigns to them, and the head then.
+    /// The last progress report per job assigned to a runner, and the head at that time.
     progress: BTreeMap<(Hash, Address), (JobProgress, Height)>,
     limiter: HelloLimiter,
     nonces: SeenNonces,
@@ -146,37 +144,37 @@ struct Shared {
 
 /// An established connection.
 struct Link {
-    /// Tells it from the runner's earlier ones.
+    /// Distinguishes it from the runner's earlier connections.
     serial: u64,
     place: Place,
     commands: mpsc::Sender<Command>,
     since: Height,
     load: Option<BackpressureSignal>,
-    /// Jobs assigned to the runner and dispatched here, however that went.
+    /// Jobs assigned to the runner and dispatched here, whatever the outcome.
     dispatched: BTreeMap<Hash, Dispatched>,
-    /// Jobs that were cancelled here, and the block after which the chain does not assign them:
-    /// the runner is to be shown it. At most [`MAX_ENDED`].
+    /// Jobs that were cancelled here, each with the block after which the chain does not assign it:
+    /// the runner still needs the proof. At most [`MAX_ENDED`].
     ended: BTreeMap<Hash, Height>,
 }
 
-/// The dispatch of an attempt: a job that is tried again may come to the same runner.
+/// The dispatch of one attempt: another attempt of the job may go to the same runner.
 #[derive(Debug, Clone, Copy)]
 struct Dispatched {
     assigned_at: Height,
     deadline: Height,
-    /// The runner has not answered, and was not shown a proof.
+    /// Whether the runner has neither answered nor been sent a proof.
     waits: bool,
 }
 
 enum Command {
-    /// The head, and what the chain says of connections there.
+    /// The head, and the connectivity parameters there.
     Head(Height, Connectivity),
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
-    /// The job, whose end this shows.
+    /// The job, and the proof of its end.
     ProveEnd(Hash, Body),
     Errand(Box<Errand>),
-    /// The job, its deadline in the attempt that is over, and why.
+    /// The job, the deadline of its ended attempt, and the reason.
     Cancel(Hash, Height, CancelReason),
     AskReveal(Hash),
     AskAggregate(Hash, Box<Reveals>),
@@ -184,7 +182,7 @@ enum Command {
 }
 
 impl Gateway {
-    /// A gateway without connections, and what comes from those it will have.
+    /// A gateway without connections, and the receiver of what runners hand in.
     pub fn new(config: Config) -> (Self, mpsc::Receiver<Handed>) {
         let Config { key, limits, state } = config;
         let (handed_in, received) = mpsc::channel(HANDED_IN);
@@ -207,7 +205,7 @@ impl Gateway {
         (Self(Arc::new(inner)), received)
     }
 
-    /// Serves every connection that `listener` yields, until it is closed.
+    /// Serves all connections from `listener` until it is closed.
     pub async fn serve<E, L>(&self, mut context: E, mut listener: L)
     where
         E: Clock + Spawner + CryptoRng,
@@ -223,7 +221,7 @@ impl Gateway {
             context.fill_bytes(&mut nonce);
             let gateway = self.clone();
             let span = Span::current();
-            // In a box: the runtime's layers each hold room for what they wrap.
+            // Boxed, because each of the runtime's layers reserves room for the future it wraps.
             context.child("connection").spawn(move |context| {
                 async move { gateway.connection(&context, connection, slot, nonce).await }
                     .instrument(span)
@@ -279,8 +277,8 @@ impl Gateway {
         link.ended(end);
     }
 
-    /// The chain is at `state`, executed: dispatches what was assigned to runners, and cancels what
-    /// no longer is. [`tell`](Self::tell) has to follow.
+    /// Takes a new executed state: dispatches newly assigned jobs, and cancels jobs that are no
+    /// longer assigned. The caller must call [`tell`](Self::tell) afterwards.
     pub fn advance(&self, state: State) {
         let mut shared = self.0.shared.lock();
         if state.height() <= shared.state.height() {
@@ -338,8 +336,8 @@ impl Gateway {
         }
     }
 
-    /// The earliest block whose assignments wait for an answer, or which ended jobs, and neither is
-    /// proved; `None`: there are none.
+    /// The earliest block with an unproved event: an assignment without an answer, or the end of a
+    /// job. `None` if there is no such block.
     pub fn waiting_since(&self) -> Option<Height> {
         let shared = self.0.shared.lock();
         let dispatched = shared.links.values().flat_map(|link| link.dispatched.values());
@@ -348,8 +346,8 @@ impl Gateway {
         waiting.chain(ended).min()
     }
 
-    /// Shows the runners that have not answered what `anchor` proves of their assignments, and
-    /// those whose jobs were cancelled what it proves of their ends.
+    /// Sends proofs from `anchor`: of assignments to the runners that have not answered them, and
+    /// of the ends of cancelled jobs.
     pub fn prove(&self, anchor: &Anchor) {
         let height = anchor.state().height();
         let mut shared = self.0.shared.lock();
@@ -371,7 +369,7 @@ impl Gateway {
                     one.waits = false;
                 }
             }
-            // One that was assigned to the runner again has not ended.
+            // A job that was assigned to the runner again has not ended.
             ended.retain(|job_id, since| {
                 let job = anchor.state().job(job_id);
                 *since > height
@@ -383,14 +381,14 @@ impl Gateway {
         }
     }
 
-    /// The height of the state that it has.
+    /// The height of its current state.
     pub fn height(&self) -> Height {
         self.0.shared.lock().state.height()
     }
 
-    /// Passes an errand on to a runner, where it is connected and none of that id is out; resolves
-    /// with what it reports, or with why it will not. Dropping the report cancels nothing:
-    /// [`call_back`](Self::call_back) does.
+    /// Sends a connected runner on an errand, unless an errand with that id is open. The receiver
+    /// gets the runner's report or an error. Dropping it cancels nothing; use
+    /// [`call_back`](Self::call_back).
     pub fn send_errand(
         &self,
         runner: &Address,
@@ -407,12 +405,12 @@ impl Gateway {
         Ok(report)
     }
 
-    /// Nobody is left to serve connections: no errand will be reported.
+    /// Fails all errands when no task serves connections any longer.
     pub fn lose_errands(&self) {
         self.0.shared.lock().errands.lost_all();
     }
 
-    /// Has the runner on an errand stop its work. Its report is [`ErrandError::CalledBack`].
+    /// Makes the runner of an errand stop. The report is [`ErrandError::CalledBack`].
     pub fn call_back(&self, id: &Hash) {
         let mut shared = self.0.shared.lock();
         if let Some((runner, deadline)) = shared.errands.of(id) {
@@ -423,16 +421,16 @@ impl Gateway {
         }
     }
 
-    /// Asks a runner for the result that it has committed to, where it is connected.
-    /// [`Handed::Reveal`] may follow.
+    /// Asks a runner, if connected, for the result that it has committed to. [`Handed::Reveal`] may
+    /// follow.
     pub fn ask_reveal(&self, runner: &Address, job_id: Hash) {
         if let Some(link) = self.0.shared.lock().links.get(runner) {
             link.command(Command::AskReveal(job_id));
         }
     }
 
-    /// Asks the aggregator of a committee to sign its results, where it is connected.
-    /// [`Handed::Aggregated`] may follow.
+    /// Asks a committee's aggregator, if connected, to sign the results. [`Handed::Aggregated`] may
+    /// follow.
     pub fn ask_aggregate(
         &self,
         aggregator: &Address,
@@ -441,7 +439,7 @@ impl Gateway {
     ) {
         let link = |shared: &Shared| Some(shared.links.get(aggregator)?.commands.clone());
         let commands = link(&self.0.shared.lock());
-        // Without a lock: they may be long.
+        // Built without the lock, because they may be long.
         if let Some(commands) = commands
             && let Some(reveals) = reveals()
             && commands.try_send(Command::AskAggregate(job_id, Box::new(reveals))).is_err()
@@ -450,7 +448,7 @@ impl Gateway {
         }
     }
 
-    /// Tells the runners how high the chain is.
+    /// Tells the runners the height of the chain.
     pub fn tell(&self) {
         let shared = self.0.shared.lock();
         for link in shared.links.values() {
@@ -458,19 +456,20 @@ impl Gateway {
         }
     }
 
-    /// Whether it matters what jobs in the mempool need: some runner has withdrawn something.
+    /// Whether any runner has suspended an ability, so that the needs of jobs in the mempool
+    /// matter.
     pub fn has_withdrawals(&self) -> bool {
         self.0.shared.lock().view.has_withdrawals()
     }
 
-    /// What jobs in the mempool need: a runner that withdrew any of it does not count as present.
+    /// Sets the needs of jobs in the mempool: a runner that suspended any of them does not count as
+    /// present.
     pub fn needed(&self, labels: BTreeSet<Label>) {
         self.0.shared.lock().view.needed(labels);
     }
 
-    /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
-    /// lets be connected here, and how old a ping may be, is decided from `at`, the state before
-    /// that block.
+    /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). The rules for
+    /// connections and for the age of pings come from `at`, the state before that block.
     pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
         let mut shared = self.0.shared.lock();
         let Shared { state, view, links, .. } = &mut *shared;
@@ -482,7 +481,7 @@ impl Gateway {
         })
     }
 
-    /// The runners connected now, by address.
+    /// The connected runners, by address.
     pub fn connected(&self) -> Vec<Connected> {
         let mut shared = self.0.shared.lock();
         let Shared { state, view, links, .. } = &mut *shared;
@@ -502,8 +501,8 @@ impl Gateway {
         links.iter_mut().map(connected).collect()
     }
 
-    /// How far its runners are with a job, as each of them said last over a connection to this
-    /// validator, and the validator's head then; by address. Nobody checks what they say.
+    /// The progress of a job, by runner: each one's last report over a connection to this
+    /// validator, with the validator's head at that time. The reports are not verified.
     pub fn progress(&self, job_id: &Hash) -> Vec<(Address, JobProgress, Height)> {
         let shared = self.0.shared.lock();
         let of_job = (*job_id, Address([0; 20]))..=(*job_id, Address([0xff; 20]));
@@ -511,7 +510,7 @@ impl Gateway {
         said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
     }
 
-    /// The block at `height`, executed, made these draws.
+    /// Records the draws of the executed block at `height`.
     pub fn drew(&self, height: Height, draws: &[DrawRecord]) {
         let mut shared = self.0.shared.lock();
         for draw in draws {
@@ -519,29 +518,29 @@ impl Gateway {
         }
     }
 
-    /// What it has done since it started.
+    /// A copy of its journal since it started.
     pub fn journal(&self) -> Journal {
         self.0.shared.lock().journal.clone()
     }
 
-    /// Connections whose handshake is not complete.
+    /// Number of connections whose handshake is not complete.
     pub fn half_open(&self) -> usize {
         self.0.half_open.count()
     }
 
-    /// Takes what arrives otherwise than over a connection, as that which runners deliver. Whoever
-    /// sends something has checked it.
+    /// A sender for results that arrive other than over a connection. They are handled like those
+    /// of connected runners, so the sender must have checked them.
     pub fn handed_in(&self) -> mpsc::Sender<Handed> {
         self.0.handed_in.clone()
     }
 
-    /// How many runners are connected, as it changes.
+    /// The number of connected runners, as it changes.
     pub fn count(&self) -> watch::Receiver<usize> {
         self.0.count.subscribe()
     }
 
-    /// Takes no more connections, says goodbye on all there are, and waits until they have ended,
-    /// a second at most.
+    /// Accepts no more connections, says goodbye on all existing ones, and waits up to a second
+    /// until they have ended.
     pub async fn close(&self, clock: &impl Clock) {
         {
             let mut shared = self.0.shared.lock();
@@ -566,8 +565,8 @@ impl RunnerView for Gateway {
     }
 }
 
-/// Each assignment to a runner from which the chain waits for something: of an open job, or of a
-/// verified one whose result the runner has committed to and not shown.
+/// All assignments to a runner for which the chain awaits something: of open jobs, and of verified
+/// jobs whose result the runner has committed to but not revealed.
 pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
     let open = state.open_jobs().flat_map(|(job_id, job)| {
         job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
@@ -584,8 +583,8 @@ fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
     state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
 }
 
-/// A job's assignment, which the session signs. `None` for a job whose specification is too large
-/// for a frame, which no block can carry.
+/// A job's assignment, to be signed by the session. `None` for a job whose specification is too
+/// large for a frame, which no block can carry.
 fn assignment_of(job_id: &Hash, job: &Job) -> Option<JobAssignment> {
     Some(JobAssignment {
         job_id: *job_id,
@@ -606,13 +605,13 @@ impl Dispatched {
 }
 
 impl Link {
-    /// False: the connection's task is behind.
+    /// False when the connection's task is behind.
     fn command(&self, command: Command) -> bool {
         self.commands.try_send(command).is_ok()
     }
 
-    /// A job was cancelled, which the state after the block at `height` does not assign to the
-    /// runner. One that is done needs no proof: no work on it goes on.
+    /// Records a cancelled job that the state after the block at `height` does not assign to the
+    /// runner. A job that is done needs no proof, because no work on it continues.
     fn cancelled(&mut self, job_id: Hash, reason: CancelReason, height: Height) {
         if reason != CancelReason::Done && self.ended.len() < MAX_ENDED {
             self.ended.insert(job_id, height);

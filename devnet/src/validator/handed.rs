@@ -1,39 +1,35 @@
-//! What runners hand in.
+//! Results and reports that runners hand in.
 
 use cowboy_engine::{
     chain::transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
     primitives::{Hash, Height, Signature},
 };
 
-/// What a runner hands in. Whether the chain takes it has been checked but for reveals and
-/// commitments.
+/// A result or report from a runner. It has been checked against the chain's rules, except for
+/// reveals and commitments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handed {
-    /// The result of a job that it works on alone.
+    /// The result of a job that the runner works on alone.
     Result(SubmitResult),
-    /// A committee member's commitment, which it has signed.
+    /// A committee member's commitment, with its signature.
     Commit {
-        /// The commitment.
         commit: CommitResult,
-        /// The deadline of its attempt.
+        /// The deadline block of its attempt.
         deadline_block: Height,
     },
-    /// The word of one that cannot do its work.
+    /// A runner's report that it cannot do its work.
     Failure(ReportFailure),
-    /// A committee member's result, which it was asked for.
+    /// A committee member's result, sent on request.
     Reveal {
-        /// The job.
         job_id: Hash,
-        /// The result; whether it is what was committed to has not been checked.
+        /// The result, not yet compared with the commitment.
         reveal: Reveal,
     },
-    /// An aggregator's answer.
+    /// An aggregator's signature.
     Aggregated {
-        /// The job.
         job_id: Hash,
-        /// [`reveals_digest`](cowboy_engine::wire::reveals_digest) of what it was asked to sign.
+        /// [`reveals_digest`](cowboy_engine::wire::reveals_digest) of the signed results.
         digest: Hash,
-        /// Its signature.
         signature: Signature,
     },
 }

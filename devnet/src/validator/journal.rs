@@ -1,5 +1,6 @@
-//! What a validator's gateway has done: its dispatches, and how runners' connections began and
-//! ended; and what it saw of draws. For operators; nothing that the validator does depends on it.
+//! The journal of a validator's gateway: its dispatches, the beginnings and ends of runners'
+//! connections, and the draws it saw. It is for operators; no decision of the validator depends on
+//! it.
 
 use cowboy_engine::{
     chain::DrawRecord,
@@ -13,55 +14,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Dispatches that are remembered at most.
+/// The maximum number of dispatches in the journal.
 pub const MAX_DISPATCHES: usize = 4_096;
-/// Runners whose last connection is remembered at most.
+/// The maximum number of runners with a last connection in the journal.
 const MAX_RUNNERS: usize = 4_096;
 
-/// The ends of the buckets of [`Journal::answers`], in milliseconds.
+/// Upper bounds of the buckets of [`Journal::answers`], in milliseconds.
 const BUCKETS: [f64; 12] =
     [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 10_000.0];
 
-/// A job, as one validator dispatched it to one runner.
+/// A dispatch of a job by one validator to one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The job.
     pub job_id: Hash,
-    /// The runner.
     pub runner: Address,
     /// The block that assigned the job.
     pub assigned_at: Height,
-    /// How it went; `None`: the runner has not answered.
+    /// The outcome; `None` while the runner has not answered.
     pub outcome: Option<Answer>,
-    /// From the dispatch to the runner's answer.
+    /// Time from the dispatch to the runner's answer.
     pub answered_after: Option<Duration>,
-    /// From the dispatch to the runner's first word that it works on the job.
+    /// Time from the dispatch to the runner's first progress report.
     pub started_after: Option<Duration>,
-    /// From the dispatch to the result, a commitment or word that there will be none.
+    /// Time from the dispatch to the result, a commitment or a failure report.
     pub done_after: Option<Duration>,
-    /// When it was dispatched.
     sent: Instant,
 }
 
-/// What a runner answered to a dispatch.
+/// A runner's answer to a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// It works on the job.
+    /// It accepted the job.
     Accepted,
-    /// It was accepted, and what it came to was delivered.
+    /// It accepted the job and delivered an outcome.
     Done,
-    /// It has the job from another validator.
+    /// It already has the job from another validator.
     Duplicate,
-    /// It does not take the job.
+    /// It rejected the job.
     Rejected(RejectReason),
-    /// A frame that answers nothing.
+    /// It sent a frame that is not an answer.
     NoAck,
-    /// No frame in time.
+    /// It sent no frame in time.
     Silent,
 }
 
 impl Answer {
-    /// Its name, as in metrics.
+    /// Its name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -86,27 +84,27 @@ impl From<Outcome> for Answer {
     }
 }
 
-/// What the MRU record of (submitter, kind) did for a draw that found a committee.
+/// The effect of the MRU record of (submitter, kind) on a draw that found a committee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mru {
-    /// Its runner was favoured, and drawn first.
+    /// Its runner was favoured and drawn first.
     Hit,
-    /// Its runner was favoured, and another was drawn first.
+    /// Its runner was favoured, but another was drawn first.
     Miss,
-    /// Its runner was no candidate.
+    /// Its runner was not a candidate.
     NotCandidate,
-    /// It was past its time.
+    /// The record had expired.
     Expired,
-    /// There was none.
+    /// There was no record.
     None,
 }
 
 impl Mru {
-    /// All of them.
+    /// All effects of an MRU record.
     pub const ALL: [Self; 5] =
         [Self::Hit, Self::Miss, Self::NotCandidate, Self::Expired, Self::None];
 
-    /// Its name, as in metrics.
+    /// Its name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -117,7 +115,7 @@ impl Mru {
         }
     }
 
-    /// Of a draw in the block at `height`; `None`: it found no committee.
+    /// The effect on a draw in the block at `height`; `None` if the draw found no committee.
     fn of(height: Height, draw: &DrawRecord) -> Option<Self> {
         let first = draw.selection.committee.first()?;
         if draw.mru.is_none() {
@@ -139,16 +137,16 @@ impl Mru {
 pub enum Parting {
     /// The validator said goodbye.
     Sent(&'static str),
-    /// The runner did.
+    /// The runner said goodbye.
     Received(&'static str),
-    /// Neither: it broke.
+    /// The connection broke without a goodbye.
     Broken,
     /// The handshake was not complete in time.
     HandshakeTimeout,
 }
 
 impl Parting {
-    /// Who said it, and the reason of the goodbye: as in metrics.
+    /// The side that ended it, and the reason of the goodbye, as metrics name them.
     pub const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Sent(reason) => ("validator", reason),
@@ -170,34 +168,33 @@ impl From<End> for Parting {
     }
 }
 
-/// The last connection of a runner that ended.
+/// The end of a runner's last connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parted {
-    /// How.
     pub how: Parting,
-    /// The validator's head then.
+    /// The validator's head at that time.
     pub at: Height,
 }
 
-/// All of it, since the validator started.
+/// The events since the validator started.
 #[derive(Debug, Clone)]
 pub struct Journal {
     dispatches: VecDeque<Dispatch>,
-    /// How many dispatches ended so.
+    /// Number of ended dispatches by answer.
     pub outcomes: BTreeMap<Answer, u64>,
-    /// How many connections ended so, those whose handshake was not complete among them.
+    /// Number of ended connections by kind of end, including those without a complete handshake.
     pub ends: BTreeMap<Parting, u64>,
-    /// How many draws that found a committee the MRU record did this for.
+    /// Number of draws that found a committee, by effect of the MRU record.
     pub draws: BTreeMap<Mru, u64>,
-    /// How many handshakes were completed.
+    /// Number of completed handshakes.
     pub connected: u64,
-    /// How many of them by a runner that had been connected before.
+    /// Number of those from a runner that had been connected before.
     pub reconnected: u64,
-    /// How long runners took to answer dispatches, in milliseconds. Clones share it.
+    /// Time that runners took to answer dispatches, in milliseconds. Clones share it.
     pub answers: Histogram,
-    /// How long after dispatches runners began to work, in milliseconds. Clones share it.
+    /// Time from dispatches to the start of work, in milliseconds. Clones share it.
     pub starts: Histogram,
-    /// `None`: its first connection has not ended.
+    /// `None` while the runner's first connection has not ended.
     runners: BTreeMap<Address, Option<Parted>>,
 }
 
@@ -218,7 +215,7 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// A job was dispatched.
+    /// Records the dispatch of a job.
     pub fn dispatched(&mut self, job_id: Hash, runner: Address, assigned_at: Height) {
         if self.dispatches.len() >= MAX_DISPATCHES {
             self.dispatches.pop_front();
@@ -240,7 +237,7 @@ impl Journal {
         self.dispatches.iter_mut().rev().find(of)
     }
 
-    /// A runner has said how far it is with a job.
+    /// Records a progress report.
     pub fn progressed(&mut self, job_id: &Hash, runner: &Address) {
         let Some(dispatch) = self.newest(job_id, runner) else { return };
         if dispatch.started_after.is_none() {
@@ -250,7 +247,7 @@ impl Journal {
         }
     }
 
-    /// A runner has answered, or its time for that is over.
+    /// Records a runner's answer, or that it missed the deadline.
     pub fn answered(&mut self, job_id: &Hash, runner: &Address, answer: Answer) {
         let Some(dispatch) = self.newest(job_id, runner) else { return };
         let after = dispatch.sent.elapsed();
@@ -267,14 +264,14 @@ impl Journal {
         }
     }
 
-    /// The block at `height` made a draw.
+    /// Records a draw of the block at `height`.
     pub fn drew(&mut self, height: Height, draw: &DrawRecord) {
         if let Some(mru) = Mru::of(height, draw) {
             *self.draws.entry(mru).or_default() += 1;
         }
     }
 
-    /// A runner has completed its handshake.
+    /// Records a completed handshake.
     pub fn connected(&mut self, runner: Address) {
         self.connected += 1;
         if self.runners.contains_key(&runner) {
@@ -287,7 +284,7 @@ impl Journal {
         }
     }
 
-    /// A connection has ended, whether its handshake was complete or not.
+    /// Records the end of a connection, with or without a complete handshake.
     pub fn parted(&mut self, runner: &Address, how: Parting, at: Height) {
         *self.ends.entry(how).or_default() += 1;
         if let Some(last) = self.runners.get_mut(runner) {
@@ -300,7 +297,7 @@ impl Journal {
         self.dispatches.iter().filter(|one| one.job_id == *job_id).cloned().collect()
     }
 
-    /// How the runner's last connection that ended did so.
+    /// How the runner's last ended connection ended.
     pub fn last_of(&self, runner: &Address) -> Option<Parted> {
         *self.runners.get(runner)?
     }

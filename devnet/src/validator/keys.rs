@@ -10,9 +10,9 @@ use cowboy_engine::{
 /// A validator's two secret keys.
 #[derive(Clone)]
 pub struct ValidatorKeys {
-    /// secp256k1: account, signatures towards runners.
+    /// secp256k1: its account and its signatures for runners.
     pub identity: SecretKey,
-    /// ed25519: votes, p2p. Its seed is keccak256(the other's 32 bytes ‖ "/consensus").
+    /// ed25519: votes and p2p. The seed is keccak256(the identity key's 32 bytes ‖ "/consensus").
     pub consensus: PrivateKey,
 }
 
@@ -26,7 +26,7 @@ impl From<SecretKey> for ValidatorKeys {
 }
 
 impl ValidatorKeys {
-    /// Their public halves.
+    /// The public keys of both.
     pub fn public(&self) -> Validator {
         let key = self.consensus.public_key();
         let consensus_key = key.as_ref().try_into().expect("an ed25519 public key has 32 bytes");

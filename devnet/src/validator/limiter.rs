@@ -1,13 +1,13 @@
-//! How many handshakes an address may try (spec connectivity.md §2).
+//! The rate limit on handshakes per address (spec connectivity.md §2).
 
 use crate::transport::half_open::source;
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// Addresses remembered at most. Beyond, those go that have all their attempts again; where none
-/// has, new addresses are refused.
+/// The maximum number of remembered addresses. Beyond it, addresses with a full bucket are
+/// forgotten; if no address has one, new addresses are refused.
 const MAX_ADDRESSES: usize = 4_096;
 
-/// One attempt, as buckets count them: attempts per second are thousandths per millisecond.
+/// The cost of an attempt in bucket units: attempts per second equal thousandths per millisecond.
 const ATTEMPT: u64 = 1_000;
 
 /// The size of a token bucket per address.
@@ -15,7 +15,7 @@ const ATTEMPT: u64 = 1_000;
 pub struct Limits {
     /// Attempts at once.
     pub burst: u32,
-    /// Attempts per second in the long run.
+    /// Attempts per second on average.
     pub per_second: u32,
 }
 
@@ -27,8 +27,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For `runners` runners that all come from one address, as on one machine: each of them at
-    /// once, and never fewer than by default.
+    /// Limits for `runners` runners that all come from one address, as on one machine: all of them
+    /// at once, and never less than the default.
     pub fn sharing_an_address(runners: usize) -> Self {
         let usual = Self::default();
         let runners = u32::try_from(runners).unwrap_or(u32::MAX);
@@ -52,13 +52,13 @@ struct Bucket {
 }
 
 impl HelloLimiter {
-    /// A limiter that has seen no attempt.
+    /// A limiter that has seen no attempts.
     pub const fn new(limits: Limits) -> Self {
         Self { limits, buckets: BTreeMap::new() }
     }
 
-    /// Counts an attempt from `address` at `now` in ms; false: it is one too many. An IPv6 network
-    /// of one host counts as one address.
+    /// Counts an attempt from `address` at `now` in ms; false when it exceeds the limit. An IPv6
+    /// /64 network counts as one address.
     pub fn admit(&mut self, address: IpAddr, now: u64) -> bool {
         let address = source(address);
         let full = u64::from(self.limits.burst) * ATTEMPT;
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(admitted(1, 63, 2), 1);
         assert_eq!(admitted(1, 1_063, 100), 16);
         assert_eq!(admitted(1, 10_000_000, 100), 64);
-        // A clock that steps back takes nothing away and gives nothing.
+        // A clock that steps back neither takes nor gives attempts.
         assert_eq!(admitted(1, 0, 1), 0);
     }
 

@@ -1,4 +1,4 @@
-//! A validator, as it is started and stopped, and its side of its runners' connections.
+//! A validator: starting and stopping it, and its side of its runners' connections.
 
 pub mod check;
 pub mod committees;

@@ -1,8 +1,8 @@
-//! One validator: chain, mempool, consensus and whatever serves runners, in one tree of tasks.
+//! One validator: chain, mempool, consensus and its service to runners, in one tree of tasks.
 //!
 //! The same code runs in real time and in the simulator: the runtime and the network are
-//! parameters. Ending the tree is a stop or a crash, whichever one likes to call it: nothing is
-//! flushed then, and a start finds everything that was acknowledged.
+//! parameters. Ending the tree is a stop and a crash alike: nothing is flushed, and a start finds
+//! everything that was acknowledged.
 
 use crate::{
     chain::{
@@ -34,55 +34,51 @@ use rand_core::CryptoRng;
 use std::sync::Arc;
 use tracing::Instrument as _;
 
-/// What a validator is made of.
+/// The configuration of a validator.
 pub struct ValidatorConfig<E> {
     /// Its name: the prefix of its storage partitions (letters, digits, `-`, `_`).
     pub name: String,
     /// Its ed25519 key.
     pub key: PrivateKey,
-    /// The chain.
     pub genesis: Arc<Genesis>,
-    /// Consensus' times.
     pub timing: Timing,
-    /// Lifts the pace; validators in one process may share it.
+    /// Suspends the block time; validators in one process may share it.
     pub haste: Haste,
     /// Its chain, read from its store.
     pub ledger: Ledger,
-    /// Copies of transactions; validators in one process may share them.
+    /// Transactions by hash; validators in one process may share them.
     pub known: Known,
     /// Its view of the runners.
     pub view: Arc<dyn RunnerView>,
-    /// What serves runners: runs beside consensus, in the validator's tree of tasks.
+    /// The service to runners, which runs in the validator's tree of tasks.
     pub gateway: Option<Gateway<E>>,
 }
 
 /// Serves runners until the validator ends.
 pub type Gateway<E> = Box<dyn FnOnce(E, Services) -> BoxFuture<'static, ()> + Send>;
 
-/// What others use of a validator. Cloning shares it.
+/// A validator's interfaces for others. Clones share them.
 #[derive(Clone)]
 pub struct Services {
-    /// Its name.
     pub name: Arc<str>,
     /// Its executed chain.
     pub ledger: Ledger,
-    /// Its transactions.
     pub mempool: Mempool,
-    /// What validators show one another of committees' results.
+    /// The exchange of committees' results between validators.
     pub reveals: Exchange,
     held: Held,
     takes_part: TakesPart,
 }
 
 impl Services {
-    /// Takes a transaction into the mempool and hands it to gossip; its hash.
+    /// Adds a transaction to the mempool and gossips it; returns its hash.
     pub fn submit(&self, transaction: SignedTransaction) -> Result<Hash, MempoolError> {
         let hash = transaction.hash();
         self.mempool.submit(transaction, &self.ledger.newest().state)?;
         Ok(hash)
     }
 
-    /// What consensus has done since the validator started.
+    /// Counters of consensus since the validator started.
     pub fn counters(&self) -> Counters {
         self.held.counters()
     }
@@ -96,13 +92,13 @@ impl Services {
 /// Why a validator does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The genesis document starts no chain.
+    /// The genesis document is invalid.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
     /// Its chain cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The validators of the genesis document are no committee.
+    /// The validators of the genesis document are not a valid committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
 }
@@ -114,20 +110,20 @@ pub struct ValidatorHandle {
 }
 
 impl ValidatorHandle {
-    /// What others use of it.
+    /// The validator's interfaces for others.
     pub const fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Ends it and waits until it has ended. It may be started again over the same storage, in
-    /// this process too.
+    /// Ends the validator and waits until it has ended. It may be started again over the same
+    /// storage, in this process too.
     pub async fn stop(self) {
         self.task.abort();
-        // An aborted task has nothing to tell.
+        // The result of an aborted task is of no interest.
         let _ = self.task.await;
     }
 
-    /// Resolves when the validator ends by itself, which is a failure.
+    /// Resolves when the validator ends on its own, which is a failure.
     pub async fn ended(&mut self) -> EngineError {
         match (&mut self.task).await {
             Ok(error) => error,
@@ -173,7 +169,7 @@ where
     };
     let context = context.child("validator").with_attribute("name", &name);
     let shared = services.clone();
-    // Whatever is logged by a validator's own code names it.
+    // All log lines of a validator's own code name the validator.
     let span = tracing::info_span!(parent: None, "validator", %name);
     let task = context
         .spawn(move |context| run(context, consensus, network, gateway, shared).instrument(span));

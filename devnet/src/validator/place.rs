@@ -1,5 +1,5 @@
-//! Whether a runner may be connected to a validator: asked once a block, and for each bit of a
-//! vote.
+//! Whether a runner may be connected to a validator. This is checked once per block and for each
+//! bit of a vote.
 
 use cowboy_engine::{
     chain::{State, SubsetEpoch},
@@ -8,24 +8,24 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// A runner's place at a validator, and what is known of its subsets: one takes a hash per
-/// validator to work out.
+/// A runner's relation to a validator, with its memberships cached: each costs a hash per validator
+/// to compute.
 #[derive(Debug)]
 pub struct Place {
     address: Address,
     runner: PublicKey,
     validator: PublicKey,
-    /// Whether the validator is in its subset, by the number of the subset epoch.
+    /// Whether the validator is in the runner's subset, by number of the subset epoch.
     member: BTreeMap<u64, bool>,
 }
 
 impl Place {
-    /// That of `runner` at `validator`.
+    /// The place of `runner` at `validator`.
     pub fn new(runner: PublicKey, validator: PublicKey) -> Self {
         Self { address: runner.address(), runner, validator, member: BTreeMap::new() }
     }
 
-    /// What [`State::admit`] says where the subsets of `epochs` count.
+    /// The outcome of [`State::admit`] when the subsets of `epochs` count.
     pub fn check(&mut self, state: &State, epochs: &[SubsetEpoch]) -> Result<(), GoodbyeReason> {
         state.in_service(&self.address)?;
         let oldest = epochs.iter().map(|epoch| epoch.number).min();

@@ -1,8 +1,8 @@
-//! A validator's store at its start: read, or made again where it is damaged.
+//! Opening a validator's store at its start: it is read, or rebuilt if it is damaged.
 //!
-//! What a store holds follows from its blocks. A damaged one is set aside, and a new one is made by
-//! executing the blocks that can still be read, in order, up to the first that cannot. The others
-//! have the rest, and consensus fetches it with the proof that it is final.
+//! The contents of a store follow from its blocks. A damaged store is set aside, and a new one is
+//! built by executing the readable blocks in order, up to the first unreadable one. The other
+//! validators have the rest, and consensus fetches it with the proof that it is final.
 
 use super::check;
 use crate::{
@@ -19,36 +19,31 @@ use std::{
     sync::Arc,
 };
 
-/// What was done about a damaged store.
+/// A report on a rebuilt store.
 #[derive(Debug)]
 pub struct Rebuilt {
-    /// What was wrong with it.
+    /// The damage.
     pub damage: LedgerError,
-    /// The file it is now.
+    /// The path of the damaged file.
     pub aside: PathBuf,
-    /// The last block that could be read.
+    /// The last block that was readable.
     pub up_to: Height,
-    /// The last block that it said it had.
+    /// The last block of the damaged store, if that was readable.
     pub of: Option<Height>,
 }
 
 /// Why a validator has no store.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// The store cannot be read, and that is no damage.
+    /// The store cannot be read for a reason other than damage.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The damaged file cannot be set aside.
     #[error("{path}: {error}")]
-    Aside {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    Aside { path: PathBuf, error: io::Error },
 }
 
-/// Opens the store at `path`, made again where it is damaged, and the chain in it.
+/// Opens the store at `path` with its chain. A damaged store is rebuilt.
 pub fn open(
     path: &Path,
     genesis: &Genesis,
@@ -68,8 +63,8 @@ pub fn open(
         None => Height::GENESIS,
     };
     if ledger.alarm().is_some() {
-        // The chain itself says that its blocks gave something else: the program has changed, and
-        // the file is as it was.
+        // The chain shows that its blocks used to have other results: the program has changed, and
+        // the file is not damaged.
         drop((ledger, damaged));
         shift(&aside, path)?;
         return Err(damage.into());
@@ -82,15 +77,14 @@ fn read(path: &Path, genesis: &Genesis, keep: Keep) -> Result<Ledger, LedgerErro
     Ledger::open(genesis, Arc::new(store))
 }
 
-/// Renames the file, and what SQLite keeps beside it, to `index.db.damaged`. One that was set aside
-/// before makes room.
+/// Renames the file and its SQLite companions to `index.db.damaged`, which replaces an earlier one.
 fn set_aside(path: &Path) -> Result<PathBuf, RebuildError> {
     let aside = with_suffix(path, ".damaged");
     shift(path, &aside)?;
     Ok(aside)
 }
 
-/// Moves a store from one path to another, in place of what is there.
+/// Moves a store from one path to another, replacing what is there.
 fn shift(from: &Path, to: &Path) -> Result<(), RebuildError> {
     for suffix in ["-shm", "-wal", ""] {
         let (from, to) = (with_suffix(from, suffix), with_suffix(to, suffix));
@@ -105,7 +99,7 @@ fn shift(from: &Path, to: &Path) -> Result<(), RebuildError> {
     Ok(())
 }
 
-/// Executes what can be read of `damaged`, from its first block on; the last of those blocks.
+/// Executes the readable blocks of `damaged`, from the first on; returns the last of them.
 fn salvage(damaged: &Store, ledger: &Ledger) -> Result<Height, LedgerError> {
     let mut up_to = Height::GENESIS;
     loop {
@@ -115,7 +109,7 @@ fn salvage(damaged: &Store, ledger: &Ledger) -> Result<Height, LedgerError> {
         else {
             return Ok(up_to);
         };
-        // Its bytes say what they said when it was stored; what comes of it follows from them.
+        // The block's bytes are those that were stored; its results follow from them.
         if !is_sound(damaged, height, &block.hash()) {
             return Ok(up_to);
         }
@@ -132,9 +126,9 @@ fn is_sound(store: &Store, height: Height, hash: &Hash) -> bool {
     matches!(store.height_of(hash), Ok(Some(stored)) if stored == height)
 }
 
-/// Where no other validator has the block after the ledger's head any more: a copy of the store of
-/// the one of `others` (their files) that is furthest, in place of the one at `path`. A copy that
-/// does not hold together is not taken.
+/// Replaces the store at `path` by a copy if no other validator has the block after the ledger's
+/// head. The copy is of the store with the highest head among `others` (their files) whose check
+/// finds no fault.
 pub fn copied(
     path: &Path,
     ledger: &Ledger,
@@ -162,7 +156,7 @@ pub fn copied(
         }
         let checked = read(&new, genesis, keep).map(|copy| check::all(copy.store(), genesis));
         if !matches!(checked, Ok(faults) if faults.is_empty()) {
-            tracing::warn!(from = %other.display(), "a store that does not hold together");
+            tracing::warn!(from = %other.display(), "skipping an inconsistent store");
             continue;
         }
         remove_store(path).map_err(|error| RebuildError::Aside { path: path.to_owned(), error })?;
@@ -176,7 +170,7 @@ pub fn copied(
     Ok(None)
 }
 
-/// Removes a store that nothing has open.
+/// Removes a store that no process has open.
 pub fn remove_store(path: &Path) -> io::Result<()> {
     for suffix in ["-shm", "-wal", ""] {
         match fs::remove_file(with_suffix(path, suffix)) {
@@ -248,7 +242,7 @@ mod tests {
         genesis
     }
 
-    /// A store of so many blocks at a path.
+    /// Makes a store at a path with this number of blocks.
     fn chain(path: &Path, keep: Keep, blocks: u64) {
         changed_chain(path, keep, blocks, |_| ());
     }
@@ -318,7 +312,7 @@ mod tests {
     fn a_store_of_another_program_is_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.db");
-        // Its blocks say that those before gave another root than this program finds.
+        // Its blocks name another root than this program computes.
         changed_chain(&path, Keep::default(), 20, |header| {
             header.executed.state_root = Hash([9; 32]);
         });

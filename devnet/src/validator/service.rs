@@ -1,4 +1,4 @@
-//! A validator's service to its runners, from its chain and back to it.
+//! A validator's service to its runners: from its chain to them and back.
 
 use super::{
     committees::{Action, Committees, Source},
@@ -32,15 +32,15 @@ use std::{
 };
 use tokio::sync::{broadcast::error::RecvError, mpsc};
 
-/// How long after a block the runners are told of it, at most. Each of them answers with a signed
-/// ping, and what the block assigns shall not wait behind those.
+/// The maximum delay after a block until runners are told of it. Each of them answers with a signed
+/// ping, and the block's assignments must not wait behind those.
 const TELL_AFTER: Duration = Duration::from_millis(10);
-/// The part of the block time that it may be: pings are to be in before the next block's votes.
+/// The delay as a part of the block time: pings must arrive before the next block's votes.
 const TELL_AFTER_PART: u32 = 10;
 
-/// What [`ValidatorConfig::gateway`](node::ValidatorConfig::gateway) asks for: `gateway` serves
-/// what `listener` yields and follows the validator's chain, and what runners deliver (`handed_in`)
-/// is submitted in the name of `key`. `block_time` is the chain's pace.
+/// The service for [`ValidatorConfig::gateway`](node::ValidatorConfig::gateway): `gateway` serves
+/// the connections of `listener` and follows the validator's chain, and what runners deliver
+/// (`handed_in`) is submitted with `key`. `block_time` is the chain's block time.
 pub fn serve<E, L>(
     gateway: Gateway,
     handed_in: mpsc::Receiver<Handed>,
@@ -71,7 +71,7 @@ where
     })
 }
 
-/// What a validator does for runners, in one place.
+/// The components of a validator's service to runners.
 struct Desk {
     gateway: Gateway,
     committees: Committees,
@@ -81,7 +81,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// The chain is at `state`.
+    /// Takes a new state of the chain.
     fn advance(&mut self, state: &State) {
         self.gateway.advance(state.clone());
         let actions = self.committees.advance(state);
@@ -91,7 +91,7 @@ impl Desk {
             match Anchor::newest(&self.services.ledger, since) {
                 Ok(Some(anchor)) => self.gateway.prove(&anchor),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "assignments cannot be proved"),
+                Err(error) => tracing::warn!(%error, "cannot prove assignments"),
             }
         }
         if self.gateway.has_withdrawals() {
@@ -99,7 +99,7 @@ impl Desk {
         }
     }
 
-    /// A block was executed.
+    /// Takes an executed block.
     fn executed(&mut self, block: &ExecutedBlock) {
         self.gateway.drew(block.block.header.height, &block.execution.draws);
         let reports = self.evidence.advance(&block.execution.state, &block.block);
@@ -108,7 +108,7 @@ impl Desk {
         }
     }
 
-    /// A commitment arrived that its runner has signed.
+    /// Takes a commitment that its runner has signed.
     fn committed(&mut self, commit: CommitResult, deadline_block: Height) {
         if let Some(report) = self.evidence.see(&commit, deadline_block) {
             self.accuse(report);
@@ -128,7 +128,7 @@ impl Desk {
         self.submitter.take(Submission::Equivocation(report));
     }
 
-    /// A runner has handed something in.
+    /// Takes a result or report of a runner.
     fn take(&mut self, handed: Handed) {
         match handed {
             Handed::Result(result) => self.submitter.take(Submission::Result(result)),
@@ -184,7 +184,7 @@ async fn follow(
             block = blocks.recv() => {
                 match &block {
                     Ok(block) => desk.executed(block),
-                    // The newest state says all the rest.
+                    // The newest state replaces the missed ones.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
                 }
@@ -193,13 +193,14 @@ async fn follow(
                 desk.advance(&state);
             }
             Some(handed) = handed_in.recv() => desk.take(handed),
-            // Each may cost two signature checks: blocks and runners do not wait for all of them.
+            // Each may cost two signature checks, so blocks and runners do not wait for all of
+            // them.
             () = reschedule(), if !arrived.is_empty() => {
                 if let Some(revealed) = arrived.pop_front() {
                     desk.revealed(revealed, Source::Validator);
                 }
             }
-            // What was missed is sent again.
+            // Missed results are sent again.
             Ok(batch) = reveals.recv(), if arrived.is_empty() => {
                 arrived.extend(batch.iter().cloned());
             }
@@ -211,7 +212,7 @@ async fn follow(
     }
 }
 
-/// What jobs need that have no runner yet: those in the mempool, and those that the chain draws
+/// The needs of jobs that have no runner yet: those in the mempool, and those that the chain draws
 /// again with each block.
 fn needed(services: &node::Services, state: &State) -> BTreeSet<Label> {
     let pending = state.open_jobs().filter(|(_, job)| job.status == JobStatus::Pending);

@@ -1,4 +1,4 @@
-//! How far a runner is with a job, as the chain knows it.
+//! The progress of a runner with a job, as the chain knows it.
 
 use cowboy_engine::{
     job::spec::{FailureReason, Job, JobStatus},
@@ -6,18 +6,18 @@ use cowboy_engine::{
     wire::CancelReason,
 };
 
-/// How far a member of a job's committee is, as the chain knows it.
+/// The progress of a committee member, as the chain knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Its result, or its commitment, counts.
+    /// The chain still awaits its result or commitment.
     AtWork,
-    /// It has committed, and keeps its result until the end; or has said that there is none.
+    /// It has committed, and keeps its result until the end; or it has reported a failure.
     Done,
     /// It has not committed in time.
     Late,
 }
 
-/// How far a member of a job's committee is.
+/// Determines the stage of a committee member.
 pub fn stage(job: &Job, runner: &Address) -> Stage {
     match &job.status {
         JobStatus::Running(round) | JobStatus::Committed(round)
@@ -33,7 +33,8 @@ pub fn stage(job: &Job, runner: &Address) -> Stage {
     }
 }
 
-/// Why a runner is told that a job is not its own any more; `None`: there is no such job.
+/// The reason for telling a runner that a job is no longer its own. `job` is `None` for an unknown
+/// job.
 pub fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReason {
     let Some(job) = job else { return CancelReason::Reassigned };
     match &job.status {
@@ -43,7 +44,7 @@ pub fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReas
             FailureReason::NoAgreement | FailureReason::WorkFailed => CancelReason::Failed,
         },
         JobStatus::Committed(_) => CancelReason::Expired,
-        // It is tried again without those that were silent in their time.
+        // The next attempt excludes runners that missed the deadline.
         _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
         _ => CancelReason::Reassigned,
     }

@@ -1,10 +1,10 @@
-//! Brings results of runners, commitments to them, reports of failed work and evidence against
-//! runners onto the chain (spec connectivity.md §6, jobs.md §5, §7).
+//! Submits runners' results, commitments, failure reports and evidence against runners to the chain
+//! (spec connectivity.md §6, jobs.md §5, §7).
 //!
-//! Each is submitted as a transaction of the validator's own account, and again whenever its
-//! transaction is gone or priced out while the chain still waits for it. Nothing is kept across a
-//! restart: the job is then dispatched again, its runner hands over again what it has, and shows
-//! again what it has committed to.
+//! Each is submitted as a transaction of the validator's own account, and submitted again when its
+//! transaction is lost or priced out while the chain still waits for it. Nothing survives a
+//! restart: the job is then dispatched again, and its runner delivers its result or commitment
+//! again.
 
 use super::node::Services;
 use cowboy_engine::{
@@ -20,30 +20,28 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// Submissions that wait for the chain at most; each is of a different open job, or of another
-/// member of its committee.
+/// The maximum number of pending submissions; each is for a different open job or committee member.
 const MAX_PENDING: usize = 4_096;
 
-/// Blocks within which a transaction that left the mempool shows in the chain.
+/// Blocks within which a transaction that left the mempool should be on the chain.
 const PATIENCE: u64 = 2;
 
-/// What is to be on the chain.
+/// Something to bring onto the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submission {
     /// The result of a runner that works alone.
     Result(SubmitResult),
-    /// A commitment of a committee's member.
+    /// A committee member's commitment.
     Commit(CommitResult),
-    /// Results that a committee, or one of it, committed to.
+    /// Results that a whole committee, or one member, committed to.
     Reveals(RevealResults),
-    /// The word of a runner that cannot do its work.
+    /// A runner's report that it cannot do its work.
     Failure(ReportFailure),
-    /// Two commitments of one runner.
+    /// Two conflicting commitments of one runner.
     Equivocation(ReportEquivocation),
 }
 
-/// What tells submissions apart: their job, their kind, and whose they are; an aggregator's are
-/// nobody's.
+/// Identifies a submission by job, kind and runner; an aggregator's submission has no runner.
 type Key = (Hash, u8, Option<Address>);
 
 impl Submission {
@@ -89,7 +87,7 @@ impl Submission {
     }
 }
 
-/// Results, commitments and reports on their way to the chain.
+/// Submissions on their way to the chain.
 pub struct Submitter {
     key: SecretKey,
     services: Services,
@@ -98,17 +96,17 @@ pub struct Submitter {
 
 struct Pending {
     submission: Submission,
-    /// The last transaction that carries it, and the head when it was made.
+    /// The last transaction that carries it, and the head when that transaction was made.
     sent: Option<(SignedTransaction, Height)>,
 }
 
 impl Submitter {
-    /// Nothing is on its way. `key` is the validator's, whose account pays.
+    /// An empty submitter. `key` is the validator's key, whose account pays.
     pub const fn new(key: SecretKey, services: Services) -> Self {
         Self { key, services, pending: BTreeMap::new() }
     }
 
-    /// Submits something, and again until the chain has it.
+    /// Submits something, and retries until the chain has it.
     pub fn take(&mut self, submission: Submission) {
         let key = submission.key();
         if self.pending.contains_key(&key) {
@@ -120,14 +118,14 @@ impl Submitter {
             return;
         }
         let mut pending = Pending { submission, sent: None };
-        // It may be of a block that is not executed here yet, or on the chain already.
+        // It may be for a block that is not executed here yet, or be on the chain already.
         if pending.submission.is_wanted(&self.services.ledger.newest().state) {
             self.submit(&mut pending);
         }
         self.pending.insert(key, pending);
     }
 
-    /// The chain is at `state`: forgets what it has, submits again what got lost.
+    /// Takes a new state: forgets submissions that the chain has, and retries lost ones.
     pub fn settle(&mut self, state: &State) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|_, pending| pending.submission.is_wanted(state));
@@ -151,7 +149,7 @@ impl Submitter {
     fn submit(&self, pending: &mut Pending) {
         let state = self.services.ledger.newest().state;
         let sender = self.key.address();
-        // One that still waits is replaced.
+        // A transaction that still waits is replaced.
         let replaced = pending.sent.as_ref().map(|(sent, _)| sent).filter(|sent| self.waits(sent));
         let nonce = replaced.map_or_else(
             || {

@@ -1,4 +1,4 @@
-//! Is a range of blocks what genesis leads to?
+//! Checks whether a range of blocks follows from genesis.
 
 use super::{
     report::{BlocksCheck, ServingCommittee},
@@ -11,8 +11,8 @@ use crate::{
 };
 use cowboy_engine::{chain::State, primitives::Height};
 
-/// Verifies the blocks up to `to`, and tells of those from `from` on. `progress` is told the newest
-/// block that is verified.
+/// Verifies the blocks up to `to`, and reports on those from `from` on. `progress` is called with
+/// the newest verified block.
 pub async fn check(
     client: &Client,
     root: &Root,
@@ -62,7 +62,7 @@ pub async fn check(
         }
     }
     let told = walk.replay().faults().iter().filter(|fault| fault.height.get() <= to);
-    // Those before the range are of no account: what is final does not rest on them.
+    // Faults before the range are left out: the finality of later blocks does not depend on them.
     let told = told.filter(|fault| fault.height.get() >= from);
     report.mismatches = told.chain(&fatal).map(ToString::to_string).collect();
     report.valid = report.mismatches.is_empty();
@@ -71,7 +71,7 @@ pub async fn check(
     Ok(report)
 }
 
-/// Notes the committee that votes on the block at `height`, where it is another one than before.
+/// Records the committee that votes on the block at `height`, if it differs from the previous one.
 fn serving(state: &State, height: u64, committees: &mut Vec<ServingCommittee>) {
     let committee = state.committee_in(state.epoch_at(Height::new(height)));
     let key = |v: &&cowboy_engine::chain::Validator| Bytes(v.consensus_key.to_vec()).into();

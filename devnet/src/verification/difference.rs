@@ -1,15 +1,15 @@
-//! Where what a node says differs from what follows.
+//! Differences between a node's answer and the verified result.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Differences that are named of one document.
+/// The maximum number of differences listed per document.
 const MOST: usize = 16;
-/// Letters of a value that are shown.
+/// The maximum number of characters of a value that are shown.
 const SHOWN: usize = 80;
 
-/// The places where two documents differ, each in words: `votes[1].bytes is "0x0f", should be
-/// "0x0d"`. The first [`MOST`]. `skip` names top-level fields that are not compared.
+/// Describes the first [`MOST`] differences of two documents: `votes[1].bytes is "0x0f", should be
+/// "0x0d"`. `skip` names top-level fields that are not compared.
 pub(super) fn differences<T: Serialize>(said: &T, follows: &T, skip: &[&str]) -> Vec<String> {
     let value = |document| serde_json::to_value(document).expect("documents are plain data");
     let (mut said, mut follows) = (value(said), value(follows));
@@ -30,7 +30,8 @@ fn compare(path: &mut String, said: &Value, follows: &Value, found: &mut Vec<Str
     let whole = path.len();
     match (said, follows) {
         (Value::Object(ours), Value::Object(theirs)) => {
-            // Both are of one type: the same fields, but for those that are left out where absent.
+            // Both have the same type and so the same fields, except for absent ones, which are
+            // left out.
             for name in ours.keys().chain(theirs.keys().filter(|name| !ours.contains_key(*name))) {
                 let field = |fields: &serde_json::Map<String, Value>| {
                     fields.get(name).cloned().unwrap_or(Value::Null)
@@ -54,7 +55,7 @@ fn compare(path: &mut String, said: &Value, follows: &Value, found: &mut Vec<Str
     }
 }
 
-/// A value, or the beginning of it.
+/// A value, shortened to its beginning.
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => return "absent".to_owned(),

@@ -1,4 +1,4 @@
-//! What does not hold about the blocks that a node serves.
+//! Faults in the blocks that a node serves.
 
 use crate::consensus::{certificate, scheme};
 use cowboy_engine::{
@@ -6,126 +6,123 @@ use cowboy_engine::{
     primitives::{Hash, Height, codec::DecodeError},
 };
 
-/// Something that a node said about a block, and that does not follow from genesis.
+/// A statement of a node about a block that does not follow from genesis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("block {height}: {kind}")]
 pub struct Fault {
-    /// The block.
     pub height: Height,
-    /// What is wrong.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a block, or with what was said about it.
+/// The fault of a block, or of a statement about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
-    /// Bytes that are no block.
-    #[error("its bytes are no block: {0}")]
+    /// The bytes are not a block.
+    #[error("its bytes are not a block: {0}")]
     Form(DecodeError),
-    /// Bytes of another block.
+    /// The bytes are those of another block.
     #[error("its bytes are those of block {0}")]
     Height(Height),
-    /// The hash that was said is not that of the bytes.
+    /// The stated hash is not the hash of the bytes.
     #[error("its bytes have hash {got}, the node says {said}")]
     Hash {
-        /// What the node says.
+        /// The node's hash.
         said: Hash,
-        /// What follows from the bytes.
+        /// The hash of the bytes.
         got: Hash,
     },
-    /// It extends another block than the one before.
+    /// Its parent is not the previous block.
     #[error("it extends {got}, the block before it is {expected}")]
     Parent {
-        /// The parent that its header names.
+        /// The parent in its header.
         got: Hash,
-        /// The block before.
+        /// The previous block.
         expected: Hash,
     },
-    /// Its header names another epoch.
+    /// Its header names the wrong epoch.
     #[error("it is of epoch {got}, its height is in epoch {expected}")]
     Epoch {
-        /// The epoch named.
+        /// The epoch in its header.
         got: u64,
         /// The epoch of its height.
         expected: u64,
     },
-    /// Proposed by somebody else.
-    #[error("its proposer is no validator of its epoch")]
+    /// Its proposer is not a validator of the epoch.
+    #[error("its proposer is not a validator of its epoch")]
     Proposer,
-    /// Not after its parent.
+    /// Its timestamp is not after its parent's.
     #[error("its timestamp is not above its parent's")]
     Timestamp,
-    /// Its header names another subset epoch.
+    /// Its header names the wrong subset epoch.
     #[error("it is of subset epoch {got}, {expected} is due")]
     SubsetEpoch {
-        /// The number named.
+        /// The number in its header.
         got: u64,
-        /// The number that follows.
+        /// The expected number.
         expected: u64,
     },
     /// It embeds certificates that a child of its parent cannot embed.
     #[error("embedded certificates: {0}")]
     Embedded(#[from] block::CertificateError),
-    /// Its list of open ancestors is another one.
+    /// Its list of open ancestors is wrong.
     #[error("its open ancestors differ from those that its certificates leave")]
     Open,
-    /// It names another block as executed than the newest certified ancestor.
+    /// It names a block as executed that is not the newest certified ancestor.
     #[error("it names block {got} as executed, the newest certified ancestor is {expected}")]
     Executed {
-        /// The height named.
+        /// The height in its header.
         got: Height,
-        /// The height that follows.
+        /// The height of the newest certified ancestor.
         expected: Height,
     },
-    /// Its header commits to another state.
+    /// Its header commits to the wrong state.
     #[error("it says that block {of} left state root {got}, executed again it leaves {expected}")]
     Committed {
-        /// The ancestor whose state it is.
+        /// The ancestor that the state belongs to.
         of: Height,
         /// The root in the header.
         got: Hash,
         /// The root computed.
         expected: Hash,
     },
-    /// The node says another state root.
+    /// The node states the wrong state root.
     #[error("the node says that it left state root {said}, executed again it leaves {expected}")]
     StateRoot {
-        /// What the node says.
+        /// The node's root.
         said: Hash,
         /// The root computed.
         expected: Hash,
     },
-    /// Bytes that are no certificate.
-    #[error("the bytes of its certificate are none: {0}")]
+    /// The bytes of its certificate do not decode.
+    #[error("its certificate is malformed: {0}")]
     CertificateForm(DecodeError),
-    /// A certificate of another block.
+    /// The certificate is of another block.
     #[error("its certificate is for {0}")]
     CertificateBlock(Hash),
-    /// A certificate of another epoch.
+    /// The certificate is of another epoch.
     #[error("a certificate of {block} is of epoch {got}, the block is of epoch {expected}")]
     CertificateEpoch {
-        /// The block certified.
+        /// The certified block.
         block: Hash,
-        /// The epoch named.
+        /// The epoch in the certificate.
         got: u64,
         /// The block's epoch.
         expected: u64,
     },
-    /// A certificate that does not prove its block final.
+    /// The certificate does not prove its block final.
     #[error("certificate of {block}: {error}")]
     Certificate {
-        /// The block certified.
+        /// The certified block.
         block: Hash,
-        /// Why.
         error: certificate::CertificateError,
     },
-    /// An epoch's validators are no committee.
+    /// An epoch's validators are not a valid committee.
     #[error("the validators of its epoch: {0}")]
     Committee(#[from] scheme::CommitteeError),
     /// It cannot be executed.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// Nothing shows that it is final.
+    /// No certificate proves it final.
     #[error("no certificate of it or of the {0} blocks after it proves it final")]
     Unproved(usize),
 }

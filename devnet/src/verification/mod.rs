@@ -1,19 +1,19 @@
-//! What a devnet says, verified by whoever asks: nothing but the chain's genesis is believed.
+//! Verification of a devnet's answers, for any client: only the chain's genesis is trusted.
 //!
 //! ```text
 //! evidence over the API -> walk -> replay (pure) -> steps: final blocks, executed here
 //!                                                     |
-//!       presence, selection, blocks, task: what follows from the steps, against what was said
+//!       presence, selection, blocks, task: results of the steps, compared with the node's answers
 //! ```
 //!
-//! * [`replay`]: the chain, executed again from genesis; which blocks are final.
-//! * [`walk`]: the evidence of consecutive blocks, page by page.
-//! * [`presence`], [`selection`], [`blocks`], [`task`]: one question each, answered as a
+//! * [`replay`]: executes the chain again from genesis and determines the final blocks.
+//! * [`walk`]: fetches the evidence of consecutive blocks, page by page.
+//! * [`presence`], [`selection`], [`blocks`], [`task`]: one question each, answered by a
 //!   [`report`].
-//! * [`difference`], [`names`]: where documents differ, and what nodes are called.
+//! * [`difference`], [`names`]: differences between documents, and the names of nodes.
 //!
 //! Blocks come in pages and are dropped once they are executed: memory does not grow with the
-//! chain's length, time does.
+//! chain's length, but time does.
 
 pub mod blocks;
 mod difference;

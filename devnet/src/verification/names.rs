@@ -1,11 +1,11 @@
-//! What nodes and accounts are called: names of a topology, and labels that a devnet gives.
+//! Names of nodes and accounts: those of a topology, and labels that a devnet assigns.
 
 use crate::api::types::AddressText;
 use cowboy_engine::primitives::Address;
 use std::collections::BTreeMap;
 
-/// The names of a topology. What else a devnet calls an address is its own label: nobody can say
-/// whether it is right.
+/// The names of a topology. Any other name that a devnet uses for an address is its own label and
+/// cannot be verified.
 #[derive(Debug)]
 pub(super) struct Names {
     by_name: BTreeMap<String, Address>,
@@ -18,7 +18,7 @@ impl Names {
         Self { by_name, by_address }
     }
 
-    /// The address that bears a name.
+    /// The address that has a name.
     pub(super) fn address(&self, name: &str) -> Option<Address> {
         self.by_name.get(name).copied()
     }
@@ -28,16 +28,16 @@ impl Names {
         self.by_address.get(address).cloned().unwrap_or_else(|| address.to_string())
     }
 
-    /// `said`, where it may stand for the address; else what does.
+    /// `said` if it is a valid name for the address, otherwise the address's name.
     pub(super) fn shown(&self, address: &Address, said: Option<&str>) -> String {
-        let stands = |said: &&str| match self.by_name.get(*said) {
+        let is_name = |said: &&str| match self.by_name.get(*said) {
             Some(named) => named == address,
             None => said.parse::<AddressText>().map_or(true, |other| *other == *address),
         };
-        said.filter(stands).map_or_else(|| self.name(address), str::to_owned)
+        said.filter(is_name).map_or_else(|| self.name(address), str::to_owned)
     }
 
-    /// As [`Self::shown`], for addresses in order.
+    /// Like [`Self::shown`], for addresses in order.
     pub(super) fn listed<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,

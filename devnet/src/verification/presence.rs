@@ -1,4 +1,5 @@
-//! Does P(H) follow from the votes on block H, and is all that a node says of it so?
+//! Checks whether P(H) follows from the votes on block H, and whether all of a node's answers
+//! agree.
 
 use super::{
     difference::differences,
@@ -31,8 +32,8 @@ use cowboy_engine::{
     },
 };
 
-/// Verifies P(H), or the newest P(h) that the node knows, and what the node answers of it.
-/// `progress` is told the newest block that is verified.
+/// Verifies P(H), or the newest P(h) that the node knows, and the node's answers about it.
+/// `progress` is called with the newest verified block.
 pub async fn check(
     client: &Client,
     root: &Root,
@@ -43,7 +44,7 @@ pub async fn check(
     let (height, said) = match (at, client.presence(at).await) {
         (BlockAt::Height(height), said) => (height, said),
         (BlockAt::Latest, Ok(said)) => (said.height, Ok(said)),
-        // Damaged: the height has to be named.
+        // The record is damaged, so the height must be given.
         (BlockAt::Latest, Err(error)) => return Err(error.into()),
     };
     let at = BlockAt::Height(height);
@@ -96,13 +97,13 @@ pub async fn check(
     Ok(report)
 }
 
-/// What the chain has of block H and its canonical certificate.
+/// The chain's data on block H and its canonical certificate.
 struct Certified {
     /// Block H, executed.
     block: Step,
     /// The block that embeds the certificate.
     embedding: Block,
-    /// What it made known.
+    /// The presence that the certificate made known.
     derived: Derived,
     /// The state after that block.
     state: State,
@@ -126,7 +127,7 @@ impl Certified {
     }
 }
 
-/// Walks until a block embeds the certificate of block `height`, up to `last`. The inner error is a
+/// Walks until a block up to `last` embeds the certificate of block `height`. The inner error is a
 /// fault of the chain.
 async fn certified(
     walk: &mut Walk<'_>,
@@ -157,7 +158,7 @@ async fn certified(
     Ok(Ok(None))
 }
 
-/// What does not hold.
+/// The mismatches found so far.
 struct Findings<'a> {
     names: &'a Names,
     mismatches: Vec<Mismatch>,
@@ -168,7 +169,7 @@ impl Findings<'_> {
         self.mismatches.push(Mismatch { kind, validator: None, runner: None, bit: None, detail });
     }
 
-    /// An answer; `None` where what the node stores is damaged.
+    /// Unwraps an answer; `None` when the node's stored data is damaged.
     fn answer<T>(
         &mut self,
         answer: Result<T, ClientError>,
@@ -185,15 +186,15 @@ impl Findings<'_> {
         }
     }
 
-    /// The name of the validator that votes number `index`.
+    /// The name of the validator with vote index `index`.
     fn voter(&self, chain: &Certified, index: u32, said: Option<&str>) -> String {
         let committee = chain.state.committee_in(chain.epoch());
         let member = committee.get(index as usize).map(|v| v.pubkey.address());
         member.map_or_else(|| format!("#{index}"), |member| self.names.shown(&member, said))
     }
 
-    /// The certificate that the node has, and the rest of its evidence. Yields whether the
-    /// certificate is valid.
+    /// Checks the node's certificate and the rest of its evidence. Returns whether the certificate
+    /// is valid.
     fn evidence(&mut self, chain: &Certified, said: &Evidence) -> bool {
         let before = self.mismatches.len();
         let served = said.certificate_bytes.as_ref();
@@ -235,7 +236,7 @@ impl Findings<'_> {
             presence: Some(PresenceEvidence {
                 embedded_in: chain.embedding.header.height.get(),
                 bit_length: chain.bitmap().len(),
-                // Bit by bit elsewhere.
+                // The bitmap is compared bit by bit elsewhere.
                 bitmap: said.presence.as_ref().map(|p| p.bitmap.clone()).unwrap_or_default(),
                 registry: chain.derived.order.as_slice().iter().map(|r| (*r).into()).collect(),
             }),
@@ -247,7 +248,8 @@ impl Findings<'_> {
         valid
     }
 
-    /// Whether a certificate is a quorum of valid votes for block H, and the one on the chain.
+    /// Checks that a certificate is a quorum of valid votes for block H and equals the one on the
+    /// chain.
     fn certificate(&mut self, chain: &Certified, certificate: &Certificate) {
         let validators = chain.state.validators_in(chain.epoch());
         let committee = Committee::of(chain.state.chain_id(), validators)
@@ -280,7 +282,7 @@ impl Findings<'_> {
         }
     }
 
-    /// P(H) as the node says it, in either of two places.
+    /// Checks P(H) as the node states it in two places.
     fn presence(&mut self, chain: &Certified, said: &Presence, stored: Option<&PresenceEvidence>) {
         let mut same = self.bits(chain, said.registry_len, &said.bitmap);
         if let Some(stored) = stored.filter(|stored| stored.bitmap != said.bitmap) {
@@ -323,7 +325,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Compares P(H) bit by bit; yields whether it is the same.
+    /// Compares P(H) bit by bit; returns whether it is equal.
     fn bits(&mut self, chain: &Certified, len: u32, said: &BytesText) -> bool {
         let before = self.mismatches.len();
         let Ok(bitmap) = Bitmap::from_bytes(len, &said.0.0) else {
@@ -343,9 +345,7 @@ impl Findings<'_> {
                 self.mismatches.push(Mismatch {
                     kind: MismatchKind::Bit,
                     validator: None,
-                    detail: format!(
-                        "bit {bit} ({runner}) is {got}, from the votes follows {expected}"
-                    ),
+                    detail: format!("bit {bit} ({runner}) is {got}, but the votes give {expected}"),
                     runner: Some(runner),
                     bit: Some(bit),
                 });
@@ -354,7 +354,7 @@ impl Findings<'_> {
         self.mismatches.len() == before
     }
 
-    /// The votes as the node tells them.
+    /// Checks the node's list of votes.
     fn votes(&mut self, chain: &Certified, said: &Votes) {
         let order = chain.derived.order.as_slice();
         let vote = |(place, vote): (usize, &cowboy_engine::chain::Vote)| {
@@ -389,7 +389,7 @@ fn bytes(bitmap: &Bitmap) -> BytesText {
     Bytes(bitmap.as_bytes().to_vec()).into()
 }
 
-/// How many validators vote on block H.
+/// The number of validators that vote on block H.
 fn validators(chain: &Certified) -> u32 {
     count(chain.state.validators_in(chain.epoch()).len())
 }

@@ -1,18 +1,20 @@
-//! A chain executed again from genesis, from blocks that anybody may have served.
+//! Executes a chain again from genesis, from blocks of an untrusted source.
 //!
-//! Upon the evidence of block H, the one after the last:
-//! 1. Its bytes have to be a block of that height, a child of the block before. It waits.
-//! 2. It and those that wait before it are final once a certificate of it is valid: the one served,
-//!    or one that a later block embeds. Nothing is executed before that, so that a node that lies
-//!    decides neither what is executed nor, by transactions of its own, who validates.
-//! 3. A final block is held to the rules that consensus holds it to, but for the bounds of its
-//!    transactions, and its embedded certificates are verified. Then it is executed.
+//! The replay takes the evidence of one block H after the other:
+//! 1. The bytes must be a block of that height and a child of the previous block. The block then
+//!    waits.
+//! 2. The block and all that wait before it are final once a certificate of it is valid: the served
+//!    one, or one that a later block embeds. Nothing is executed before that, so a lying node
+//!    decides neither what is executed nor, by its own transactions, who validates.
+//! 3. A final block must satisfy the rules of consensus, except for the bounds of its transactions,
+//!    and its embedded certificates are verified. Then it is executed.
 //!
-//! A certificate is valid if a quorum of the committee of its block's epoch signed it. That of
-//! epoch e follows from the state after the last block of e − 1: blocks of later epochs wait.
+//! A certificate is valid if a quorum of the committee of its block's epoch signed it. The
+//! committee of epoch e follows from the state after the last block of e − 1, so blocks of later
+//! epochs wait.
 //!
-//! What is said beside the blocks (hash, state root, a certificate) is compared and reported as a
-//! [`Fault`] that ends nothing; a block that does not hold ends the replay.
+//! Statements that come with the blocks (hash, state root, a certificate) are compared. A wrong one
+//! is reported as a [`Fault`] and does not end the replay; an invalid block does.
 
 use super::fault::{Fault, FaultKind};
 use crate::{
@@ -32,31 +34,27 @@ use std::{
     sync::Arc,
 };
 
-/// Blocks that wait for a certificate at most. A chain under votes leaves a few, none for long.
+/// The maximum number of blocks that wait for a certificate. A chain under votes leaves a few
+/// briefly.
 const MAX_WAITING: usize = 1_024;
-/// Bytes of them at most.
+/// The maximum total size of those blocks.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// Certificates remembered as verified: those of a block and its candidates come twice.
+/// Number of certificates remembered as verified: those of a block and its candidates come twice.
 const REMEMBERED: usize = 2 * (MAX_OPEN + 1);
-/// Committees remembered: certificates are of this epoch or the one before.
+/// Number of committees remembered: certificates are of this epoch or the previous one.
 const COMMITTEES: usize = 4;
-/// Faults of what was said beside blocks that are kept.
+/// The maximum number of faults recorded for statements that come with blocks.
 pub const MAX_FAULTS: usize = 64;
 
 /// A final block, executed.
 #[derive(Debug)]
 pub struct Step {
-    /// The block.
     pub block: Block,
-    /// Its hash.
     pub hash: Hash,
-    /// The root of the state after it.
     pub root: Hash,
-    /// The state after it.
     pub state: State,
     /// The P(h) that its certificates made known.
     pub derived: Vec<Derived>,
-    /// Its draws.
     pub draws: Vec<DrawRecord>,
 }
 
@@ -64,9 +62,9 @@ pub struct Step {
 #[derive(Debug)]
 pub struct Replay {
     state: State,
-    /// State roots after the newest blocks, newest last: those that a child can name.
+    /// State roots after the newest blocks, newest last: the ones that a child can name.
     roots: VecDeque<(Height, Hash)>,
-    /// Linked to the state's head, and not shown to be final.
+    /// Linked to the state's head but not yet final.
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     committees: BTreeMap<u64, Arc<Committee>>,
@@ -75,21 +73,21 @@ pub struct Replay {
     signatures: u64,
 }
 
-/// A block that is not shown to be final.
+/// A block that is not known to be final.
 #[derive(Debug)]
 struct Waiting {
     block: Block,
     hash: Hash,
     size: usize,
-    /// The state root that the node says.
+    /// The state root that the node states.
     said_root: Hash,
-    /// Certificates of it that have not been verified, and whether the node served it beside the
+    /// Its unverified certificates, each with a flag that tells whether the node served it with the
     /// block.
     certificates: Vec<(Certificate, bool)>,
 }
 
 impl Replay {
-    /// The chain before its first block.
+    /// Starts before the chain's first block.
     pub fn new(genesis: &Genesis) -> Result<Self, GenesisError> {
         let state = genesis.state()?;
         let roots = VecDeque::from([(Height::GENESIS, state.root())]);
@@ -105,28 +103,28 @@ impl Replay {
         })
     }
 
-    /// The state after the newest block that is final and executed.
+    /// The state after the newest final block.
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// The height that the next evidence has to be of.
+    /// The height of the next evidence to pass to [`Self::push`].
     pub fn wants(&self) -> Height {
         self.last().0.next()
     }
 
-    /// What was said beside the blocks and does not hold, the first [`MAX_FAULTS`].
+    /// Wrong statements that came with the blocks, the first [`MAX_FAULTS`].
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Valid signatures of votes so far, each certificate's once.
+    /// Number of valid vote signatures so far, counting each certificate once.
     pub const fn signatures(&self) -> u64 {
         self.signatures
     }
 
-    /// Takes the evidence of the next block; yields the blocks that it shows to be final, executed.
-    /// After an error the replay goes no further.
+    /// Takes the evidence of the next block; returns the blocks that it proves final, executed.
+    /// After an error the replay must not be used.
     pub fn push(&mut self, said: &RawBlock) -> Result<Vec<Step>, Fault> {
         let height = self.wants();
         let fault = |kind| Fault { height, kind };
@@ -177,7 +175,7 @@ impl Replay {
         Some(Fault { height: first.block.header.height, kind })
     }
 
-    /// The newest block that is linked, and its hash.
+    /// The height and hash of the newest linked block.
     fn last(&self) -> (Height, Hash) {
         match self.waiting.back() {
             Some(waiting) => (waiting.block.header.height, waiting.hash),
@@ -191,7 +189,7 @@ impl Replay {
         }
     }
 
-    /// The certificate served beside the block with `hash`, where it is one of that block.
+    /// The certificate served with the block that has `hash`, if it certifies that block.
     fn served(&mut self, height: Height, hash: Hash, said: &RawBlock) -> Vec<(Certificate, bool)> {
         let Some(bytes) = &said.certificate_bytes else { return Vec::new() };
         match from_slice::<Certificate>(&bytes.0.0) {
@@ -207,7 +205,7 @@ impl Replay {
         }
     }
 
-    /// Executes what is final of the blocks that wait.
+    /// Executes the waiting blocks that are final.
     fn execute_final(&mut self) -> Result<Vec<Step>, Fault> {
         let mut steps = Vec::new();
         while let Some(last) = self.newest_final()? {
@@ -222,7 +220,7 @@ impl Replay {
         Ok(steps)
     }
 
-    /// The place of the newest block that waits, has a valid certificate and is of an epoch whose
+    /// The index of the newest waiting block that has a valid certificate and whose epoch's
     /// committee is known.
     fn newest_final(&mut self) -> Result<Option<usize>, Fault> {
         let known = self.state.epoch_at(self.state.height().next());
@@ -239,7 +237,7 @@ impl Replay {
                         return Err(Fault { height, kind: error });
                     }
                     Err(error) if served => self.note(height, error),
-                    // The block that embeds it is refused when its turn comes.
+                    // The block that embeds it is refused in its turn.
                     Err(_) => {}
                 }
             }
@@ -247,7 +245,7 @@ impl Replay {
         Ok(None)
     }
 
-    /// Whether a certificate proves its block, of this epoch, final.
+    /// Fails unless a certificate proves its block, which is of this epoch, final.
     fn verify(&mut self, certificate: &Certificate, epoch: u64) -> Result<(), FaultKind> {
         let block = certificate.block;
         if certificate.round.epoch != epoch {
@@ -268,7 +266,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The committee of an epoch, which has to be known.
+    /// The committee of an epoch, which must be known.
     fn committee(&mut self, epoch: u64) -> Result<Arc<Committee>, FaultKind> {
         if let Some(known) = self.committees.get(&epoch) {
             return Ok(known.clone());
@@ -282,7 +280,7 @@ impl Replay {
         Ok(committee)
     }
 
-    /// Executes a final block, the child of the state's head.
+    /// Executes a final block, which is the child of the state's head.
     fn execute(&mut self, waiting: Waiting) -> Result<Step, FaultKind> {
         let Waiting { block, hash, said_root, certificates, .. } = waiting;
         let height = block.header.height;
@@ -292,7 +290,7 @@ impl Replay {
         if said_root != root {
             self.note(height, FaultKind::StateRoot { said: said_root, expected: root });
         }
-        // Of a block that a later one showed to be final: its own certificate counts, too.
+        // If a later block showed this one to be final, the served certificate still counts.
         for (certificate, _) in certificates.iter().filter(|(_, served)| *served) {
             if let Err(error) = self.verify(certificate, block.header.round.epoch) {
                 self.note(height, error);
@@ -306,7 +304,8 @@ impl Replay {
         Ok(Step { block, hash, root, state, derived, draws })
     }
 
-    /// The rules of blocks: what follows from the parent's state, and the embedded certificates.
+    /// Checks the rules of blocks: header fields derived from the parent's state, and embedded
+    /// certificates.
     fn check(&mut self, block: &Block) -> Result<(), FaultKind> {
         let (header, above) = (&block.header, self.state.head().clone());
         let validators = self.state.validators_in(header.round.epoch);
@@ -332,7 +331,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The state that a header commits to: that of the newest certified ancestor.
+    /// Checks the state that a header commits to: the state of the newest certified ancestor.
     fn check_executed(
         &self,
         header: &Header,

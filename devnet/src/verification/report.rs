@@ -1,45 +1,45 @@
-//! What a verification found, as documents.
+//! The results of verifications as documents.
 
 use crate::api::types::{AddressText, BytesText, ChainIdText, HashText};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a verification rests on.
+/// The trusted starting point of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TrustedGenesis {
-    /// Who says so, as the topology of a devnet.
+    /// The source of the genesis, such as the topology of a devnet.
     pub source: String,
-    /// The chain.
+    /// The chain's id.
     pub chain_id: ChainIdText,
     /// The hash of the genesis block.
     pub genesis: HashText,
 }
 
-/// The outcome of verifying a certificate and deriving its presence anew.
+/// The outcome of verifying a certificate and deriving its presence again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PresenceCheck {
-    /// The block that the votes are on.
+    /// The block that was voted on.
     pub height: u64,
-    /// Whether nothing was found.
+    /// Whether no mismatch was found.
     pub valid: bool,
     /// Whether the certificate has a quorum of valid vote signatures.
     pub certificate_valid: bool,
     /// The bitmap that follows from the votes.
     pub recomputed: BytesText,
-    /// The bitmap that the node says.
+    /// The bitmap in the node's answer.
     pub stored: BytesText,
-    /// What does not hold; empty where all does.
+    /// The mismatches; empty if everything is valid.
     pub mismatches: Vec<Mismatch>,
-    /// The blocks executed from genesis for it.
+    /// Number of blocks executed from genesis.
     pub replayed: u64,
-    /// What it rests on.
+    /// The trusted genesis.
     pub trusted: TrustedGenesis,
 }
 
-/// One thing that does not hold.
+/// A mismatch between the node and the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mismatch {
-    /// Which rule is broken.
+    /// The broken rule.
     pub kind: MismatchKind,
     /// The validator whose vote breaks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,20 +47,20 @@ pub struct Mismatch {
     /// The runner whose bit differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
-    /// The bit's place in the bitmap.
+    /// The index of the bit in the bitmap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bit: Option<u32>,
-    /// The same in words.
+    /// A description of the mismatch.
     pub detail: String,
 }
 
-/// Which rule is broken.
+/// The rule that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MismatchKind {
     /// A vote's signature does not cover the vote's content.
     Signature,
-    /// Fewer votes than a quorum, or a voter twice or outside the set.
+    /// Fewer votes than a quorum, or a voter that occurs twice or is not in the set.
     Quorum,
     /// The certificate names another block.
     Block,
@@ -70,48 +70,48 @@ pub enum MismatchKind {
     Bit,
     /// The stored bytes do not decode.
     Malformed,
-    /// What the node answers beside that differs from what follows from the chain.
+    /// Another part of the node's answer differs from the chain.
     Answer,
-    /// The blocks that the node serves are no chain from genesis.
+    /// The blocks that the node serves are not a chain from genesis.
     Chain,
 }
 
 /// The outcome of filtering and drawing again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SelectionCheck {
-    /// The job.
+    /// The job's id.
     pub job_id: HashText,
-    /// Whether filters and draw were done again, and gave what the node says.
+    /// Whether filters and draw could be repeated and agreed with the node.
     pub valid: bool,
-    /// Whether the filters were done again.
+    /// Whether the filters were repeated.
     pub filters: Filters,
     /// The block that drew.
     pub height: u64,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The candidates' Merkle root as it follows from the parent's state.
+    /// The candidates' Merkle root, computed from the parent's state.
     pub recomputed_root: HashText,
     /// The candidates' Merkle root as stored with the job.
     pub stored_root: HashText,
-    /// The committee as it follows from the seed.
+    /// The committee, computed from the seed.
     pub recomputed: Vec<AddressText>,
     /// The committee as stored with the job.
     pub stored: Vec<AddressText>,
-    /// What does not hold, in words; empty where all does.
+    /// Descriptions of the mismatches; empty if everything is valid.
     pub mismatches: Vec<String>,
-    /// The blocks executed from genesis for it; 0 where they are no longer kept.
+    /// Number of blocks executed from genesis; 0 if the node no longer keeps them.
     pub replayed: u64,
-    /// What it rests on.
+    /// The trusted genesis.
     pub trusted: TrustedGenesis,
 }
 
-/// Whether a draw's filters were done again.
+/// Whether a draw's filters were repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Filters {
-    /// From the registry and the presence that the chain leads to.
+    /// From the registry and the presence of the replayed chain.
     #[serde(rename = "redone")]
     Redone,
-    /// Blocks that they follow from are gone: the draw was repeated from what the node recorded.
+    /// The necessary blocks are gone: the draw was repeated from the node's records.
     #[serde(rename = "recorded only")]
     RecordedOnly,
 }
@@ -119,89 +119,88 @@ pub enum Filters {
 /// The outcome of verifying the proof that completed a task of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskCheck {
-    /// The pipeline.
+    /// The pipeline's number.
     pub pipeline: u64,
     /// The task's name in the file.
     pub task: String,
-    /// Its identifier on the chain, as it follows from agent, pipeline and name.
+    /// Its identifier on the chain, computed from agent, pipeline and name.
     pub task_id: HashText,
-    /// Whether all checks hold.
+    /// Whether all checks passed.
     pub valid: bool,
-    /// The transaction that the node says completed it.
+    /// The transaction that completed it, according to the node.
     pub transaction: HashText,
-    /// The block that the node says has it.
+    /// The block of that transaction, according to the node.
     pub height: u64,
-    /// The agent of the topology.
+    /// The agent in the topology.
     pub agent: AddressText,
     /// The kind of the chain's proofs: `groth16`, or `mock`, which proves nothing.
     pub generator: String,
-    /// The key of genesis that the proof was checked with: keccak256 of its bytes, or of `mock`'s.
+    /// Hash of the proof's verification key in the genesis: keccak256 of its bytes, or of `mock`'s.
     pub key: HashText,
-    /// The digest of the outputs that the task read, as the chain has them.
+    /// The digest of the outputs that the task read, according to the chain.
     pub inputs: Option<HashText>,
-    /// What the proof says the output hashes to.
+    /// The hash of the output in the proof's public inputs.
     pub constraint_hash: Option<HashText>,
-    /// The commitment that the proof says the output has.
+    /// The commitment to the output in the proof's public inputs.
     pub output_commitment: Option<HashText>,
-    /// The proof, as the block has it.
+    /// The proof in the block.
     pub proof: Option<BytesText>,
-    /// What was checked, in this order; what could not be is not there.
+    /// The checks in the order in which they were made; impossible ones are left out.
     pub checks: Vec<TaskVerdict>,
-    /// The blocks executed from genesis for it.
+    /// Number of blocks executed from genesis.
     pub replayed: u64,
-    /// What it rests on.
+    /// The trusted genesis.
     pub trusted: TrustedGenesis,
 }
 
-/// One thing that was checked of a task's proof.
+/// One check of a task's proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskVerdict {
-    /// What: `block`, `transaction`, `sender`, `outcome`, `decoding`, `task`, `agent`,
-    /// `constraint`, `commitment` or `proof`; `answer` where the node says something else than the
-    /// chain.
+    /// The check: `block`, `transaction`, `sender`, `outcome`, `decoding`, `task`, `agent`,
+    /// `constraint`, `commitment` or `proof`; `answer` for a difference between node and chain.
     pub check: String,
-    /// Whether it holds.
+    /// Whether it passed.
     pub holds: bool,
-    /// What was found, or what is wrong.
+    /// A description of the result.
     pub detail: String,
 }
 
 /// The outcome of verifying a range of blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BlocksCheck {
-    /// The first block asked for.
+    /// The first block of the requested range.
     pub from: u64,
-    /// The last block asked for.
+    /// The last block of the requested range.
     pub to: u64,
-    /// Whether all of it follows from genesis.
+    /// Whether the whole range follows from genesis.
     pub valid: bool,
-    /// The newest block that does; its hash and state root.
+    /// The height of the newest valid block.
     pub verified: u64,
-    /// That block's hash.
+    /// The hash of that block.
     pub hash: HashText,
-    /// The root of the state after it, as it was computed here.
+    /// The state root after that block, as computed here.
     pub state_root: HashText,
-    /// The transactions in the range.
+    /// Number of transactions in the range.
     pub transactions: u64,
-    /// The certificates that blocks of the range embed.
+    /// Number of certificates embedded by blocks of the range.
     pub certificates: u64,
-    /// The sets of validators that served in the range, oldest first.
+    /// The committees that served in the range, oldest first.
     pub committees: Vec<ServingCommittee>,
-    /// The blocks executed from genesis for it.
+    /// Number of blocks executed from genesis.
     pub replayed: u64,
-    /// The signatures of votes that were verified in them.
+    /// Number of vote signatures verified in those blocks.
     pub signatures: u64,
-    /// What does not hold, in words; empty where all does.
+    /// Descriptions of the faults; empty if everything is valid.
     pub mismatches: Vec<String>,
-    /// What it rests on.
+    /// The trusted genesis.
     pub trusted: TrustedGenesis,
 }
 
-/// The validators of some epochs.
+/// The validators of one or more epochs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServingCommittee {
     /// The first block of the range that they vote on.
     pub from: u64,
-    /// Their Ed25519 keys, in the order in which votes number them.
+    /// Their Ed25519 keys, in the order of their vote indexes.
     pub validators: Vec<BytesText>,
 }

@@ -1,4 +1,4 @@
-//! What a verification starts from.
+//! The trusted starting point of a verification.
 
 use super::{names::Names, report::TrustedGenesis};
 use crate::{api::types::ChainId, topology::Plan};
@@ -8,7 +8,7 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// A genesis document that is trusted, and the names of its topology.
+/// A trusted genesis document, and the names of its topology.
 #[derive(Debug)]
 pub struct Root {
     pub(super) genesis: Genesis,
@@ -17,7 +17,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// The document that `plan`'s chain starts from. `source` says where the plan is from.
+    /// The genesis of `plan`'s chain. `source` names the origin of the plan.
     pub fn of_plan(genesis: Genesis, plan: &Plan, source: String) -> Result<Self, GenesisError> {
         let accounts = plan.accounts.iter().map(|account| &account.name);
         let validators = plan.validators.iter().map(|validator| &validator.name);
@@ -27,7 +27,7 @@ impl Root {
         Self::new(genesis, names, source)
     }
 
-    /// A document, what its nodes and accounts are called, and who says so.
+    /// A genesis document, the names of its nodes and accounts, and its source.
     pub fn new(
         genesis: Genesis,
         names: BTreeMap<String, Address>,
@@ -41,7 +41,6 @@ impl Root {
         Ok(Self { genesis, names: Names::of(names), trusted })
     }
 
-    /// The document.
     pub const fn genesis(&self) -> &Genesis {
         &self.genesis
     }

@@ -1,4 +1,4 @@
-//! Were a job's runners drawn as they had to be, and is all that a node says of the draw so?
+//! Checks whether a job's runners were drawn correctly, and whether all of a node's answers agree.
 
 use super::{
     difference::differences,
@@ -29,9 +29,9 @@ use cowboy_engine::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Filters and draws a job's newest committee again, and compares that with what the node answers.
-/// Where the node no longer has the blocks from genesis on, the draw alone is repeated, from what
-/// the node recorded. `progress` is told the newest block that is verified.
+/// Filters and draws a job's newest committee again, and compares that with the node's answers. If
+/// the node no longer has the blocks from genesis on, only the draw is repeated, from the node's
+/// records. `progress` is called with the newest verified block.
 pub async fn check(
     client: &Client,
     root: &Root,
@@ -102,8 +102,8 @@ pub async fn check(
     Ok(report)
 }
 
-/// What the node says of the draw that it says gave the job its committee: the last attempt, or
-/// one before it where later ones found nobody.
+/// The node's explanation of the draw that produced the job's committee: of the last attempt, or of
+/// an earlier one if later draws found no runner.
 async fn explanation(
     client: &Client,
     job: &Job,
@@ -111,7 +111,7 @@ async fn explanation(
 ) -> Result<Option<Explanation>, ClientError> {
     let id = job.job_id.to_string();
     let mut said = client.explain(&id, &ExplanationQuery::default()).await?;
-    // Attempts are few: retries are bounded.
+    // There are few attempts, because retries are bounded.
     for attempt in (1..said.attempt.min(16)).rev() {
         if said.height == height {
             break;
@@ -125,16 +125,14 @@ async fn explanation(
 struct Drawn {
     record: DrawRecord,
     attempt: u32,
-    /// The root of the candidates.
     root: Hash,
-    /// Who was drawn, and in which block, as the state has it then.
+    /// The assignment in the state after the block that drew.
     assignment: Option<Assignment>,
     wanted: u32,
-    /// Who passed the filters and left the registry in the same block.
+    /// The runners that passed the filters and left the registry in the same block.
     gone: BTreeSet<Address>,
-    /// The state after the block that drew.
     state: State,
-    /// The votes that the P(h) which it read follows from.
+    /// The votes behind the P(h) that the draw used.
     ballots: Option<Ballots>,
 }
 
@@ -151,7 +149,7 @@ impl Drawn {
     }
 }
 
-/// Walks to the block at `height`; yields the job's draw in it, where it makes one.
+/// Walks to the block at `height`; returns the job's draw in it, if there is one.
 async fn drawn(
     walk: &mut Walk<'_>,
     id: Hash,
@@ -169,7 +167,7 @@ async fn drawn(
             if at == height {
                 drawn = Some(of(record, attempt, &id, &step.state, newest.clone()));
             } else if !record.selection.committee.is_empty() {
-                // Draws that found nobody are no attempts.
+                // Draws that found no runner do not count as attempts.
                 attempt += 1;
             }
         }
@@ -213,7 +211,7 @@ fn of(
     }
 }
 
-/// What does not hold, in words.
+/// Descriptions of the mismatches found so far.
 struct Findings<'a> {
     names: &'a Names,
     mismatches: Vec<String>,
@@ -234,7 +232,7 @@ impl Findings<'_> {
         runners.iter().map(|runner| self.names.name(runner)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Compares all that the node says of a draw with the draw.
+    /// Compares all that the node states about a draw with the draw.
     fn said(&mut self, drawn: &Drawn, said: &Explanation, job: &Job) {
         let Drawn { record, attempt, root, assignment, wanted, .. } = drawn;
         let height = said.height;
@@ -244,7 +242,7 @@ impl Findings<'_> {
         });
         self.expect(*said.seed == record.seed, || {
             let (got, seed) = (said.seed, record.seed);
-            format!("the draw's seed is {got}, from the chain follows {seed}")
+            format!("the draw's seed is {got}, the chain gives {seed}")
         });
         self.read(&drawn.scene(), said);
         self.expect(said.attempt == *attempt, || {
@@ -268,7 +266,7 @@ impl Findings<'_> {
         self.committee(committee, job);
     }
 
-    /// What the draw read, and what would have come of it under other rules.
+    /// Checks the inputs of the draw, and its outcome under alternative rules.
     fn read(&mut self, scene: &Scene<'_>, said: &Explanation) {
         let told = said.mru_record.as_ref().map(|read| read.runner.as_str());
         let listed = |place: usize, present: bool| {
@@ -297,7 +295,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Each runner's fate in the filters.
+    /// Checks the result of the filters for each runner.
     fn candidates(&mut self, scene: &Scene<'_>, said: &Explanation) {
         let (record, gone) = (scene.draw, scene.gone);
         let mut told: BTreeMap<Address, &Candidate> = BTreeMap::new();
@@ -336,7 +334,7 @@ impl Findings<'_> {
         });
     }
 
-    /// A candidate as the node has to tell of it.
+    /// The correct entry for a candidate.
     fn judged(&self, verdict: &Verdict, scene: &Scene<'_>, said: Option<&Candidate>) -> Candidate {
         let told = said.map(|said| said.runner.as_str());
         let name = self.names.shown(&verdict.runner, told);
@@ -384,7 +382,7 @@ impl Findings<'_> {
         });
     }
 
-    /// Repeats a draw from the candidates that the node recorded. Yields their root and the
+    /// Repeats a draw from the candidates that the node recorded. Returns their root and the
     /// committee.
     fn recorded(
         &mut self,
@@ -404,7 +402,7 @@ impl Findings<'_> {
             retry => selection::retry_seed(seed, retry),
         };
         self.expect(*said.seed == seed, || {
-            format!("the draw's seed is {}, from what it is made of follows {seed}", said.seed)
+            format!("the draw's seed is {}, its source gives {seed}", said.seed)
         });
         for candidate in said.candidates.iter().filter(|candidate| candidate.filter.is_none()) {
             let weight = selection::stake_to_weight(stake(candidate));
@@ -434,12 +432,12 @@ impl Findings<'_> {
     }
 }
 
-/// What a runner had locked, as it is said.
+/// A runner's locked stake in the node's answer.
 fn stake(candidate: &Candidate) -> Wei {
     candidate.stake.map_or(Wei::ZERO, |stake| *stake)
 }
 
-/// What became of a runner in the filters.
+/// Describes the result of the filters for a runner.
 fn fate(candidate: &Candidate) -> String {
     let stake = stake(candidate);
     match (&candidate.filter, candidate.weight) {

@@ -1,8 +1,8 @@
-//! Was a task of a pipeline completed by a proof that holds?
+//! Checks whether a task of a pipeline was completed by a valid proof.
 //!
-//! The node says which transaction completed it. That transaction is taken from the block that
-//! genesis leads to, and so is what its proof has to say; the key is that of the genesis document.
-//! What else the node says is compared.
+//! The node names the transaction that completed it. The transaction and the expected statement of
+//! its proof are taken from the replayed chain; the key comes from the genesis document. The node's
+//! other statements are compared.
 
 use super::{
     report::{TaskCheck, TaskVerdict},
@@ -24,13 +24,13 @@ use cowboy_engine::{
     proof::{Element, PROOF_BYTES, Proof, Statement},
 };
 
-/// The address that no agent has.
+/// An address that no agent has.
 const NO_AGENT: Address = Address([0; 20]);
-/// The name of the transactions that bring proofs.
+/// The name of transactions that carry proofs.
 const COMPLETES: &str = "complete_task_private";
 
-/// Verifies the proof that completed a task of a pipeline. `progress` is told the newest block that
-/// is verified.
+/// Verifies the proof that completed a task of a pipeline. `progress` is called with the newest
+/// verified block.
 pub async fn check(
     client: &Client,
     root: &Root,
@@ -92,7 +92,7 @@ pub async fn check(
     Ok(report)
 }
 
-/// The states before and after a block that genesis leads to, and its transaction of this hash.
+/// The states before and after a block of the replayed chain, and its transaction with this hash.
 async fn at(
     walk: &mut Walk<'_>,
     height: Height,
@@ -105,7 +105,7 @@ async fn at(
         for step in walk.next().await? {
             progress(step.block.header.height.get());
             if step.block.header.height >= height {
-                // None has the height of genesis.
+                // No block has the height of genesis.
                 let mut all = step.block.transactions.into_iter();
                 let found = all.find(|signed| signed.hash() == hash);
                 let here = step.block.header.height == height;
@@ -116,7 +116,7 @@ async fn at(
     }
 }
 
-/// What was checked so far.
+/// The checks so far.
 struct Checks(Vec<TaskVerdict>);
 
 impl Checks {
@@ -132,7 +132,7 @@ impl Checks {
         self.add(check, false, detail);
     }
 
-    /// Whether a public input is what it has to be.
+    /// Checks a public input against its expected value.
     fn input(&mut self, check: &str, what: &str, got: Element, expected: Element) {
         match got == expected {
             true => self.holds(check, format!("{what}: {got}")),
@@ -141,9 +141,9 @@ impl Checks {
     }
 }
 
-/// A transaction that is said to have completed a task.
+/// A transaction that, according to the node, completed a task.
 struct Completion<'a> {
-    /// The task, by the pipeline's number and both names.
+    /// The task's id, computed from the pipeline's number and both names.
     id: Hash,
     /// The agent of the topology.
     agent: Option<Address>,
@@ -161,7 +161,7 @@ impl Completion<'_> {
         let Payload::CompleteTask(CompleteTask { task_id, proof, .. }) =
             &signed.transaction.payload
         else {
-            return checks.fails("transaction", "it completes no task".to_owned());
+            return checks.fails("transaction", "it does not complete a task".to_owned());
         };
         match *task_id == id && self.said.task.task_id.0 == id {
             true => checks.holds("transaction", format!("it completes task {id}")),
@@ -192,7 +192,7 @@ impl Completion<'_> {
         }
     }
 
-    /// Whether the chain has the task as completed, in this very block.
+    /// Checks that the chain completed the task in this very block.
     fn outcome(&self, checks: &mut Checks) {
         let completed = self.completed().is_some();
         let what = match completed {
@@ -202,7 +202,7 @@ impl Completion<'_> {
         checks.add("outcome", completed, what);
     }
 
-    /// The task after the block, where that completed it.
+    /// The task after the block, if the block completed it.
     fn completed(&self) -> Option<&Task> {
         let task = self.after.task(&self.id)?;
         let here = task.completed_at.map(Height::get) == Some(self.height);
@@ -212,7 +212,7 @@ impl Completion<'_> {
     fn decode(&self, proof: &[u8], checks: &mut Checks) {
         let (got, wanted) = (proof.len(), PROOF_BYTES);
         match self.scheme {
-            // It has no points to decode.
+            // A mock proof has no points to decode.
             Scheme::Mock(_) if got == wanted => {
                 checks.holds("decoding", format!("{got} bytes of `mock`, which proves nothing"));
             }
@@ -224,7 +224,7 @@ impl Completion<'_> {
         }
     }
 
-    /// Whether a proof says what the chain asks for.
+    /// Checks that a proof makes the statement that the chain expects.
     fn statement(&self, carried: &Statement, checks: &mut Checks, report: &mut TaskCheck) {
         let (state, task) = match self.completed() {
             Some(task) => (&self.after, Some(task)),

@@ -1,4 +1,4 @@
-//! Chains that nodes serve, sound and not, replayed.
+//! Replays of valid and invalid chains.
 
 use super::{Fault, FaultKind, Replay, Step};
 use crate::{
@@ -20,7 +20,7 @@ use cowboy_engine::{
 use std::collections::BTreeMap;
 
 const EPOCH: u64 = 8;
-/// Validators that there are keys of.
+/// Number of validators with known keys.
 const KEYS: usize = 6;
 
 fn genesis() -> Genesis {
@@ -45,7 +45,7 @@ fn varint(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-/// The certificate of a block by a quorum of these validators.
+/// A certificate of a block, signed by a quorum of these validators.
 fn certificate(chain_id: u64, block: &Block, keys: &[[u8; 32]]) -> Certificate {
     let (hash, round) = (block.hash(), block.header.round);
     let namespace = [b"cowboy/".as_slice(), &chain_id.to_be_bytes(), b"_FINALIZE"].concat();
@@ -113,8 +113,8 @@ impl Chain {
         Block { header, certificates, transactions }
     }
 
-    /// Makes a block final. It is served with its certificate where `shown`, and embeds its
-    /// parent's where `embeds`.
+    /// Adds a final block. It is served with its certificate if `shown`, and embeds its parent's if
+    /// `embeds`.
     fn push(&mut self, shown: bool, embeds: bool, payload: Option<Payload>) {
         let parent = self.served.last().filter(|_| embeds).map(|parent| {
             let block = Block::from_bytes(&parent.block_bytes.0.0).unwrap();
@@ -145,7 +145,7 @@ impl Chain {
         });
     }
 
-    /// Three epochs in which a validator joins and another one leaves.
+    /// Three epochs in which one validator joins and another leaves.
     fn rotating() -> Self {
         let mut chain = Self::new();
         let fifth = sample::validator_keys(4).public();
@@ -162,7 +162,7 @@ impl Chain {
     }
 }
 
-/// Replays what is served; yields the blocks executed, what was noted, and why it ended.
+/// Replays the served blocks; returns the executed blocks, the noted faults, and the fatal one.
 fn replay(served: &[RawBlock]) -> (Vec<Step>, Vec<Fault>, Option<Fault>) {
     let mut replay = Replay::new(&genesis()).unwrap();
     let mut steps = Vec::new();
@@ -176,7 +176,7 @@ fn replay(served: &[RawBlock]) -> (Vec<Step>, Vec<Fault>, Option<Fault>) {
     (steps, replay.faults().to_vec(), fault)
 }
 
-/// The first fault of a chain that is not sound.
+/// The first fault of an invalid chain.
 fn fault(served: &[RawBlock]) -> FaultKind {
     let (_, noted, fatal) = replay(served);
     noted.into_iter().chain(fatal).next().expect("it is not sound").kind
@@ -193,7 +193,7 @@ fn a_chain_is_followed_through_changes_of_its_validators() {
     }
     let members = |epoch| chain.state.validators_in(epoch).len();
     assert_eq!([0, 1, 2].map(members), [4, 5, 4]);
-    // P(h) of each block but the last is known from the next one.
+    // P(h) of each block except the last is known from the next one.
     let derived = steps.iter().flat_map(|step| &step.derived).map(|derived| derived.height.get());
     assert!(derived.eq(1..3 * EPOCH));
 }
@@ -210,7 +210,7 @@ fn a_block_is_final_through_its_descendants() {
         assert_eq!((noted, fatal), (vec![], None), "{shown} {embeds}");
         assert_eq!(steps.len(), chain.served.len());
     }
-    // One certificate at the end of each epoch is enough, and one less is too few.
+    // One certificate at the end of each epoch is enough, but one fewer is not.
     let mut chain = Chain::new();
     for height in 1..=2 * EPOCH {
         chain.push(height % EPOCH == EPOCH - 1 || height == 2 * EPOCH, false, None);
@@ -226,7 +226,7 @@ fn a_block_is_final_through_its_descendants() {
 
 #[test]
 fn nothing_is_executed_that_no_quorum_signed() {
-    // The node makes a block of its own, in which a validator joins, and certifies it by itself.
+    // The node makes a block of its own in which a validator joins, and certifies it alone.
     let mut chain = Chain::new();
     chain.push(true, true, None);
     let mut lie = Chain { served: chain.served.clone(), ..chain };
@@ -256,7 +256,7 @@ fn a_chain_of_another_genesis_is_refused_at_its_first_block() {
     assert_eq!(fault(&served), FaultKind::Height(Height::new(2)));
 }
 
-/// An ancestor that is certified already.
+/// An ancestor that is already certified.
 fn block_one() -> Open {
     Open { height: Height::new(1), hash: Hash([1; 32]) }
 }
@@ -279,7 +279,7 @@ fn blocks_that_consensus_refuses_are_refused() {
         let found = fault(&chain.served).to_string();
         assert!(found.contains(expected), "{found}: expected {expected}");
     };
-    check(&|block| block.header.proposer = [7; 32], "proposer is no validator");
+    check(&|block| block.header.proposer = [7; 32], "proposer is not a validator");
     check(&|block| block.header.timestamp_ms = 0, "timestamp");
     check(&|block| block.header.subset_epoch = 1, "subset epoch 1, 0 is due");
     check(&|block| block.header.round.epoch = 1, "of epoch 1");
@@ -296,7 +296,7 @@ fn blocks_that_consensus_refuses_are_refused() {
 #[test]
 fn no_bit_can_be_changed() {
     let served = Chain::rotating().served;
-    // One block with a transaction, one that begins an epoch.
+    // One ordinary block with a transaction, and one that begins an epoch.
     for place in [2, EPOCH as usize - 1] {
         let check = |change: &dyn Fn(&mut RawBlock)| {
             let mut forged = served[..place + 3].to_vec();

@@ -1,4 +1,4 @@
-//! From genesis along a chain that a node serves.
+//! A walk from genesis along the chain that a node serves.
 
 use super::{
     fault::Fault,
@@ -13,47 +13,35 @@ use cowboy_engine::{chain::GenesisError, primitives::Height};
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::timeout;
 
-/// How long a walk waits for the block that shows the last one to be final.
+/// How long a walk waits for a block that proves the last one final.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it asks for more at the head in a row.
+/// Consecutive requests at the head without a new block.
 const WAITS: u32 = 32;
 
-/// Why something was not verified. A node that lies is a [`Fault`].
+/// Why a verification failed. A lie of the node is a [`Fault`].
 #[derive(Debug, thiserror::Error)]
 pub enum VerificationError {
-    /// The node does not answer, or refuses.
+    /// The node does not answer or refuses.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The trusted document starts no chain.
+    /// The trusted genesis document is invalid.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// What the node serves does not follow from genesis.
+    /// The node's blocks do not follow from genesis.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The node no longer has the blocks that everything follows from.
+    /// The node no longer has the first blocks of the chain.
     #[error("{}", .0.message)]
     Gone(ErrorDetail),
-    /// The newest block that was asked for is not shown to be final.
+    /// The newest requested block is not proved final.
     #[error("{0}, within {secs} s", secs = PATIENCE.as_secs())]
     Unproved(Fault),
-    /// No proof to verify.
+    /// The task has no proof to verify.
     #[error("task `{task}` of pipeline {pipeline} is {status}: no block has a proof of it")]
-    NotCompleted {
-        /// The task's name.
-        task: String,
-        /// The pipeline.
-        pipeline: u64,
-        /// The task's status.
-        status: String,
-    },
-    /// Nothing to verify.
+    NotCompleted { task: String, pipeline: u64, status: String },
+    /// The job has no committee to verify.
     #[error("job {job} has no committee: it is {status}")]
-    NoCommittee {
-        /// The job.
-        job: String,
-        /// Where it stands.
-        status: String,
-    },
+    NoCommittee { job: String, status: String },
 }
 
 /// A walk along the chain of one node, from genesis.
@@ -63,9 +51,9 @@ pub struct Walk<'a> {
     replay: Replay,
     page: VecDeque<RawBlock>,
     blocks: Option<EventStream>,
-    /// Answers without a block in a row.
+    /// Consecutive answers without a block.
     empty: u32,
-    /// Answers without a block in all.
+    /// All answers without a block.
     waited: u32,
 }
 
@@ -76,18 +64,18 @@ impl<'a> Walk<'a> {
         Ok(Self { client, replay, page: VecDeque::new(), blocks: None, empty: 0, waited: 0 })
     }
 
-    /// The chain so far.
+    /// The replay so far.
     pub const fn replay(&self) -> &Replay {
         &self.replay
     }
 
-    /// The newest block that is final and executed.
+    /// The height of the newest final block.
     pub fn height(&self) -> Height {
         self.replay.state().height()
     }
 
-    /// Takes the evidence of one more block; yields the blocks that it shows to be final. At the
-    /// head it waits for the next block.
+    /// Takes the evidence of one more block; returns the blocks that it proves final. At the head
+    /// it waits for the next block.
     pub async fn next(&mut self) -> Result<Vec<Step>, VerificationError> {
         loop {
             if let Some(raw) = self.page.pop_front() {
@@ -102,7 +90,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(_) => self.wait().await?,
                 Err(ClientError::Refused(detail)) => match detail.code {
-                    // It is not final yet, there or anywhere.
+                    // It is not final yet, at this node or any other.
                     ErrorCode::NotFound | ErrorCode::Unavailable => self.wait().await?,
                     ErrorCode::Gone => return Err(VerificationError::Gone(detail)),
                     _ => return Err(ClientError::Refused(detail).into()),
@@ -112,7 +100,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Until the next block is final at the node.
+    /// Waits until the next block is final at the node.
     async fn wait(&mut self) -> Result<(), VerificationError> {
         self.empty += 1;
         self.waited = self.waited.saturating_add(1);
@@ -130,8 +118,8 @@ impl<'a> Walk<'a> {
         VerificationError::Unproved(fault.unwrap_or(Fault { height, kind }))
     }
 
-    /// Ends a walk to a block that the node says is final, where more waits than [`WAITS`] have not
-    /// brought it: the node lies, and the chain would be followed for as long as it grows.
+    /// Fails when a block that the node calls final has not come after more than [`WAITS`] waits:
+    /// the node lies, and the walk would follow the chain for as long as it grows.
     pub(super) fn arrives(&self) -> Result<(), VerificationError> {
         if self.waited > WAITS { Err(self.unproved()) } else { Ok(()) }
     }

@@ -1,20 +1,20 @@
-//! What a call sees of the world, and what it asks of it. The evaluator changes nothing: whoever
-//! runs a call applies its effects, or drops them.
+//! The world as a call reads it, and the effects that a call asks for. The evaluator changes
+//! nothing: its caller applies the effects or drops them.
 
 use super::{envelope, error::Error, gas::Usage};
 use crate::primitives::{Address, Hash, Height, Wei};
 
-/// What a call can read of the chain. Every read gives what stood before the call; the call's own
-/// writes are kept beside it.
+/// The chain as a call reads it. Every read gives the state before the call; the call's own writes
+/// are kept separately.
 pub trait World {
     /// A value of the actor's store.
     fn state(&self, key: &str) -> Option<Vec<u8>>;
-    /// How many bytes a value of the actor's store has: a call pays for them before it reads them,
-    /// so a world that can say without copying the value does.
+    /// Length in bytes of a value of the actor's store. A call pays for the bytes before it reads
+    /// them, so a world that can tell the length without copying the value should.
     fn state_len(&self, key: &str) -> Option<usize> {
         self.state(key).map(|value| value.len())
     }
-    /// What an account can spend.
+    /// Wei that an account can spend.
     fn balance(&self, account: &Address) -> Wei;
     /// The runner that last served `submitter` with work of this kind, while the record lives.
     fn mru(&self, submitter: &Address, kind: &str) -> Option<Address>;
@@ -24,58 +24,61 @@ pub trait World {
     fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String>;
 }
 
+/// The longest name of a handler, in bytes: as long as a key of an actor's store.
+pub const MAX_HANDLER_BYTES: usize = 256;
+/// The longest payload of a handler, in bytes: as long as a string. No transaction is as large, but
+/// messages may be.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+
 /// A call of a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The function called.
     pub handler: &'a str,
-    /// Its second argument: text as it is, other bytes as 0x-hex.
+    /// The handler's second argument: text as is, other bytes as 0x-hex.
     pub payload: &'a [u8],
-    /// Who calls: an account, or an actor by message.
+    /// The caller: an account, or an actor by message.
     pub sender: Address,
-    /// The actor.
     pub this: Address,
-    /// Wei that came with the call; already part of the actor's balance.
+    /// Wei sent with the call; already part of the actor's balance.
     pub value: Wei,
     /// Height of the block.
     pub height: Height,
     /// Timestamp of the block, Unix ms.
     pub timestamp_ms: u64,
-    /// What `randomness` is drawn from: fixed for a call, different between any two.
+    /// The seed of `randomness`: fixed for a call, different between any two calls.
     pub seed: Hash,
 }
 
 /// A timer that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// When it is due.
+    /// The height at which it is due.
     pub height: Height,
-    /// What its handler is given.
     pub payload: Vec<u8>,
-    /// The handler; absent: the default.
+    /// Absent: the default handler.
     pub handler: Option<String>,
-    /// Who pays; absent: the actor.
+    /// Absent: the actor pays.
     pub fee_payer: Option<Address>,
-    /// Cycles that a fire may use.
+    /// Maximum cycles of a fire.
     pub gas_limit: Option<u64>,
-    /// Cells that a fire may use.
+    /// Maximum cells of a fire.
     pub cell_limit: Option<u64>,
     /// Height after which it is dropped.
     pub expires_at: Option<Height>,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Option<Wei>,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Option<Wei>,
-    /// The actor asked for fees when the timer is due.
+    /// The gas bidding agent: the actor asked for fees when the timer is due.
     pub gba: Option<Address>,
-    /// How urgent it is, by name: what the proposer gets follows from it.
+    /// Urgency by name, from which the proposer's fee follows.
     pub tier: Option<String>,
     /// Whether the withdrawn argument `bid` was given.
     pub bid: bool,
 }
 
 impl Timer {
-    /// The handler that it calls, and what that is given.
+    /// The handler that it calls, and the handler's payload.
     pub fn call(&self) -> (String, Vec<u8>) {
         called(self.handler.as_deref(), &self.payload)
     }
@@ -84,8 +87,8 @@ impl Timer {
 /// The handler of a timer that names none (timers.md §1).
 pub const DEFAULT_HANDLER: &str = "handle_timer";
 
-/// The handler that a timer calls and what that is given: as the timer says, else as its payload
-/// says, else [`DEFAULT_HANDLER`].
+/// The handler that a timer calls and the handler's payload: from the timer, otherwise from its
+/// payload's envelope, otherwise [`DEFAULT_HANDLER`].
 pub fn called(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
     match handler {
         Some(handler) => (handler.to_owned(), payload.to_vec()),
@@ -99,68 +102,47 @@ pub fn called(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
 pub struct JobRequest {
     /// The kind of work and its parameters, as JSON.
     pub spec: Vec<u8>,
-    /// Handler that is given the result.
+    /// The handler that receives the result.
     pub callback: Option<String>,
 }
 
-/// One thing that a call asks for, in the order in which it asked.
+/// One effect that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Stores a value, or removes the key.
     SetState {
-        /// The key.
         key: String,
         /// The value, JSON; absent: removed.
         value: Option<Vec<u8>>,
     },
     /// Pays from the actor's balance.
-    Transfer {
-        /// Whom.
-        to: Address,
-        /// How much.
-        amount: Wei,
-    },
+    Transfer { to: Address, amount: Wei },
     /// Calls another actor once this call has ended.
     Message {
-        /// Whom.
         to: Address,
-        /// Which handler.
         handler: String,
-        /// Its second argument.
+        /// The handler's second argument.
         payload: Vec<u8>,
-        /// Wei that go with it, from the actor's balance.
+        /// Wei sent from the actor's balance.
         value: Wei,
     },
-    /// Tells those who watch.
+    /// Emits an event.
     Emit {
-        /// The event's name.
         name: String,
-        /// Its data, JSON.
+        /// JSON.
         data: Vec<u8>,
     },
     /// Schedules a timer.
-    ScheduleTimer {
-        /// Its id.
-        id: Hash,
-        /// What was asked for.
-        timer: Timer,
-    },
+    ScheduleTimer { id: Hash, timer: Timer },
     /// Cancels a timer of the actor.
     CancelTimer(Hash),
     /// Moves a timer's expiry.
-    ExtendTimer {
-        /// Which.
-        id: Hash,
-        /// Its new expiry.
-        expires_at: Height,
-    },
+    ExtendTimer { id: Hash, expires_at: Height },
     /// Submits a job, paid by the actor.
     SubmitJob {
-        /// Its id.
         id: Hash,
         /// The nonce in its id.
         nonce: u64,
-        /// What was asked for.
         job: JobRequest,
     },
 }
@@ -168,12 +150,11 @@ pub enum Effect {
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it used, however it ended.
+    /// Counted whether the call succeeded or failed.
     pub usage: Usage,
-    /// What the handler returned, as JSON; or why the call failed, and then it has no effects.
+    /// The handler's return value as JSON, or why the call failed. A failed call has no effects.
     pub result: Result<Vec<u8>, Error>,
-    /// What it asks for.
     pub effects: Vec<Effect>,
-    /// What it printed and logged, also where it failed.
+    /// Lines printed and logged, also by a call that failed.
     pub log: Vec<String>,
 }

@@ -1,15 +1,15 @@
-//! Which handler a timer's payload selects (timers.md §1).
+//! Envelopes: payloads of timers that select a handler (timers.md §1).
 //!
-//! A payload that is a JSON object of strings with `_handler`, and perhaps `_payload`, names its
-//! handler and carries what that is given, in base64:
-//! `{"_handler": "tick", "_payload": "aGVsbG8="}`. Anything else is the payload itself, also an
-//! object that is not quite this: a timer never fails for how its payload is read.
+//! A payload that is a JSON object of strings with `_handler`, and perhaps `_payload`, names a
+//! handler and carries the handler's payload in base64:
+//! `{"_handler": "tick", "_payload": "aGVsbG8="}`. Anything else is the payload itself, even an
+//! object that is almost an envelope: a timer never fails because of how its payload is read.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// The handler and payload that an envelope names; `None` where it is none.
+/// The handler and payload that an envelope names; `None` if `payload` is not an envelope.
 ///
-/// One pass over the bytes, without recursion, that ends at the first that does not belong.
+/// One pass over the bytes, without recursion, that stops at the first byte that does not fit.
 pub fn open(payload: &[u8]) -> Option<(String, Vec<u8>)> {
     let mut rest = Rest(payload.trim_ascii());
     rest.take(b'{')?;
@@ -31,18 +31,18 @@ pub fn open(payload: &[u8]) -> Option<(String, Vec<u8>)> {
     rest.0.is_empty().then_some((handler?, inner.unwrap_or_default()))
 }
 
-/// What is left to read.
+/// The bytes left to read.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    /// A byte, and the white space before it.
+    /// Takes `byte` and the white space before it.
     fn take(&mut self, byte: u8) -> Option<()> {
         self.0 = self.0.trim_ascii_start().strip_prefix(&[byte])?;
         Some(())
     }
 
-    /// A JSON string without escapes of characters beyond the basic plane: names and base64 need
-    /// none.
+    /// A JSON string without escapes for characters beyond the basic plane, which names and base64
+    /// do not need.
     fn string(&mut self) -> Option<String> {
         self.take(b'"')?;
         let mut text = Vec::new();

@@ -1,5 +1,5 @@
-//! How a module is refused and how a call fails. Errors name limits, types, places in the author's
-//! file, and keys and values as far as they are short.
+//! Why a module is refused and how a call fails. Errors name limits, types, places in the author's
+//! file, and short keys and values.
 
 use std::{
     fmt,
@@ -9,9 +9,7 @@ use std::{
 /// A line and a column of a module, both from 1; a column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
     pub line: u32,
-    /// The column.
     pub column: u32,
 }
 
@@ -24,46 +22,44 @@ impl fmt::Display for Position {
 /// One function under evaluation when an error arose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name; `<module>` for what is outside functions.
+    /// The function's name; `<module>` for code outside functions.
     pub function: String,
-    /// Where in it.
+    /// The position in the function.
     pub at: Position,
 }
 
-/// What went too deep.
+/// The kind of nesting that went too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Functions that call functions.
+    /// Nested function calls.
     Calls,
-    /// Data within data.
+    /// Nested data.
     Data,
 }
 
-/// What went wrong. [`ErrorKind::name`] is what receipts and scripts rely on.
+/// The kind of an error. Receipts and scripts rely on [`ErrorKind::name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// The cycles bought do not reach.
-    #[error("OutOfCycles: of {limit} cycles the next step lacks {short}")]
+    /// The call needs more cycles than were bought.
+    #[error("OutOfCycles: the limit is {limit} cycles, the next step needs {short} more")]
     OutOfCycles {
-        /// Cycles bought.
         limit: u64,
-        /// How many more the next step needed.
+        /// Cycles that the next step lacked.
         short: u64,
     },
-    /// The cells bought do not reach.
-    #[error("OutOfCells: of {limit} cells the next byte kept lacks {short}")]
+    /// The call needs more cells than were bought.
+    #[error("OutOfCells: the limit is {limit} cells, the next write needs {short} more")]
     OutOfCells {
-        /// Cells bought.
         limit: u64,
-        /// How many more were needed.
+        /// Cells that the next write lacked.
         short: u64,
     },
     /// More memory than a call may take.
-    #[error("OutOfMemory: the heap of a call is {limit} bytes, the next value lacks {short}")]
+    #[error("OutOfMemory: a call's heap is {limit} bytes, the next value needs {short} more")]
     OutOfMemory {
-        /// Bytes a call may take.
+        /// Maximum heap of a call, in bytes.
         limit: u64,
-        /// How many more were needed.
+        /// Bytes that the next value lacked.
         short: u64,
     },
     /// Calls or data nested too deep.
@@ -72,12 +68,11 @@ pub enum ErrorKind {
         Depth::Data => "values that are compared, hashed, printed or encoded",
     })]
     StackOverflow {
-        /// What nests.
         what: Depth,
-        /// How deep it may.
+        /// The maximum depth.
         limit: u64,
     },
-    /// A value larger than its kind may be.
+    /// A value above the size limit of its kind.
     #[error("ValueTooLarge: {what} has at most {limit} {}, this one has {got}", match *what {
         "a list, tuple or dict" => "entries",
         _ => "bytes",
@@ -85,27 +80,26 @@ pub enum ErrorKind {
     ValueTooLarge {
         /// The kind of value.
         what: &'static str,
-        /// What it may be.
+        /// Maximum size, in entries or bytes.
         limit: u64,
-        /// What it would be.
+        /// The size that the value would have.
         got: u64,
     },
-    /// An integer longer than integers may be.
+    /// An integer above the length limit.
     #[error("IntegerTooLarge: an integer has at most {limit} bits, this one has {got}")]
     IntegerTooLarge {
-        /// Bits it may have.
+        /// Maximum length in bits.
         limit: u64,
-        /// Bits it would have.
+        /// The length that the integer would have, in bits.
         got: u64,
     },
     /// The module does not deploy: it is too large or too deep somewhere.
     #[error("ModuleRefused: {what}: at most {limit}, got {got}")]
     TooMuch {
-        /// What there is too much of.
+        /// The unit that exceeds its limit.
         what: &'static str,
-        /// How much there may be.
         limit: u64,
-        /// How much there is, counted as far as was read.
+        /// Counted as far as the source was read.
         got: u64,
     },
     /// The module does not deploy: it is not written in the language.
@@ -114,14 +108,14 @@ pub enum ErrorKind {
     /// An ordinary error of the language or of a host function.
     #[error("{0}")]
     Failed(String),
-    /// In a test: the chain undid a call, for a reason that the evaluator does not know. The
-    /// reason's name opens the text.
+    /// In a test: the chain undid a call for a reason that the evaluator does not know. The text
+    /// begins with the name of the reason.
     #[error("{0}")]
     Undone(String),
 }
 
 impl ErrorKind {
-    /// The error's name.
+    /// The error's name, such as `OutOfCycles`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::OutOfCycles { .. } => "OutOfCycles",
@@ -141,20 +135,19 @@ impl ErrorKind {
         Error { kind: self, at: Some(at), stack: Vec::new() }
     }
 
-    /// Whether the module could be corrected by its author before any call.
+    /// Whether the module is refused, which its author can fix before any call.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::TooMuch { .. } | Self::Refused(_))
     }
 }
 
-/// Why a module is refused or a call failed, and where.
+/// The reason why a module is refused or a call failed, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What went wrong.
     pub kind: ErrorKind,
-    /// Where; absent where no place in the module is to blame.
+    /// Absent if no place in the module is to blame.
     pub at: Option<Position>,
-    /// Who called whom, the innermost last.
+    /// The call stack, innermost function last.
     pub stack: Vec<Frame>,
 }
 
@@ -163,7 +156,7 @@ impl Error {
         ErrorKind::Refused(message.into()).at(at).into()
     }
 
-    /// The error's name.
+    /// The error's name, such as `OutOfCycles`.
     pub fn name(&self) -> &'static str {
         self.kind.name()
     }
@@ -216,7 +209,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// The first line says what and where, each further one who called, the innermost first.
+/// The first line has the error and its position, each further line a caller, innermost first.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {

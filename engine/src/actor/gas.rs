@@ -1,5 +1,5 @@
-//! What work costs an actor, and how far it may go: one table, versioned, part of a chain's
-//! parameters (spec chain.md, "Actors").
+//! Prices and limits of an actor's work: one table, versioned, part of a chain's parameters (spec
+//! chain.md, "Actors").
 
 use super::{
     error::{Depth, ErrorKind, Fault},
@@ -7,11 +7,11 @@ use super::{
 };
 use crate::record;
 
-/// What each kind of work costs, in cycles unless said. Changing a number changes receipts, and so
-/// takes a new [`version`](Self::version).
+/// The price of each kind of work, in cycles unless noted. Changing a number changes receipts, so
+/// it takes a new [`version`](Self::version).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Which table this is.
+    /// The version of this table.
     pub version: u64,
     /// Per syntax node evaluated.
     pub node: u64,
@@ -19,25 +19,27 @@ pub struct Schedule {
     pub call: u64,
     /// Per step of a loop or a comprehension.
     pub step: u64,
-    /// Bytes that one cycle moves, compares (of both sides) or hashes. An element copied or
-    /// compared costs a cycle, a key of a dict one for itself and one per halving of the dict.
+    /// Bytes that are moved, compared (both sides count) or hashed per cycle. Copying or comparing
+    /// an element costs a cycle. Finding a key of a dict costs a cycle, plus one per halving of the
+    /// dict.
     pub data_bytes: u64,
-    /// Bytes of a string that one cycle searches for another one; each that is found costs a cycle.
+    /// Bytes of a string that are searched for a substring per cycle; each match costs a cycle
+    /// more.
     pub search_bytes: u64,
-    /// Bytes of ASCII text that one cycle reads character by character: escapes, formats, JSON;
-    /// case and classes take it twice. Of other text a byte costs a cycle.
+    /// Bytes of ASCII text that are read character by character per cycle: escapes, formats, JSON.
+    /// Case and character classes cost twice as much. Other text costs a cycle per byte.
     pub text_bytes: u64,
-    /// Products of two 64-bit words that one cycle buys: multiplication, division, and conversion
-    /// between binary and decimal of integers beyond 64 bits.
+    /// Products of two 64-bit words per cycle: in multiplication, division, and conversion between
+    /// binary and decimal of integers beyond 64 bits.
     pub word_products: u64,
-    /// Per KiB of heap. Heap is counted as it is taken; what becomes unreachable is not given back.
+    /// Per KiB of heap allocated. Unreachable values are not given back.
     pub heap_kib: u64,
-    /// Per object that is made of what has no object of its own: a string of each character that
-    /// is gone over, a pair of each entry of a dict or of `enumerate` and `zip`.
+    /// Per object made from a value that is not an object: a string for each character of a string
+    /// in a loop, a pair for each entry of a dict or of `enumerate` and `zip`.
     pub object: u64,
-    /// Per key of the store read, beside the bytes moved.
+    /// Per key of the store read, plus the bytes moved.
     pub storage_read: u64,
-    /// Per key of the store written or deleted; a cell per byte of key and value beside it.
+    /// Per key of the store written or deleted, plus a cell per byte of key and value.
     pub storage_write: u64,
     /// Per message or transfer sent.
     pub message: u64,
@@ -45,11 +47,11 @@ pub struct Schedule {
     pub timer: u64,
     /// Per job submitted.
     pub job: u64,
-    /// Per event or line of log; a cell per byte beside it.
+    /// Per event or line of log, plus a cell per byte.
     pub emit: u64,
     /// Per 32 bytes hashed with keccak256, and for the padding.
     pub keccak_word: u64,
-    /// Per module loaded, before anything of it is read.
+    /// Per module loaded, before any of it is read.
     pub module: u64,
     /// Per token of a module that is parsed.
     pub token: u64,
@@ -102,7 +104,7 @@ impl Default for Schedule {
     }
 }
 
-/// How far a module and a call of it may go.
+/// Limits of a module and of a call of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Heap of one call, in bytes.
@@ -113,7 +115,7 @@ pub struct Limits {
     pub entries: u64,
     /// An integer, in bits.
     pub bits: u64,
-    /// Functions that are being called at once.
+    /// Nested function calls.
     pub call_depth: u64,
     /// Nesting of data that is compared, hashed, printed, checked or turned into JSON.
     pub data_depth: u64,
@@ -127,11 +129,9 @@ pub struct Limits {
     pub source: u64,
     /// A module's tokens.
     pub tokens: u64,
-    /// Open brackets.
     pub brackets: u64,
-    /// Open blocks.
     pub blocks: u64,
-    /// Operators on the way from a statement to the innermost part of an expression.
+    /// Nested operators from a statement to the innermost part of an expression.
     pub operators: u64,
 }
 record!(Limits {
@@ -172,17 +172,15 @@ impl Default for Limits {
     }
 }
 
-/// What a chain says about actors.
+/// A chain's parameters for actors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Params {
-    /// What work costs.
     pub schedule: Schedule,
-    /// How far it may go.
     pub limits: Limits,
 }
 record!(Params { schedule, limits });
 
-/// What cycles are spent on.
+/// The kinds of work that cycles are spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Reading and compiling a module.
@@ -191,7 +189,6 @@ pub enum Cause {
     Evaluation,
     /// Bytes and elements moved, compared, hashed, searched; arithmetic beyond 64 bits.
     Data,
-    /// Memory taken.
     Heap,
     /// The actor's store.
     Storage,
@@ -201,7 +198,7 @@ pub enum Cause {
     Hashing,
 }
 
-/// What a call used. Cycles by cause, in the order of [`Cause`].
+/// Resources that a call used: cycles by cause, in the order of [`Cause`], and cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Cycles for reading and compiling.
@@ -214,7 +211,7 @@ pub struct Usage {
     pub heap: u64,
     /// Cycles for the store.
     pub storage: u64,
-    /// Cycles for what the call asks others to do.
+    /// Cycles for effects and logs.
     pub effects: u64,
     /// Cycles for keccak256.
     pub hashing: u64,
@@ -224,7 +221,6 @@ pub struct Usage {
 record!(Usage { loading, evaluation, data, heap, storage, effects, hashing, cells });
 
 impl Usage {
-    /// All cycles.
     pub const fn cycles(&self) -> u64 {
         self.loading
             + self.evaluation
@@ -248,7 +244,7 @@ impl Usage {
         ]
     }
 
-    /// This and `other` together.
+    /// The sum of both, field by field.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
@@ -264,23 +260,21 @@ impl Usage {
     }
 }
 
-/// What one call may use.
+/// The resources that one call may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Cycles.
     pub cycles: u64,
-    /// Cells.
     pub cells: u64,
 }
 
-/// Counts what a call uses and stops it before it uses more than it may.
+/// Counts what a call uses and stops it before it exceeds its budget.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
     pub(super) schedule: Schedule,
     pub(super) limits: Limits,
     budget: Budget,
     left: u64,
-    /// All causes but evaluation, which is what remains.
+    /// By cause, except evaluation, which is the rest.
     spent: [u64; 7],
     cells: u64,
     heap: u64,
@@ -335,7 +329,7 @@ impl Meter {
         self.pay(Cause::Data, count as u64)
     }
 
-    /// Pays for `count` objects made of what has none of its own, beside their heap.
+    /// Pays for `count` objects made from values that are not objects, their heap excluded.
     #[inline]
     pub(super) fn objects(&mut self, count: usize) -> Result<(), Fault> {
         self.pay(Cause::Heap, (count as u64).saturating_mul(self.schedule.object))
@@ -347,7 +341,7 @@ impl Meter {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.search_bytes))
     }
 
-    /// Pays for finding a key among `len`, beside what its hash costs.
+    /// Pays for finding a key among `len`, its hash excluded.
     #[inline]
     pub(super) fn lookup(&mut self, len: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, u64::from(usize::BITS - len.leading_zeros()))
@@ -366,7 +360,7 @@ impl Meter {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.text_bytes))
     }
 
-    /// Pays for multiplying integers of so many 64-bit words.
+    /// Pays for multiplying integers of `a` and `b` 64-bit words.
     #[inline]
     pub(super) fn words(&mut self, a: u64, b: u64) -> Result<(), Fault> {
         self.pay(Cause::Data, a.saturating_mul(b).div_ceil(self.schedule.word_products))
@@ -378,7 +372,7 @@ impl Meter {
         self.pay(Cause::Hashing, words.saturating_mul(self.schedule.keccak_word))
     }
 
-    /// Takes `bytes` of heap.
+    /// Takes `bytes` of heap and pays for them.
     #[inline]
     pub(super) fn alloc(&mut self, bytes: u64) -> Result<(), Fault> {
         let before = self.heap;
@@ -410,19 +404,19 @@ impl Meter {
         Ok(())
     }
 
-    /// A string of so many bytes is within its limit.
+    /// Checks that a string of `bytes` bytes is within its limit.
     #[inline]
     pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Fault> {
         Self::fits("a string", bytes as u64, self.limits.string)
     }
 
-    /// A list, tuple or dict of so many entries is within its limit.
+    /// Checks that a list, tuple or dict of `entries` entries is within its limit.
     #[inline]
     pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Fault> {
         Self::fits("a list, tuple or dict", entries as u64, self.limits.entries)
     }
 
-    /// `what` of size `got` is within `limit`.
+    /// Checks that `what` of size `got` is within `limit`.
     #[inline]
     pub(super) fn fits(what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
         if got > limit {
@@ -431,7 +425,7 @@ impl Meter {
         Ok(())
     }
 
-    /// An integer of so many bits is within its limit.
+    /// Checks that an integer of `bits` bits is within its limit.
     #[inline]
     pub(super) fn bits_fit(&self, bits: u64) -> Result<(), Fault> {
         let limit = self.limits.bits;
@@ -441,7 +435,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Data nested so deep is within its limit.
+    /// Checks that data nested `depth` deep is within its limit.
     #[inline]
     pub(super) fn depth_fits(&self, depth: u64) -> Result<(), Fault> {
         let limit = self.limits.data_depth;
@@ -451,7 +445,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Pays for what a call used on a meter of its own.
+    /// Pays for a call that was counted on its own meter.
     pub(super) fn absorb(&mut self, usage: &Usage) -> Result<(), Fault> {
         let Usage { loading, evaluation, data, heap, storage, effects, hashing, cells } = *usage;
         for (cause, cycles) in [

@@ -1,22 +1,22 @@
-//! Actors: modules in a Python dialect, evaluated with every step paid for before it is taken
-//! (spec chain.md, "Actors").
+//! Actors: modules in a Python dialect. Every step of their evaluation is paid for before it is
+//! taken (spec chain.md, "Actors").
 //!
 //! A module is loaded once: its tokens are scanned against the limits before anything recursive
-//! sees them, it is parsed by `ruff_python_parser`, names are resolved to slots and the tree
-//! becomes a flat program, its top level is run, and what that leaves is frozen. A call runs one
-//! function of a loaded module on an instance of its own, and returns effects; it changes nothing.
+//! sees them, `ruff_python_parser` parses it, names are resolved to slots, the tree becomes a flat
+//! program, its top level runs, and the values that remain are frozen. A call runs one function of
+//! a loaded module on its own instance and returns effects; it changes nothing.
 //!
 //! | file | subject |
 //! |---|---|
 //! | [`gas`] | charges, limits, the meter |
-//! | [`error`] | what can go wrong, and where |
-//! | [`effect`] | what a call sees and asks for |
+//! | [`error`] | kinds of errors, and their positions |
+//! | [`effect`] | the world that a call reads, the effects it asks for |
 //! | [`envelope`] | payloads of timers that name their handler |
 //! | `syntax` | limits of a source, slots, the program |
 //! | `value` | values, arenas, freezing |
 //! | `eval` | the loop, calls, operators |
-//! | `builtin` | functions, methods, the host, what tests call |
-//! | [`testing`] | the chain that tests move |
+//! | `builtin` | functions, methods, the host, the functions for tests |
+//! | [`testing`] | the chain that tests control |
 //! | [`Module`] | loading, calling, testing |
 
 mod builtin;

@@ -1,4 +1,4 @@
-//! A loaded module: what a deployment makes, and what calls run on.
+//! A loaded module: a deployment makes one, and calls run on it.
 
 use super::{
     builtin::{Around, Host, HostCall, Mock, known},
@@ -13,19 +13,17 @@ use super::{
 use crate::primitives::{Hash, Height, Wei};
 use std::{fmt, sync::Arc};
 
-/// What a handler is given: the context and the payload.
+/// Arguments of a handler: the context and the payload.
 const HANDLER_PARAMETERS: usize = 2;
-/// What a function that is a test is called.
+/// Prefix of functions that are tests.
 const TEST_PREFIX: &str = "test_";
-/// Handlers do not begin with this: such a function is the module's own.
+/// Prefix of functions that are private to the module and not handlers.
 const PRIVATE_PREFIX: char = '_';
 
 /// A function that a transaction, a message or a timer can call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// Its name.
     pub name: String,
-    /// Its parameters' names.
     pub parameters: Vec<String>,
     /// Where it is defined.
     pub at: Position,
@@ -34,21 +32,19 @@ pub struct Handler {
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestReport {
-    /// The function.
     pub name: String,
-    /// What it used.
     pub usage: Usage,
-    /// Why it failed.
+    /// Absent if the test passed.
     pub error: Option<Error>,
-    /// What it printed, and what actors logged that it called.
+    /// Lines printed by the test, and logged by the actors that it called.
     pub log: Vec<String>,
-    /// The height at which it ended.
+    /// The height at the end of the test.
     pub height: Height,
     /// Timers that fired or were removed.
     pub fires: Vec<Fired>,
 }
 
-/// A module that loaded: its program and its frozen globals. Cloning shares.
+/// A loaded module: its program and its frozen globals. Clones share both.
 #[derive(Clone)]
 pub struct Module(Arc<Loaded>);
 
@@ -67,8 +63,8 @@ impl fmt::Debug for Module {
 }
 
 impl Module {
-    /// Loads a module, or says why it is refused; and what that used. A function of the source
-    /// and the parameters alone.
+    /// Loads a module. Returns the usage, and the module or the reason why it is refused. The
+    /// result depends on the arguments alone.
     pub fn load(source: &str, params: &Params, budget: Budget) -> (Usage, Result<Self, Error>) {
         let mut meter = Meter::new(params, budget);
         let loaded = load(source, &mut meter);
@@ -82,7 +78,7 @@ impl Module {
 
     /// Its handlers by name: functions that take a context and a payload.
     pub fn handlers(&self) -> Vec<Handler> {
-        // By place it takes at least the two, and nothing else must be given.
+        // It takes at least these two by position and requires nothing else.
         let takes = |program: &Program, code: u32| {
             let function = &program.functions[code as usize];
             let by_place = function.positional as usize;
@@ -135,7 +131,7 @@ impl Module {
         Machine::new(program, heap, meter, Globals::Frozen(globals), host)
     }
 
-    /// Calls a handler. Nothing changes: what the call asks for is in the outcome.
+    /// Calls a handler. Changes nothing: the effects are in the outcome.
     pub fn call(
         &self,
         params: &Params,
@@ -160,8 +156,8 @@ impl Module {
         Outcome { usage, result: result.map_err(Fault::into_error), effects, log }
     }
 
-    /// Asks a gas bidding agent: its `getGasBid` with the context's eight fields in their order
-    /// (CIP-1 §7.2). The four fields of its answer, or why it failed; and what that used.
+    /// Asks a gas bidding agent: calls its `getGasBid` with the context's eight fields in their
+    /// order (CIP-1 §7.2). Returns the usage, and the four fields of the answer or why it failed.
     pub fn bid(
         &self,
         params: &Params,
@@ -176,7 +172,7 @@ impl Module {
         (machine.meter.usage(), bid.map_err(Fault::into_error))
     }
 
-    /// Runs one of the module's tests on a chain, which is the test's from then on.
+    /// Runs one of the module's tests on `chain`, which the test may change.
     pub fn test(
         &self,
         params: &Params,
@@ -209,7 +205,7 @@ impl Module {
 }
 
 impl Machine<'_> {
-    /// The function that a module has under this name.
+    /// The module's function of this name.
     fn named_function(&self, name: &str) -> Result<Value, Fault> {
         let Globals::Frozen(globals) = &self.globals else {
             return failed("the module is still loading");
@@ -238,10 +234,10 @@ impl Machine<'_> {
         let answer = self.invoke(handler, &[context])?;
         let known = self.as_seen(Value::RecordType(known::TX_FEE_PARAMS));
         let Value::Record(id) = answer else {
-            return failed(format!("a bid is TxFeeParams, not {}", answer.kind()));
+            return failed(format!("a bid must be TxFeeParams, not {}", answer.kind()));
         };
         if Value::RecordType(self.heap.record(id).of) != known {
-            return failed("a bid is TxFeeParams, not another record");
+            return failed("a bid must be TxFeeParams, not another record");
         }
         let mut bid = [0; 4];
         for (index, amount) in bid.iter_mut().enumerate() {
@@ -251,7 +247,7 @@ impl Machine<'_> {
         Ok(bid)
     }
 
-    /// Runs a test, which takes nothing or the context.
+    /// Runs a test, whose only parameter may be the context.
     fn test(&mut self, name: &str) -> Result<(), Fault> {
         let test = self.named_function(name)?;
         let Value::Function(id) = test else { unreachable!("it was found to be one") };
@@ -263,7 +259,7 @@ impl Machine<'_> {
             .is_some_and(|first| first.kind == ParameterKind::Normal && first.default.is_none());
         let arguments = if wants { context.as_slice() } else { &[] };
         self.invoke(test, arguments)?;
-        // What it asked for last is nowhere in its lines: the test itself is to blame.
+        // The last effects are applied after the last line: blame the test itself for their errors.
         self.settle().map_err(|fault| {
             let at = self.program.lines.position(code.offset);
             let function = shorten(name).to_owned();

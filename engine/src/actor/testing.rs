@@ -1,5 +1,5 @@
-//! The chain that a module's tests move: it runs their calls as transactions, goes on by blocks,
-//! and says what timers did.
+//! The chain that a module's tests control: it runs their calls as transactions, adds blocks, and
+//! reports what timers did.
 
 use super::{
     effect::{Effect, World},
@@ -8,27 +8,27 @@ use super::{
 };
 use crate::primitives::{Address, Hash, Height, Wei, keccak256};
 
-/// A chain under test. What it reads as a [`World`] is what the tested actor sees.
+/// A chain under test. As a [`World`], it is the world of the tested actor.
 pub trait Chain: World {
     /// Height of the newest block.
     fn height(&self) -> Height;
     /// Its timestamp, Unix ms.
     fn timestamp_ms(&self) -> u64;
-    /// What a call may use at most.
+    /// The maximum budget of a call.
     fn most(&self) -> Budget;
-    /// Does what the test asked for outside of calls, as a call of the tested actor.
+    /// Applies effects that the test asked for outside of calls, as a call of the tested actor.
     fn apply(&mut self, effects: Vec<Effect>, budget: Budget) -> Ran;
     /// Calls the tested actor as a transaction does.
     fn call(&mut self, call: TestCall, budget: Budget) -> Ran;
     /// Adds a block without transactions.
     fn advance(&mut self) -> Advanced;
-    /// Gives an account money.
+    /// Adds to the balance of an account.
     fn fund(&mut self, account: Address, amount: Wei) -> Result<(), String>;
     /// Puts an actor with this source at an address.
     fn deploy(&mut self, at: Address, source: &str, budget: Budget) -> Ran;
     /// Sets the timer policy by its name.
     fn set_policy(&mut self, name: &str) -> Result<(), String>;
-    /// From now on cycles and cells cost what they cost on a new chain.
+    /// Charges for cycles and cells from now on, at the prices of a new chain.
     fn charge(&mut self);
     /// Timers that have not fired, in the order in which they were scheduled.
     fn timers(&self) -> Vec<Waiting>;
@@ -37,54 +37,51 @@ pub trait Chain: World {
 /// A call of the tested actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCall {
-    /// Who calls.
     pub sender: Address,
-    /// The handler's name.
     pub handler: String,
-    /// What it is given.
     pub payload: Vec<u8>,
-    /// Wei that go with it.
+    /// Wei sent with the call.
     pub value: Wei,
-    /// What timers that it schedules may take from the sender, in wei.
+    /// Wei that timers scheduled by the call may take from the sender.
     pub timer_allowance: Wei,
 }
 
 /// How a call on a chain under test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// What all of it used, messages included.
+    /// The total, messages included.
     pub usage: Usage,
-    /// What the handler returned, as JSON; or why nothing that it did is left.
+    /// The handler's return value as JSON, or why the call was undone.
     pub result: Result<Vec<u8>, Error>,
-    /// What the tested actor asked for, but for writes to its store; nothing where it failed.
+    /// Effects of the tested actor, except writes to its store; empty if the call failed.
     pub effects: Vec<Effect>,
-    /// What actors printed and logged.
+    /// Lines that actors printed and logged.
     pub log: Vec<String>,
 }
 
-/// What a block did on a chain under test.
+/// The result of a block on a chain under test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advanced {
-    /// What its timers, their agents, and callbacks of jobs used.
+    /// Usage of the block's timers, their agents, and callbacks of jobs.
     pub usage: Usage,
     /// Timers that fired or were removed.
     pub fires: Vec<Fired>,
-    /// Why callbacks of jobs failed.
+    /// Errors of job callbacks that failed.
     pub failed_callbacks: Vec<String>,
-    /// What the tested actor asked for, but for writes to its store.
+    /// Effects of the tested actor, except writes to its store.
     pub effects: Vec<Effect>,
-    /// What actors printed and logged.
+    /// Lines that actors printed and logged.
     pub log: Vec<String>,
 }
 
-/// What a gas bidding agent answered, in wei per cycle.
+/// The answer of a gas bidding agent, in wei per cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestBid {
-    /// The most, in all.
+    /// The maximum in total.
     pub max_fee_per_cycle: Wei,
-    /// The most for the proposer.
+    /// The maximum for the proposer.
     pub max_priority_fee_per_cycle: Wei,
-    /// Whether the agent failed, and this is the default bid.
+    /// Whether the agent failed and this is the default bid.
     pub failed: bool,
 }
 
@@ -95,14 +92,14 @@ pub enum Ending {
     Fired,
     /// Its handler failed.
     Failed,
-    /// Its time had passed.
+    /// Its expiry had passed.
     Expired,
     /// Its payer could not pay.
     Unpaid,
 }
 
 impl Ending {
-    /// As tests read it.
+    /// The name that tests read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fired => "fired",
@@ -116,62 +113,53 @@ impl Ending {
 /// A timer that fired or was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
-    /// The timer.
     pub timer_id: Hash,
-    /// Its owner.
     pub actor: Address,
-    /// The handler; empty where none was called.
+    /// Empty if no handler was called.
     pub handler: String,
-    /// The block.
     pub height: Height,
-    /// How it ended.
     pub ending: Ending,
-    /// Why, where it did not fire; empty otherwise.
+    /// Why it did not fire or its handler failed; otherwise empty.
     pub error: String,
     /// Cycles paid for.
     pub cycles: u64,
     /// Cells paid for.
     pub cells: u64,
-    /// What the proposer got, in wei per cycle.
+    /// Wei per cycle that the proposer got.
     pub priority_per_cycle: Wei,
-    /// What the payer paid for the fire.
+    /// Wei that the payer paid for the fire.
     pub charged: Wei,
-    /// What its agent answered in this block.
+    /// The agent's answer in this block.
     pub bid: Option<TestBid>,
 }
 
-/// A timer that waits.
+/// A timer that has not fired yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The timer.
     pub timer_id: Hash,
-    /// Its owner.
     pub actor: Address,
-    /// When it is due.
+    /// The height at which it is due.
     pub height: Height,
     /// The last height at which it may fire.
     pub expires_at: Height,
-    /// What its handler is given.
     pub payload: Vec<u8>,
-    /// The handler that it calls.
     pub handler: String,
-    /// Who pays.
     pub fee_payer: Address,
-    /// Cycles that its fire may use.
+    /// Maximum cycles of its fire.
     pub gas_limit: u64,
-    /// Cells that its fire may use.
+    /// Maximum cells of its fire.
     pub cell_limit: u64,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Wei,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
-    /// Its agent.
     pub gba: Option<Address>,
-    /// What that answered last.
+    /// The agent's last answer.
     pub bid: Option<TestBid>,
 }
 
-/// The address of a test's account. The tested actor is at `self`, calls come from `sender`.
+/// The address of the test account `name`. The tested actor is `self`, and the sender of calls is
+/// `sender`.
 pub fn account(name: &str) -> Address {
     let hash = keccak256(&[b"mock-account", name.as_bytes()]);
     let mut address = [0; 20];
@@ -179,7 +167,7 @@ pub fn account(name: &str) -> Address {
     Address(address)
 }
 
-/// The fault of a test whose call failed: where the call was made is still to be added.
+/// The fault of a test whose call failed. The caller still has to add the place of the call.
 pub(super) fn within(error: Error) -> Fault {
     Error { at: None, ..error }.into()
 }

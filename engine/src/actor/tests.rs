@@ -1,4 +1,4 @@
-//! Modules run from source, and what they must come to.
+//! Modules run from source, and their expected results.
 
 mod hostile;
 mod language;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 const BUDGET: Budget = Budget { cycles: 10_000_000, cells: 1_000_000 };
 
-/// A world with what a test puts into it.
+/// A world with fixed contents.
 #[derive(Default)]
 struct Fixed {
     state: BTreeMap<String, Vec<u8>>,
@@ -75,7 +75,7 @@ fn call_with(
     module.call(&Params::default(), &call, world, budget)
 }
 
-/// What `f` of a module returns, as JSON, or the first line of why not.
+/// The return value of the module's `f` as JSON, or the first line of its error.
 fn run(source: &str) -> String {
     let module = match load(source) {
         Ok(module) => module,
@@ -87,7 +87,6 @@ fn run(source: &str) -> String {
     }
 }
 
-/// What an expression comes to.
 fn check(expression: &str, expected: &str) {
     let source = format!("def f(ctx, payload):\n    return {expression}\n");
     assert_eq!(run(&source), expected, "{expression}");
@@ -186,7 +185,7 @@ fn builtins_come_to_what_the_language_says() {
     );
     check(
         "json_decode('1.5')",
-        "ActorError: there are no floats: JSON here has integers alone (at 2:12)",
+        "ActorError: there are no floats: JSON here has only integers (at 2:12)",
     );
     check("json_encode({'a': (1, None)})", "\"{\\\"a\\\":[1,null]}\"");
     check("dir({})[:3]", "[\"clear\",\"copy\",\"fromkeys\"]");
@@ -270,7 +269,7 @@ fn statements_do_what_the_language_says() {
         ),
         (
             "x: int = 'a'",
-            "ActorError: the value assigned is not of its type: expected int, got string (at 2:8)",
+            "ActorError: the value assigned has the wrong type: expected int, got string (at 2:8)",
         ),
         (
             "return x\n    x = 1",
@@ -309,22 +308,22 @@ fn records_and_annotations_are_checked() {
         ("R(a = 1) == R(a = 1)", "true"),
         ("str(R(a = 1))", "\"R(a=1, b=[])\""),
         ("R(a = 1, c = 2)", "ActorError: R has no field c (at 5:12)"),
-        ("R()", "ActorError: R lacks its field a (at 5:12)"),
+        ("R()", "ActorError: R lacks the field a (at 5:12)"),
         (
             "R(a = 'x')",
-            "ActorError: field a is not of its type: expected int, got string (at 5:12)",
+            "ActorError: field a has the wrong type: expected int, got string (at 5:12)",
         ),
         ("g(1, {'a': 1}, 2, 3)", "\"ok\""),
-        ("g('a')", "ActorError: x is not of its type: expected int | None, got string (at 5:12)"),
+        ("g('a')", "ActorError: x has the wrong type: expected int | None, got string (at 5:12)"),
         (
             "g(1, {'a': 'b'})",
-            "ActorError: y is not of its type: expected dict[str, int], got dict (at 5:12)",
+            "ActorError: y has the wrong type: expected dict[str, int], got dict (at 5:12)",
         ),
         (
             "g(None)",
-            "ActorError: the value returned is not of its type: expected str, got int (at 3:5)",
+            "ActorError: the value returned has the wrong type: expected str, got int (at 3:5)",
         ),
-        ("g(1, {}, 'a')", "ActorError: z is not of its type: expected int, got string (at 5:12)"),
+        ("g(1, {}, 'a')", "ActorError: z has the wrong type: expected int, got string (at 5:12)"),
         ("g()", "ActorError: g lacks an argument for its parameter x (at 5:12)"),
         ("g(1, q = 2)", "ActorError: g has no parameter q; it has x, y (at 5:12)"),
     ] {
@@ -343,10 +342,10 @@ const DEFAULT_GBA: &str = "def getGasBid(context: GBAContext) -> TxFeeParams:
     )
 ";
 
-/// The same as an actor with tests.
+/// The same agent as an actor with tests.
 const EXAMPLE_GBA: &str = include_str!("../../../examples/actors/default_gba.star");
 
-/// What an agent answers in a context.
+/// The agent's answer in a context.
 fn bid(module: &Module, context: &[u128; 8]) -> Result<[u128; 4], Error> {
     let call = Call {
         handler: "getGasBid",
@@ -372,14 +371,14 @@ fn the_bidding_function_runs_as_its_source_prints_it() {
 }
 
 proptest! {
-    /// What the chain bids by itself, the example bids too.
+    /// The example bids what the chain bids by default.
     #[test]
     fn the_example_bids_as_the_chain_does(
         context: [u64; 8],
         shifts in prop::array::uniform8(0u32..64),
     ) {
         let module = load(EXAMPLE_GBA).expect("it deploys");
-        // Prices of every size; twice the lane's has to fit an amount.
+        // Prices of every magnitude. Twice the lane's price must fit in an amount.
         let context: [u128; 8] = std::array::from_fn(|n| u128::from(context[n]) << shifts[n] >> 1);
         let [.., basefee_cell, lane, _, p50, _] = context.map(Wei::new);
         let built_in = default_bid(lane, basefee_cell, p50);
@@ -459,8 +458,8 @@ fn globals_are_frozen_and_shared_by_calls() {
         assert_eq!(outcome.result.expect("it reads"), b"[[1],{\"a\":[1]},1]");
     }
     for (handler, expected) in [
-        ("g", "ActorError: this list is of the module and frozen (at 7:5)"),
-        ("h", "ActorError: this dict is of the module and frozen (at 9:5)"),
+        ("g", "ActorError: this list belongs to the module and is frozen (at 7:5)"),
+        ("h", "ActorError: this dict belongs to the module and is frozen (at 9:5)"),
     ] {
         let error = call_in(&world, &module, handler, b"").result.expect_err("it is frozen");
         assert!(error.to_string().starts_with(expected), "{error}");
@@ -537,7 +536,7 @@ fn a_module_that_loads_has_no_host() {
     let error = load("x = pvm_host.get_state('a')\n").expect_err("nothing is there");
     assert_eq!(
         error.to_string().lines().next(),
-        Some("ActorError: no host is there while the module loads: call it in a function (at 1:5)")
+        Some("ActorError: there is no host while the module loads: call it in a function (at 1:5)")
     );
 }
 
@@ -577,7 +576,7 @@ fn a_context_is_a_context() {
     let module = load(source).expect("it loads");
     let world = Fixed::default();
     assert_eq!(call_in(&world, &module, "f", b"").result.expect("it is one"), b"10");
-    let error = call_in(&world, &module, "h", b"").result.expect_err("it is none").to_string();
+    let error = call_in(&world, &module, "h", b"").result.expect_err("refused").to_string();
     assert!(error.contains("expected Context, got string (at 6:12)"), "{error}");
 }
 
@@ -601,7 +600,7 @@ fn usage_is_what_was_spent() {
     assert_eq!(evaluation, 100 + 4 * 10, "{:?}", outcome.usage);
 }
 
-/// Whoever adds a function documents it, for readers and for editors.
+/// Every function is documented, for readers and for editors.
 #[test]
 fn documents_know_every_function_and_charge() {
     let page = include_str!("../../../docs/actors.md");
@@ -666,7 +665,7 @@ fn documents_know_every_function_and_charge() {
     assert!(page.contains(&format!("The table is version {}", of.version)));
 }
 
-/// What `f` of a module uses of a million cycles, by cause.
+/// Usage of a function with this body, by cause.
 fn used(body: &str) -> Usage {
     let source = format!("def f(ctx, payload):\n{body}");
     let module = load(&source).expect("it loads");
@@ -675,18 +674,18 @@ fn used(body: &str) -> Usage {
 
 #[test]
 fn what_is_kept_or_found_is_paid_for() {
-    // The types that a type is made of.
+    // Each parameter of a type.
     let types = used("    t = (int,) * 60000\n    for i in range(5): tuple[t]\n    return 1\n");
     assert!(types.data > 5 * 60_000, "{types:?}");
     assert!(types.heap > 6 * 60_000 * 16 / 1024 * 10, "{types:?}");
-    // Each place at which a string is found.
+    // Each match of a search.
     let found = used("    return ('a' * 60000).count('a')\n");
     assert!(found.data > 60_000, "{found:?}");
-    // Functions and types are told apart by a dict, and so are not compared with one another.
+    // A dict hashes functions and record types by identity, so it does not compare them.
     let keys = "    d = {(lambda: i): i for i in range(1000)}\n    \
                 e = {record(): i for i in range(1000)}\n    return len(d) + len(e)\n";
     assert_eq!(run(&format!("def f(ctx, payload):\n{keys}")), "2000");
-    // Functions that are keys are found again once the module is frozen.
+    // A dict still finds functions as keys after the module is frozen.
     assert_eq!(run("def g(): pass\nD = {g: 1, len: 2}\ndef f(ctx, payload): return D[g]\n"), "1");
 }
 
@@ -699,7 +698,7 @@ fn arguments_by_name_find_their_parameters() {
     assert_eq!(call("1, 2, x = 3, **{'y': 4}"), r#"[1,[2],{"x":3,"y":4}]"#);
     assert_eq!(call("**{'a': 1, 'z': 2}"), r#"[1,[],{"z":2}]"#);
     for (arguments, error) in [
-        ("a = 1, **{'a': 2}", "an argument is given by name and after ** too"),
+        ("a = 1, **{'a': 2}", "an argument is given both by name and after **"),
         ("1, **{'a': 2}", "parameter a is given more than once"),
     ] {
         assert!(call(arguments).contains(error), "{}", call(arguments));

@@ -1,14 +1,13 @@
-//! Actors as the chain keeps them: who deployed them, their code, their stores (spec chain.md,
-//! "Actors").
+//! The chain's record of actors: deployer, code and store (spec chain.md, "Actors").
 //!
-//! Code is kept by its hash, so that actors with equal source share it. A state holds sources and
-//! commits to them; the module of a source is loaded where it is first called, and what that gives
-//! follows from the source and the chain's parameters alone.
+//! Code is keyed by its hash, so actors with equal source share it. A state holds sources and
+//! commits to them. A source's module is loaded on the first call; the result depends only on the
+//! source and the chain's parameters.
 //!
-//! Loading costs what it cost at deployment, and is paid for again by whoever first calls an actor
-//! after [`RELOAD_BLOCKS`], whatever a validator has in memory. So one that starts anew loads no
-//! more, uncharged, than was paid for in that many blocks, and small modules: those stay loaded as
-//! long as they are called, so that an actor that runs often needs cycles for its work alone.
+//! Loading costs the same as at deployment. The first call of an actor after [`RELOAD_BLOCKS`] pays
+//! for it again, regardless of what a validator has in memory. A validator that restarts therefore
+//! loads, uncharged, at most the modules paid for in that many blocks, and small modules: those
+//! stay loaded while they are called, so that an actor that runs often pays only for its own work.
 
 use super::state::State;
 use crate::{
@@ -22,32 +21,30 @@ use crate::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// A deployed actor. Its balance is that of its account, its store [`State::stored`].
+/// A deployed actor. Its account holds the balance, [`State::stored`] its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// Who deployed it.
     pub deployer: Address,
-    /// keccak256 of its source: where [`State::code`] has it.
+    /// keccak256 of the source: its key in [`State::code`].
     pub code: Hash,
-    /// The block that deployed it.
     pub deployed_at: Height,
-    /// Bytes of heap that its module's globals keep, paid for as cells at deployment.
+    /// Bytes of heap that the module's globals retain, paid for as cells at deployment.
     pub retained: u64,
-    /// Cycles that loading its module takes.
+    /// Cycles to load the module.
     pub loading: u64,
-    /// The last block in which loading it was paid for, or in which it was kept loaded.
+    /// The last block in which loading was paid for, or renewed for free.
     pub loaded_at: Height,
 }
 record!(Actor { deployer, code, deployed_at, retained, loading, loaded_at });
 
-/// Blocks after which loading a module is paid for again.
+/// Number of blocks after which loading a module is paid for again.
 pub const RELOAD_BLOCKS: u64 = 256;
 
-/// Cycles of loading up to which a module stays loaded as long as it is called.
+/// Maximum loading cost, in cycles, of a module that stays loaded while it is called.
 pub const SMALL_LOADING: u64 = 50_000;
 
 impl Actor {
-    /// The same after a call at `height`, where that changes it.
+    /// The actor after a call at `height`; `None` if the call does not change it.
     pub const fn called_at(self, height: Height) -> Option<Self> {
         let since = height.since(self.loaded_at);
         let kept = self.loading <= SMALL_LOADING && since >= RELOAD_BLOCKS / 2;
@@ -57,7 +54,7 @@ impl Actor {
         }
     }
 
-    /// Cycles that a call at `height` pays for loading the module.
+    /// Cycles that a call at `height` pays to load the module.
     pub const fn loading_at(&self, height: Height) -> u64 {
         match height.since(self.loaded_at) < RELOAD_BLOCKS {
             true => 0,
@@ -66,7 +63,7 @@ impl Actor {
     }
 }
 
-/// The source of actors, and their module once one of them was called. Cloning shares both.
+/// The source of an actor, and its module after the first call. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Code(Arc<Loaded>);
 
@@ -77,29 +74,29 @@ struct Loaded {
 }
 
 impl Code {
-    /// A source whose module is loaded where it is first needed.
+    /// A source whose module is loaded on first use.
     pub(super) fn new(source: String) -> Self {
         Self(Arc::new(Loaded { source, module: OnceLock::new() }))
     }
 
-    /// A source and its module.
+    /// A source with its module already loaded.
     pub(super) fn loaded(source: &str, module: Module) -> Self {
         let module = OnceLock::from(Ok(module));
         Self(Arc::new(Loaded { source: source.to_owned(), module }))
     }
 
-    /// What a source is kept by: its keccak256.
+    /// The key of a source: its keccak256.
     pub fn hash(source: &str) -> Hash {
         keccak256(&[source.as_bytes()])
     }
 
-    /// The source as it was deployed.
+    /// The source, as deployed.
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// The module. An error only where the source did not come through a deployment under these
-    /// parameters, as in a snapshot that was tampered with.
+    /// The module. Fails only if the source was not deployed under these parameters, as in a
+    /// snapshot that was tampered with.
     pub fn module(&self, params: &actor::Params) -> Result<&Module, &Error> {
         let unlimited = Budget { cycles: u64::MAX, cells: u64::MAX };
         self.0.module.get_or_init(|| Module::load(&self.0.source, params, unlimited).1).as_ref()
@@ -118,8 +115,8 @@ impl Decode for Code {
     }
 }
 
-/// Loads a module as a deployment does, and says what that uses: the work of loading, and a cell
-/// per byte that the module keeps.
+/// Loads a module as a deployment does, and returns the usage: cycles for loading, and one cell per
+/// byte that the module retains.
 pub fn load(
     source: &str,
     params: &actor::Params,
@@ -145,23 +142,22 @@ impl State {
         self.actors.iter()
     }
 
-    /// The actors from an address on, itself included, by address.
+    /// The actors from address `from` on (inclusive), by address.
     pub fn actors_from(&self, from: &Address) -> impl Iterator<Item = (&Address, &Actor)> {
         self.actors.range_from(from)
     }
 
-    /// An actor.
     pub fn actor(&self, address: &Address) -> Option<&Actor> {
         self.actors.get(address)
     }
 
-    /// The code of this hash.
+    /// The code with this hash.
     pub fn code(&self, hash: &Hash) -> Option<&Code> {
         self.code.get(hash)
     }
 
-    /// The store of an actor from the key `from` on, itself included, in ascending order of the
-    /// keys' bytes. Values are JSON.
+    /// The entries of an actor's store from the key `from` on (inclusive), in ascending byte order
+    /// of the keys. Values are JSON.
     pub fn stored(&self, actor: &Address, from: &str) -> impl Iterator<Item = (&str, &[u8])> {
         let actor = *actor;
         self.storage
@@ -170,7 +166,7 @@ impl State {
             .map(|((_, key), value)| (key.as_str(), value.as_slice()))
     }
 
-    /// What an actor keeps under a key, JSON.
+    /// The JSON value under a key of an actor's store.
     pub fn stored_at(&self, actor: &Address, key: &str) -> Option<&[u8]> {
         self.storage.get(&(*actor, key.to_owned())).map(Vec::as_slice)
     }

@@ -1,9 +1,9 @@
-//! Blocks, the certificates they carry, and the rule of which certificates a block may carry
-//! (spec chain.md, "Certificates in blocks").
+//! Blocks, the certificates they carry, and the rule for which certificates a block may carry (spec
+//! chain.md, "Certificates in blocks").
 //!
 //! The candidates of a block are its parent's open ancestors and the parent itself. Each embedded
-//! certificate names a candidate, in ascending height; what stays without one is the block's own
-//! `open` list. All of it follows from the parent's header alone.
+//! certificate names a candidate, in ascending height; candidates without a certificate form the
+//! block's own `open` list. All of this follows from the parent's header alone.
 
 use super::transaction::SignedTransaction;
 use crate::{
@@ -16,27 +16,24 @@ use crate::{
     record,
 };
 
-/// Ancestors without certificate that a chain remembers for late inclusion.
+/// Maximum number of uncertified ancestors that a chain remembers for late inclusion.
 pub const MAX_OPEN: usize = 8;
 
-/// Where in consensus a block was proposed.
+/// The consensus round in which a block was proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Round {
-    /// The committee's number.
+    /// The consensus epoch, which numbers the committee.
     pub epoch: u64,
-    /// The view within the epoch.
     pub view: u64,
-    /// The view of the parent.
     pub parent_view: u64,
 }
 record!(Round { epoch, view, parent_view });
 
-/// A block and the state root its execution left.
+/// A block and the state root after its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Which block.
     pub height: Height,
-    /// [`State::root`](super::State::root) after it.
+    /// [`State::root`](super::State::root) after the block.
     pub state_root: Hash,
 }
 record!(Executed { height, state_root });
@@ -44,33 +41,30 @@ record!(Executed { height, state_root });
 /// An ancestor that no block has certified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Its height.
     pub height: Height,
-    /// Its hash.
     pub hash: Hash,
 }
 record!(Open { height, hash });
 
-/// What a block's hash covers.
+/// The part of a block that its hash covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The block's number.
     pub height: Height,
     /// The parent's hash; zero for genesis.
     pub parent: Hash,
-    /// Where consensus decided it.
+    /// The round that proposed the block.
     pub round: Round,
     /// The proposer's ed25519 key; zero for genesis.
     pub proposer: [u8; 32],
-    /// Unix time in ms by the proposer's clock, above the parent's.
+    /// Unix time in ms by the proposer's clock; greater than the parent's.
     pub timestamp_ms: u64,
-    /// Counter of connectivity-subset epochs (connectivity.md §1).
+    /// Number of the connectivity-subset epoch (connectivity.md §1).
     pub subset_epoch: u64,
-    /// Commits to the transactions in order.
+    /// Commits to the transactions, in order.
     pub transactions_root: Hash,
-    /// Commits to the certificates in order.
+    /// Commits to the certificates, in order.
     pub certificates_root: Hash,
-    /// Ancestors still without certificate after this block, oldest first.
+    /// Ancestors still uncertified after this block, oldest first.
     pub open: Vec<Open>,
     /// The newest certified ancestor and its state root.
     pub executed: Executed,
@@ -88,14 +82,14 @@ record!(Header {
     executed,
 });
 
-/// One validator's finalization vote, as a certificate keeps it.
+/// One validator's finalization vote, as stored in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote {
-    /// Index of the voter in its committee (validators in order of their ed25519 keys).
+    /// Index of the voter in its committee (validators ordered by ed25519 key).
     pub validator: u32,
-    /// The runners it saw, by registry index at the parent of the block voted on.
+    /// The runners the voter saw, by registry index at the parent of the block voted on.
     pub presence: Bitmap,
-    /// ed25519 over subject and bitmap.
+    /// ed25519 signature over subject and bitmap.
     pub signature: [u8; 64],
 }
 record!(Vote { validator, presence, signature });
@@ -103,20 +97,20 @@ record!(Vote { validator, presence, signature });
 /// A quorum of finalization votes for one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The block they finalize.
+    /// The block that the votes finalize.
     pub block: Hash,
-    /// Where it was proposed: part of what the votes sign.
+    /// The round of the block; the votes sign it too.
     pub round: Round,
-    /// The votes, ascending by validator.
+    /// Ascending by validator.
     pub votes: Vec<Vote>,
 }
 record!(Certificate { block, round, votes });
 
 impl Certificate {
-    /// What the certificate gives to the seeds of draws: keccak256("cowboy-certificate-seed/v1" ‖
-    /// block ‖ for each vote its validator (4 bytes, big-endian) ‖ its signature), ascending by
-    /// validator. `embedder`: the place in the committee of the proposer that embeds it, whose vote
-    /// is left out ([`SeedRule`](crate::job::SeedRule)).
+    /// The certificate's contribution to the seeds of draws: keccak256("cowboy-certificate-seed/v1"
+    /// ‖ block ‖ for each vote its validator (4 bytes, big-endian) ‖ its signature), ascending by
+    /// validator. `embedder` is the committee index of the proposer that embeds the certificate;
+    /// its vote is left out ([`SeedRule`](crate::job::SeedRule)).
     pub fn seed_digest(&self, embedder: Option<u32>) -> Hash {
         const DOMAIN: &[u8] = b"cowboy-certificate-seed/v1";
         let mut parts = DOMAIN.to_vec();
@@ -129,34 +123,33 @@ impl Certificate {
     }
 }
 
-/// A block as it travels and is stored.
+/// A block as it is sent and stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What its hash covers.
     pub header: Header,
     /// Certificates of ancestors, ascending by height.
     pub certificates: Vec<Certificate>,
-    /// Transactions in order of execution.
+    /// In order of execution.
     pub transactions: Vec<SignedTransaction>,
 }
 record!(Block { header, certificates, transactions });
 
-/// Why certificates cannot stand in a child of a header.
+/// Why a child of a header cannot carry certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// It is for a block that is no candidate.
+    /// The certified block is not a candidate.
     #[error("certificate for {0}, which is neither the parent nor an open ancestor")]
     NoCandidate(Hash),
-    /// They do not ascend, or one block is certified twice.
-    #[error("certificate for {height} stands after one for a block as high or higher")]
+    /// The heights do not ascend, or one block is certified twice.
+    #[error("certificate for {height} comes after one for the same height or higher")]
     Order {
-        /// The height out of order.
+        /// The height that is out of order.
         height: Height,
     },
 }
 
 impl Header {
-    /// The header of block 0, but for its state root.
+    /// The header of block 0, with a zero state root.
     pub(super) fn unrooted_genesis(timestamp_ms: u64) -> Self {
         Self {
             height: Height::GENESIS,
@@ -177,8 +170,8 @@ impl Header {
         keccak256(&[b"cowboy-block/v1", &to_vec(self)])
     }
 
-    /// Ancestors that a child of the block with this header (whose hash is `hash`) may certify,
-    /// oldest first. Genesis needs no certificate.
+    /// Ancestors that a child of the block with this header (and this `hash`) may certify, oldest
+    /// first. Genesis needs no certificate.
     pub fn candidates(&self, hash: Hash) -> Vec<Open> {
         let mut candidates = self.open.clone();
         if self.height > Height::GENESIS {
@@ -188,7 +181,8 @@ impl Header {
     }
 }
 
-/// The heights that certificates for `blocks` certify among `candidates`, and what stays open.
+/// The heights that certificates for `blocks` certify among `candidates`, and the candidates that
+/// stay open.
 pub fn certify(
     candidates: &[Open],
     blocks: impl IntoIterator<Item = Hash>,
@@ -211,7 +205,7 @@ pub fn certify(
     Ok((certified, open))
 }
 
-/// Commits to `certificates` in order.
+/// Commits to `certificates`, in order.
 pub fn certificates_root(certificates: &[Certificate]) -> Hash {
     let mut w = Writer::new();
     w.list(certificates.len());
@@ -221,7 +215,7 @@ pub fn certificates_root(certificates: &[Certificate]) -> Hash {
     keccak256(&[b"cowboy-certificates/v1", &w.finish()])
 }
 
-/// Commits to `transactions` in order.
+/// Commits to `transactions`, in order.
 pub fn transactions_root(transactions: &[SignedTransaction]) -> Hash {
     let mut hashes = Vec::with_capacity(32 * transactions.len());
     for transaction in transactions {
@@ -236,12 +230,12 @@ impl Block {
         self.header.hash()
     }
 
-    /// The block in its one form.
+    /// The canonical encoding of the block.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }
 
-    /// Reads a block and checks that its header commits to what it carries.
+    /// Decodes a block and checks that its header commits to its contents.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let block: Self = from_slice(bytes)?;
         if block.header.certificates_root != certificates_root(&block.certificates) {

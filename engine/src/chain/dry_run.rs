@@ -1,9 +1,9 @@
-//! Calls of actors that change nothing: what a call would do, on any state.
+//! Dry runs: what a call of an actor would do on any state, without changing it.
 //!
-//! A dry run is the transition's own call on a fork of the state that is dropped. It stands in a
-//! block of its own after the state's head: one higher, one millisecond later. What it lacks is a
-//! transaction: it is not signed, pays no fee and has no nonce, and `randomness` is drawn as for a
-//! transaction whose hash is zero.
+//! A dry run executes the transition's own call on a fork of the state, which is then dropped. It
+//! runs in a block of its own after the state's head: one higher, one millisecond later. It has no
+//! transaction, so nothing is signed, no fee is paid and no nonce is used; `randomness` is drawn as
+//! for a transaction whose hash is zero.
 
 use super::{
     event::EventKind,
@@ -22,55 +22,51 @@ use crate::{
 /// A call to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// Who calls; need not be an account.
+    /// The caller; need not be an account.
     pub sender: Address,
-    /// The actor.
     pub actor: Address,
-    /// The handler.
     pub handler: String,
-    /// Its second argument.
+    /// The handler's second argument.
     pub payload: Vec<u8>,
-    /// What goes with it, from the sender's balance.
+    /// Paid to the actor from the sender's balance.
     pub value: Wei,
-    /// What it may use beside the intrinsic part of a transaction.
+    /// The budget on top of the intrinsic part of a transaction.
     pub budget: Budget,
-    /// What timers that it schedules may take from the sender.
+    /// The most that timers scheduled by the call may take from the sender.
     pub timer_allowance: Wei,
 }
 
-/// What a call would do.
+/// The outcome of a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DryRun {
-    /// The height it saw.
+    /// The height that the call saw.
     pub height: Height,
-    /// What it used beside the intrinsic part of a transaction, however it ended.
+    /// Usage on top of the intrinsic part of a transaction, whether or not the call succeeded.
     pub usage: Usage,
-    /// What the handler returned, JSON; or why it fails.
+    /// The handler's return value as JSON, or why it failed.
     pub result: Result<Vec<u8>, Failure>,
-    /// Lines of log with their actors, in order, kept on failure.
+    /// Log lines with their actors, in order; kept on failure.
     pub log: Vec<(Address, String)>,
-    /// Calls begun: its own and one per message.
+    /// Number of calls begun: the first one and one per message.
     pub deliveries: u32,
-    /// What happened; nothing on failure.
+    /// Empty on failure.
     pub events: Vec<EventKind>,
-    /// What is stored differently, by actor and key; nothing on failure.
+    /// Changes to stores, by actor and key; empty on failure.
     pub changes: Vec<Change>,
 }
 
-/// A key of an actor's store, before and after.
+/// A key of an actor's store, with its value before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The actor.
     pub actor: Address,
-    /// The key.
     pub key: String,
-    /// Its value before, JSON; absent: none.
+    /// JSON; absent if the key had no value.
     pub before: Option<Vec<u8>>,
-    /// Its value after, JSON; absent: none.
+    /// JSON; absent if the key has no value.
     pub after: Option<Vec<u8>>,
 }
 
-/// What `trial` would do in the block after `state`'s head.
+/// Executes `trial` in the block after `state`'s head.
 pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
     let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance } = *trial;
     let place = state.next_place(Hash::ZERO, Some(sender));
@@ -109,20 +105,19 @@ impl State {
     }
 }
 
-/// An agent's function to try.
+/// A trial call of a gas bidding agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentTrial {
-    /// Whose timer it is asked for: what it has is in the context.
+    /// The owner of the timer that the agent bids for; the context describes it.
     pub owner: Address,
-    /// The agent.
     pub agent: Address,
-    /// Fields of its context that are other than in the next block, in their order.
+    /// Overrides of context fields, in the order of the fields; `None` keeps the next block's
+    /// value.
     pub given: [Option<u128>; 8],
 }
 
-/// What `getGasBid` of an agent would answer in the block after `state`'s head, within the limits
-/// that the chain asks it under. A timer that is due in that block is asked for, unless the context
-/// that is given says otherwise.
+/// Calls `getGasBid` of an agent in the block after `state`'s head, within the limits that the
+/// chain sets. The timer is taken to be due in that block, unless the given context says otherwise.
 pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
     let place = state.next_place(Hash::ZERO, None);
     let mut context = agents::context(state, &place, trial.owner, place.height);

@@ -1,4 +1,4 @@
-//! What happened in a block, for those who watch.
+//! Events: what happened in a block.
 
 use crate::{
     job::spec::{FailureReason, SlashReason},
@@ -14,12 +14,12 @@ use crate::{
     timer::{Policy, Setting},
 };
 
-/// The documentation of a kind of events. Texts begin with a blank, as doc comments do.
+/// The documentation of an event kind. Texts begin with a space, as doc comments do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindDoc {
     /// The kind's name.
     pub name: &'static str,
-    /// When it happens.
+    /// The event's description.
     pub about: &'static str,
     /// Its fields, in order.
     pub fields: &'static [FieldDoc],
@@ -30,9 +30,9 @@ pub struct KindDoc {
 pub struct FieldDoc {
     /// Its name.
     pub name: &'static str,
-    /// Its type, as Rust has it: `Option<Height>`.
+    /// Its type in Rust syntax: `Option<Height>`.
     pub ty: &'static str,
-    /// What it says.
+    /// The field's description.
     pub about: &'static str,
 }
 
@@ -49,7 +49,7 @@ macro_rules! events {
             record!($name { $($field),* });
         )*
 
-        /// What happened; the variants' documentation is that of their contents.
+        /// An event's contents; each variant is documented by its struct.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum EventKind {
             $($(#[doc = $doc])* $name($name),)*
@@ -59,7 +59,7 @@ macro_rules! events {
             /// The names of all kinds.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// What the documentation of each kind says, in the order of [`Self::NAMES`].
+            /// The documentation of each kind, in the order of [`Self::NAMES`].
             pub const DOCS: &'static [KindDoc] = &[$(KindDoc {
                 name: stringify!($name),
                 about: concat!($($doc),*),
@@ -111,52 +111,52 @@ macro_rules! events {
 }
 
 events! {
-    /// No P(H) recent enough: nobody counts as present in this block.
+    /// No P(H) is recent enough: no runner counts as present in this block.
     1 PresenceUnavailable {
         /// The newest height whose P is known; absent: none.
         newest: Option<Height>,
     }
-    /// P(H) of an ancestor became known through the certificate in this block.
+    /// P(H) of an ancestor was derived from the certificate in this block.
     2 PresenceDerived {
-        /// The ancestor.
+        /// Height of the ancestor.
         certified: Height,
-        /// Votes in its certificate.
+        /// Number of votes in its certificate.
         votes: u32,
-        /// Runners present.
+        /// Number of runners present.
         present: u32,
-        /// Runners registered at the ancestor's parent.
+        /// Number of runners registered at the ancestor's parent.
         registered: u32,
     }
-    /// Money moved.
+    /// Money moved between accounts.
     3 Transferred {
-        /// Whose it was.
+        /// The sender.
         from: Address,
-        /// Whose it is.
+        /// The recipient.
         to: Address,
-        /// How much.
+        /// The amount transferred.
         amount: Wei,
     }
     /// A runner joined the registry.
     4 RunnerRegistered {
-        /// Who.
+        /// The runner's address.
         runner: Address,
-        /// Its index.
+        /// Its registry index.
         index: u32,
-        /// What it locked.
+        /// The stake it locked.
         stake: Wei,
     }
-    /// A runner changed what it offers, or locked more.
+    /// A runner changed its capabilities or price, or locked more stake.
     5 RunnerUpdated {
-        /// Who.
+        /// The runner's address.
         runner: Address,
-        /// What it has locked.
+        /// The stake it has locked now.
         stake: Wei,
     }
     /// A runner left the registry.
     6 RunnerDeregistered {
-        /// Who.
+        /// The runner's address.
         runner: Address,
-        /// What it got back.
+        /// The stake it got back.
         stake: Wei,
     }
     /// A runner became a member of a pool.
@@ -175,515 +175,515 @@ events! {
     }
     /// A job was recorded and its escrow taken.
     9 JobSubmitted {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Whose.
+        /// The submitter's address.
         submitter: Address,
-        /// What kind.
+        /// The job's kind.
         kind: JobKind,
     }
     /// A job found no candidate; it is drawn again in the next block.
     10 JobWaiting {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Runners registered.
+        /// Number of runners registered.
         registered: u32,
     }
     /// A job's committee was drawn.
     11 JobAssigned {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Who, in draw order.
+        /// The runners drawn, in draw order.
         committee: Vec<Address>,
         /// The last block whose results count.
         deadline: Height,
     }
     /// A job's verified result is final.
     12 JobVerified {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Whose result it is.
+        /// The runner whose result was taken.
         runner: Address,
         /// keccak256 of the result.
         result_hash: Hash,
-        /// Who agrees with it, in draw order.
+        /// Runners that agree with the result, in draw order.
         agreeing: Vec<Address>,
-        /// What runners got in all.
+        /// Total paid to runners.
         paid: Wei,
-        /// What the submitter got back.
+        /// Returned to the submitter.
         refunded: Wei,
     }
-    /// A job ended without result; the escrow went back.
+    /// A job ended without a result; the escrow was returned.
     13 JobFailed {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Why.
+        /// Why it failed.
         reason: FailureReason,
-        /// What the submitter got back.
+        /// Returned to the submitter.
         refunded: Wei,
     }
     /// The verifier wrote an MRU record.
     14 MruUpdated {
-        /// Whose jobs.
+        /// The submitter that the record is for.
         submitter: Address,
-        /// Of which kind.
+        /// The job kind that the record is for.
         kind: JobKind,
-        /// The runner that is favoured.
+        /// The runner that is favoured from now on.
         runner: Address,
     }
-    /// Connectivity subsets are those of a new epoch.
+    /// The connectivity subsets of a new epoch apply from this block on.
     15 SubsetEpochAdvanced {
-        /// The epoch.
+        /// Number of the new epoch.
         epoch: u64,
     }
     /// An actor was deployed.
     16 ActorDeployed {
-        /// The actor.
+        /// Address of the actor.
         actor: Address,
-        /// Who deployed it.
+        /// The deployer's address.
         deployer: Address,
         /// keccak256 of its source.
         code: Hash,
     }
     /// A handler of an actor was called, by a transaction or by a message.
     17 ActorCalled {
-        /// The actor.
+        /// Address of the actor.
         actor: Address,
-        /// Who called: an account, or the actor that sent the message.
+        /// The caller: an account, or the actor that sent the message.
         sender: Address,
-        /// The handler.
+        /// Name of the handler.
         handler: String,
-        /// What came with the call.
+        /// Value sent with the call.
         value: Wei,
     }
-    /// An actor told something.
+    /// An actor emitted an event.
     18 ActorEmitted {
-        /// The actor.
+        /// Address of the actor.
         actor: Address,
         /// The event's name.
         name: String,
-        /// Its data, JSON.
+        /// Its data, as JSON.
         data: Vec<u8>,
     }
     /// A timer was scheduled.
     19 TimerScheduled {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// When it is due.
+        /// Height at which it is due.
         height: Height,
         /// The last height at which it may fire.
         expires_at: Height,
-        /// Most wei per cycle.
+        /// Maximum fee, in wei per cycle.
         max_fee_per_cycle: Wei,
-        /// Most wei per cycle for the proposer.
+        /// Maximum priority fee for the proposer, in wei per cycle.
         max_priority_fee_per_cycle: Wei,
-        /// Who pays.
+        /// The account that pays for the fire.
         fee_payer: Address,
-        /// What the fire may cost: the most where the payer is not the actor, else the most while
-        /// neither basefee is more than twice what it is now.
+        /// Cost bound of the fire. If the payer is not the actor: the most it may cost. Otherwise:
+        /// the most while neither basefee exceeds twice its present value.
         max_cost: Wei,
     }
-    /// A timer's priority was cut to what its fee cap leaves above the lane basefee.
+    /// A timer's priority was reduced to what its fee cap leaves above the lane basefee.
     20 TimerPriorityClampedAtSchedule {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// What was asked for, wei per cycle.
+        /// The priority asked for, in wei per cycle.
         stated: Wei,
-        /// What it is.
+        /// The priority after the reduction, in wei per cycle.
         clamped: Wei,
     }
     /// A timer asks for more cycles than a fire gets under this policy: it cannot fire before the
     /// policy or the cap changes.
     21 TimerExceedsAuctionCap {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// What it asks for.
+        /// Cycles that it asks for.
         gas_limit: u64,
-        /// The cap.
+        /// Maximum cycles of a fire.
         cap: u64,
     }
     /// A timer fired.
     22 TimerFired {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
         /// Whether its handler succeeded.
         success: bool,
         /// Cycles paid for.
         cycles: u64,
-        /// What the proposer got, wei per cycle.
+        /// Priority paid to the proposer, in wei per cycle.
         priority_per_cycle: Wei,
     }
-    /// A timer's time passed before it could fire.
+    /// A timer's lifetime ended before it could fire.
     23 TimerExpired {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
         /// The last height at which it could have fired.
         expires_at: Height,
     }
-    /// A due timer's payer cannot pay, or has not promised to pay so much: it is gone.
+    /// A due timer was removed because its payer cannot pay, or has not promised enough.
     24 TimerCancelledInsufficientFunds {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// The payer.
+        /// The account that pays for the fire.
         fee_payer: Address,
-        /// The most that the fire would have cost.
+        /// The most that the fire could have cost.
         required: Wei,
         /// The payer's balance, or what it promised, whichever is less.
         available: Wei,
     }
     /// A timer was cancelled.
     25 TimerCancelled {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// Who cancelled it: the owner, its deployer, the payer, or a system deployer.
+        /// The account that cancelled it: the owner, its deployer, the payer, or a system deployer.
         by: Address,
     }
-    /// A timer lives longer.
+    /// A timer's lifetime was extended.
     26 TimerExtended {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
         /// The last height at which it may fire.
         expires_at: Height,
     }
-    /// A gas bidding agent gave no bid; the default bid stands for it. Told once, until it has
-    /// given one again.
+    /// A gas bidding agent gave no bid, so the default bid applies. Not repeated until the agent
+    /// has given a bid again.
     27 GbaFailed {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner, who pays for the question.
+        /// The timer's owner, which pays for the question.
         actor: Address,
-        /// The agent.
+        /// Address of the agent.
         gba: Address,
-        /// Why.
+        /// Why it gave no bid.
         reason: String,
     }
-    /// Governed parameters of timers and fees are to have other values from a height on.
+    /// Other values of governed timer and fee parameters were proposed.
     28 TimerConfigProposed {
-        /// Who proposed it.
+        /// The proposer of the values.
         by: Address,
-        /// The first block with them.
+        /// The first block with these values.
         height: Height,
         /// The values, as proposed.
         settings: Vec<Setting>,
     }
-    /// A governed parameter has another value from the next block on.
+    /// A governed parameter changes with the next block.
     29 ParameterSet {
-        /// Its key.
+        /// Key of the parameter.
         key: String,
-        /// Its value before.
+        /// Its value until now.
         before: u64,
-        /// Its value from now on.
+        /// Its value from the next block on.
         after: u64,
     }
-    /// Due timers compete under another policy from this block on.
+    /// Due timers compete under a new policy from this block on.
     30 TimerPolicyActivated {
         /// The policy.
         policy: Policy,
     }
-    /// Another migration phase begins with the next block.
+    /// A new migration phase begins with the next block.
     31 PhaseChanged {
-        /// The phase until then.
+        /// The phase until now.
         from: Phase,
-        /// The phase from then on.
+        /// The phase from the next block on.
         to: Phase,
     }
-    /// A validator votes from a consensus epoch on.
+    /// A validator joins the committee with a consensus epoch.
     32 ValidatorAdded {
-        /// Who.
+        /// Address of the validator.
         validator: Address,
-        /// The epoch.
+        /// The consensus epoch.
         epoch: u64,
-        /// Its first height.
+        /// First height of the epoch.
         from: Height,
     }
-    /// A validator votes no longer from a consensus epoch on.
+    /// A validator leaves the committee with a consensus epoch.
     33 ValidatorRemoved {
-        /// Who.
+        /// Address of the validator.
         validator: Address,
-        /// The epoch.
+        /// The consensus epoch.
         epoch: u64,
-        /// Its first height.
+        /// First height of the epoch.
         from: Height,
     }
-    /// The first of a job's committee has committed to a result.
+    /// The first member of a job's committee has committed to a result.
     34 JobRunning {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
     }
     /// A runner has committed to its result.
     35 ResultCommitted {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Who.
+        /// The runner's address.
         runner: Address,
         /// keccak256(result ‖ signature).
         commitment: Hash,
     }
-    /// No more commitments count: results are to be revealed.
+    /// A job's commitments are closed: results are to be revealed.
     36 JobCommitted {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Who has committed, in draw order.
+        /// Runners that have committed, in draw order.
         committed: Vec<Address>,
-        /// Who is to reveal them all.
+        /// The runner that is to reveal all results.
         aggregator: Address,
         /// The first block in which runners may reveal for themselves.
         own_reveals_from: Height,
     }
     /// A runner's result was revealed.
     37 ResultRevealed {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Whose.
+        /// The runner whose result it is.
         runner: Address,
         /// keccak256 of the result.
         result_hash: Hash,
     }
-    /// An attempt at a job came to nothing; it is drawn again.
+    /// An attempt at a job failed; a new committee is drawn.
     38 JobRetried {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// The number of the retry, from 1.
+        /// Number of the retry, from 1.
         retry: u32,
-        /// Why.
+        /// Why the attempt failed.
         reason: FailureReason,
-        /// Who was silent, in draw order: excluded from now on.
+        /// Runners that were silent, in draw order; they are excluded from now on.
         silent: Vec<Address>,
-        /// The retry's last block.
+        /// The last block whose results count for the retry.
         deadline: Height,
     }
-    /// A job was taken back; the escrow went back.
+    /// A job was cancelled; the escrow was returned.
     39 JobCancelled {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// By whom.
+        /// The account that cancelled it.
         by: Address,
-        /// What the submitter got back.
+        /// Returned to the submitter.
         refunded: Wei,
     }
     /// A runner was paid for a job.
     40 RunnerPaid {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Who.
+        /// The runner's address.
         runner: Address,
-        /// For its time.
+        /// Paid for its time.
         work: Wei,
-        /// Its part of the tip.
+        /// Its share of the tip.
         tip: Wei,
-        /// For aggregating.
+        /// Paid for aggregating.
         aggregation: Wei,
     }
     /// A runner's reputation changed.
     41 ReputationChanged {
-        /// Whose.
+        /// The runner's address.
         runner: Address,
-        /// Through which job.
+        /// Id of the job that caused the change.
         job_id: Hash,
-        /// What it was.
+        /// Its reputation before.
         before: u32,
-        /// What it is.
+        /// Its reputation after.
         after: u32,
     }
-    /// A part of a runner's stake, or of its balance, was burned.
+    /// Part of a runner's stake or balance was burned.
     42 RunnerSlashed {
-        /// Whose.
+        /// The runner's address.
         runner: Address,
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// How much.
+        /// The amount burned.
         amount: Wei,
-        /// Why.
+        /// Why it was burned.
         reason: SlashReason,
     }
-    /// The actor that a job names was told of its end.
+    /// The actor that a job names was notified of the job's end.
     43 CallbackMade {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// The actor.
+        /// Address of the actor.
         actor: Address,
-        /// Its handler.
+        /// Name of its handler.
         handler: String,
         /// Cycles paid for.
         cycles: u64,
-        /// What was paid, all of it burned.
+        /// The amount paid, all of it burned.
         charged: Wei,
-        /// Why it failed; absent: it did not.
+        /// Why the call failed; absent if it succeeded.
         error: Option<String>,
     }
-    /// A runner said that it cannot do a job.
+    /// A runner reported that it cannot do a job.
     44 WorkFailed {
-        /// The job.
+        /// Id of the job.
         job_id: Hash,
-        /// Who.
+        /// The runner's address.
         runner: Address,
         /// Why, in the runner's words.
         reason: String,
     }
-    /// A task was put up, its reward held for it.
+    /// A task was created and its reward held in escrow.
     45 TaskCreated {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// By whom.
+        /// The creator's address.
         creator: Address,
         /// Tasks that must be completed before it.
         depends_on: Vec<Hash>,
-        /// Those of them whose outputs it does not read.
+        /// The tasks in `depends_on` whose outputs it does not read.
         order_only: Vec<Hash>,
-        /// Tasks on the longest path above it that are not completed.
+        /// Number of uncompleted tasks on the longest path above it.
         depth: u32,
-        /// hash_4 of the output that is asked for; absent: any output will do.
+        /// hash_4 of the required output; absent: any output will do.
         constraint_hash: Option<Element>,
-        /// What an agent needs, in the creator's words.
+        /// What the creator requires of an agent: labels of its choice.
         requirements: Vec<String>,
-        /// What completing it is paid.
+        /// Paid for completing it.
         reward: Wei,
-        /// The last block that may complete it.
+        /// The last block in which it can be completed.
         deadline: Height,
     }
-    /// An agent alone may complete a task.
+    /// An agent claimed a task: only this agent may complete it.
     46 TaskClaimed {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// Who.
+        /// Address of the agent.
         agent: Address,
         /// The last block in which the claim counts.
         expires_at: Height,
     }
     /// An agent has committed to a task's output.
     47 CommitmentCreated {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// Who.
+        /// Address of the agent.
         agent: Address,
         /// hash_2 of the output's hash and a salt.
         output_commitment: Element,
-        /// The digest of what the output was made from.
+        /// Digest of the inputs that the output was made from.
         inputs: Hash,
-        /// What is locked.
+        /// The bond locked.
         bond: Wei,
-        /// The last block that may complete the task with it; absent: that of the claim.
+        /// The last block in which it can complete the task; absent: that of the claim.
         expires_at: Option<Height>,
     }
-    /// A task was proved and paid.
+    /// A task was proved and its reward paid.
     48 TaskCompleted {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// By whom.
+        /// The agent that completed it.
         agent: Address,
-        /// What it got.
+        /// The reward paid to the agent.
         paid: Wei,
     }
-    /// A commitment was ended, or a claim given up that had none.
+    /// A commitment was resolved, or a claim without one was given up.
     49 CommitmentResolved {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// Whose it was.
+        /// The agent that made it.
         agent: Address,
-        /// Why the work came to nothing; absent: it did not.
+        /// Why the work failed; absent if it did not.
         reason: Option<RollbackReason>,
-        /// What of the bond went back.
+        /// The part of the bond that was returned.
         released: Wei,
-        /// What of the bond was burned.
+        /// The part of the bond that was burned.
         slashed: Wei,
     }
     /// A task was not completed by its deadline.
     50 TaskExpired {
-        /// The task.
+        /// Id of the task.
         task_id: Hash,
-        /// What the creator got back.
+        /// Returned to the creator.
         refunded: Wei,
     }
-    /// Governed parameters of timers and fees have other values from this block on.
+    /// Proposed values of governed timer and fee parameters apply from this block on.
     55 TimerConfigActivated {
-        /// Who proposed last for this height; absent: the genesis document.
+        /// The last account to propose for this height; absent: the genesis document.
         by: Option<Address>,
         /// The values, ascending by key.
         settings: Vec<Setting>,
     }
-    /// Governed parameters of runners' connections are to have other values from a height on.
+    /// Other values of governed connectivity parameters were proposed.
     56 ConnectivityProposed {
-        /// Who proposed it.
+        /// The proposer of the values.
         by: Address,
-        /// The first block with them.
+        /// The first block with these values.
         height: Height,
         /// The values, as proposed.
         settings: Vec<Setting>,
     }
-    /// Governed parameters of runners' connections have other values from this block on.
+    /// Proposed values of governed connectivity parameters apply from this block on.
     57 ConnectivityActivated {
-        /// Who proposed last for this height.
+        /// The last account to propose for this height.
         by: Option<Address>,
         /// The values, ascending by key.
         settings: Vec<Setting>,
     }
-    /// Governed parameters of tasks' bonds are to have other values from a height on.
+    /// Other values of governed bond parameters were proposed.
     58 TaskTermsProposed {
-        /// Who proposed it.
+        /// The proposer of the values.
         by: Address,
-        /// The first block with them.
+        /// The first block with these values.
         height: Height,
         /// The values, as proposed.
         settings: Vec<Setting>,
     }
-    /// Governed parameters of tasks' bonds have other values from this block on.
+    /// Proposed values of governed bond parameters apply from this block on.
     59 TaskTermsActivated {
-        /// Who proposed last for this height.
+        /// The last account to propose for this height.
         by: Option<Address>,
         /// The values, ascending by key.
         settings: Vec<Setting>,
     }
-    /// The agents of an owner's due timers were asked for bids, and the owner paid for it.
+    /// The gas bidding agents of an owner's due timers were asked for bids; the owner paid for it.
     52 AgentsAsked {
-        /// The owner.
+        /// The actor that owns the timers.
         actor: Address,
-        /// Of how many timers.
+        /// Number of timers.
         timers: u64,
         /// Cycles paid for.
         cycles: u64,
-        /// What was paid, wei: all of it is burned.
+        /// The amount paid in wei, all of it burned.
         paid: Wei,
     }
-    /// A due timer asked for more than fires get since the policy or a limit changed after it had
-    /// been scheduled: it gets what they get.
+    /// A due timer asks for more than a fire gets, because the policy or a limit changed after it
+    /// was scheduled; its limits were reduced.
     51 TimerGasClamped {
-        /// The timer.
+        /// Id of the timer.
         timer_id: Hash,
-        /// Its owner.
+        /// The actor that owns it.
         actor: Address,
-        /// The cycles that it asked for.
+        /// Cycles that it asked for.
         gas_limit: u64,
-        /// The cells that it asked for.
+        /// Cells that it asked for.
         cell_limit: u64,
-        /// The cycles that it may use now.
+        /// Cycles that it may use now.
         gas_cap: u64,
-        /// The cells that it may use now.
+        /// Cells that it may use now.
         cell_cap: u64,
     }
 }
 
-/// Something that happened in a block, and through what.
+/// An event of a block, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The transaction; absent: a timer's fire, or the block itself.
+    /// The transaction that caused it; absent if a timer's fire or the block itself did.
     pub transaction: Option<Hash>,
-    /// The timer whose fire it was.
+    /// The timer whose fire caused it.
     pub timer: Option<Hash>,
     /// What happened.
     pub kind: EventKind,
@@ -691,7 +691,7 @@ pub struct Event {
 record!(Event { transaction, timer, kind });
 
 impl Event {
-    /// The job it is about.
+    /// The job the event is about.
     pub const fn job_id(&self) -> Option<Hash> {
         match &self.kind {
             EventKind::JobSubmitted(JobSubmitted { job_id, .. })
@@ -714,7 +714,7 @@ impl Event {
         }
     }
 
-    /// The actor it is about.
+    /// The actor the event is about.
     pub const fn actor(&self) -> Option<Address> {
         match &self.kind {
             EventKind::ActorDeployed(ActorDeployed { actor, .. })
@@ -741,7 +741,7 @@ impl Event {
         }
     }
 
-    /// The timer it is about, or through whose fire it happened.
+    /// The timer the event is about, or whose fire caused it.
     pub const fn timer_id(&self) -> Option<Hash> {
         match &self.kind {
             EventKind::TimerScheduled(TimerScheduled { timer_id, .. })

@@ -1,4 +1,4 @@
-//! The document a chain starts from.
+//! The genesis document of a chain.
 
 use super::{
     block::Block,
@@ -15,91 +15,79 @@ use crate::{
 /// A validator's two identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validator {
-    /// Its secp256k1 key: address, signatures towards runners, order of the set.
+    /// secp256k1 key: gives the address, signs messages to runners, orders the set.
     pub pubkey: PublicKey,
-    /// Its ed25519 key: votes, p2p.
+    /// ed25519 key for votes and p2p.
     pub consensus_key: [u8; 32],
 }
 record!(Validator { pubkey, consensus_key });
 
-/// A runner registered from the start; its stake is money beside the balances.
+/// A runner registered at genesis. Its stake is not part of the balances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenesisRunner {
-    /// Its key.
     pub pubkey: PublicKey,
-    /// What it has locked.
+    /// The locked amount.
     pub stake: Wei,
-    /// What it can do.
     pub capabilities: Capabilities,
-    /// Its rate card.
     pub price_per_second: Wei,
 }
 record!(GenesisRunner { pubkey, stake, capabilities, price_per_second });
 
-/// What an account starts with.
+/// The initial balance of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endowment {
-    /// The account.
     pub account: Address,
-    /// Its balance.
     pub balance: Wei,
 }
 record!(Endowment { account, balance });
 
-/// What a chain starts from.
+/// The initial parameters, validators, runners and balances of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
-    /// The chain's name; two chains that differ in nothing else have different ids.
+    /// Distinguishes chains: two that differ only in name have different ids.
     pub name: String,
-    /// Timestamp of block 0, Unix ms.
+    /// Timestamp of block 0, in Unix ms.
     pub timestamp_ms: u64,
-    /// Parameters.
     pub params: Params,
-    /// The validators, in any order.
+    /// In any order.
     pub validators: Vec<Validator>,
-    /// Runners in order of registration.
+    /// In order of registration.
     pub runners: Vec<GenesisRunner>,
-    /// Balances, an account at most once.
+    /// Each account at most once.
     pub endowments: Vec<Endowment>,
 }
 record!(Genesis { name, timestamp_ms, params, validators, runners, endowments });
 
-/// Why a document starts no chain.
+/// Why a document is not a valid genesis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GenesisError {
-    /// Nobody to decide anything.
     #[error("a chain needs a validator")]
     NoValidators,
-    /// Epochs too short to change anything between them.
-    #[error("an epoch of {0} blocks: it has {MIN_EPOCH_BLOCKS} at least")]
+    /// The epochs are too short for a committee change between them.
+    #[error("an epoch of {0} blocks: the minimum is {MIN_EPOCH_BLOCKS}")]
     EpochBlocks(u64),
-    /// A key or account stands in it twice.
-    #[error("{0} stands in the genesis document twice")]
+    /// A key or account appears twice.
+    #[error("{0} appears twice in the genesis document")]
     Repeated(Address),
-    /// Timers could not be governed so.
+    /// The timer parameters are outside what governance allows.
     #[error("timers: {0}")]
     Timers(Box<ParameterError>),
-    /// Connections could not be governed so.
+    /// The connectivity parameters are outside what governance allows.
     #[error("connectivity: {0}")]
     Connectivity(Box<ParameterError>),
-    /// Bonds could not be governed so.
+    /// The bond parameters are outside what governance allows.
     #[error("tasks: {0}")]
     Tasks(Box<ParameterError>),
-    /// A runner that could not register.
+    /// A runner that does not meet the conditions of registration.
     #[error("runner {runner}: {error}")]
-    Runner {
-        /// Who.
-        runner: Address,
-        /// Why.
-        error: RegistryError,
-    },
-    /// More money than can be counted.
+    Runner { runner: Address, error: RegistryError },
+    /// Balances and stakes overflow.
     #[error("balances and stakes add up to more than 2^128 wei")]
     Supply,
 }
 
 impl Genesis {
-    /// The first 8 bytes of keccak256 of the document.
+    /// The chain id: the first 8 bytes of the document's keccak256.
     pub fn chain_id(&self) -> u64 {
         let digest = keccak256(&[b"cowboy-genesis/v1", &to_vec(self)]);
         let (first, _) = digest.0.split_first_chunk().expect("a digest has 32 bytes");
@@ -111,7 +99,7 @@ impl Genesis {
         State::genesis(self)
     }
 
-    /// Block 0, which everybody has and nobody votes on.
+    /// Block 0. Every node derives it; it is not voted on.
     pub fn block(&self) -> Result<Block, GenesisError> {
         let header = self.state()?.head().clone();
         Ok(Block { header, certificates: Vec::new(), transactions: Vec::new() })

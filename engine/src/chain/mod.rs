@@ -1,6 +1,7 @@
-//! The chain: what a block is, what a transaction is, and what executing them does.
+//! The chain: blocks, transactions, and the effects of executing them.
 
 pub mod actors;
+pub mod admission;
 pub mod block;
 pub mod dry_run;
 pub mod event;

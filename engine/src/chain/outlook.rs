@@ -1,12 +1,12 @@
-//! What the timer lane of the next block makes of each due timer, without executing that block.
+//! The outlook for the timer lane: each due timer's fate in the next block, without executing it.
 //!
-//! The block is thought of as one without transactions: under `gba-auction` timers come before
-//! them anyway, under the other policies transactions may change what is said here. Agents are
-//! not asked: each timer counts with its last bid, or with the default one. What a fire uses is
-//! not known before it; [`Fate::Fires`] and [`Fate::LaneFull`] take it that each fire uses all that
-//! it asked for.
+//! The block is assumed to have no transactions. Under `gba-auction` timers come before them
+//! anyway; under the other policies transactions may change the result. Agents are not asked: each
+//! timer counts with its last bid, or with the default one. The usage of a fire is not known in
+//! advance; [`Fate::Fires`] and [`Fate::LaneFull`] assume that each fire uses all that it asked
+//! for.
 //!
-//! One pass over all timers of the state: what it costs grows with their number.
+//! One pass over all timers of the state, so the cost grows with their number.
 
 use super::{
     state::State,
@@ -27,9 +27,9 @@ use std::collections::BTreeMap;
 pub struct Outlook {
     /// Height of the block.
     pub height: Height,
-    /// What its timers pay, and its policy.
+    /// The prices of its lane, and its policy.
     pub prices: Prices,
-    /// The timers that are due in it: by rank, then those without a rank, the longest waiting
+    /// The timers due in it: first those with a rank, in order, then the others, longest waiting
     /// first.
     pub timers: Vec<Prospect>,
 }
@@ -39,34 +39,33 @@ pub struct Outlook {
 pub struct Prospect {
     /// The timer, within the limits of that block and without its payload.
     pub timer: Timer,
-    /// Its turn, from 1; absent where it is not ranked.
+    /// Its position, from 1; absent if it is not ranked.
     pub rank: Option<u64>,
-    /// Its actor's weight, per mille; absent under `fifo`, which weighs nothing.
+    /// Its actor's weight, per mille; absent under `fifo`, which has no weights.
     pub weight_per_mille: Option<u64>,
-    /// What it pays the proposer, in wei per cycle; absent where its cap is below the price.
+    /// Priority paid to the proposer, in wei per cycle; absent if the cap is below the price.
     pub priority: Option<Wei>,
-    /// The most that the fire may cost; without priority where its cap is below the price.
+    /// The most that the fire may cost; without priority if the cap is below the price.
     pub max_cost: Wei,
-    /// What becomes of it.
     pub fate: Fate,
-    /// Why its agent is not asked in that block; absent if it is asked, or if there is no agent.
+    /// Why its agent is not asked in that block; absent if it is asked or if there is no agent.
     pub unasked: Option<Unasked>,
 }
 
-/// What becomes of a due timer.
+/// The fate of a due timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// There is room for it if those before it use all that they ask for. If they use less, one
-    /// that asks for more and was passed over may take that room first.
+    /// There is room for it if all timers before it use all that they ask for. If they use less, a
+    /// larger timer that was passed over may take that room first.
     Fires,
     /// There is no room for it if those before it use all that they ask for.
     LaneFull {
-        /// What all that fire leave then.
+        /// Room left by all timers that fire.
         left: Room,
     },
-    /// Its payer, or what that has promised, falls short of the most that the fire may cost.
+    /// The payer's balance, or its promise, is below the most that the fire may cost.
     Unfunded {
-        /// What there is for it, once those before it are paid for.
+        /// The balance or promise that remains after the timers before it.
         has: Wei,
     },
     /// Its cap is below the price of a cycle.
@@ -88,13 +87,13 @@ pub enum Unasked {
     Expired,
     /// Its limits are above what a fire gets.
     OverCap,
-    /// Its payer cannot pay for the fire, priority left out.
+    /// Its payer cannot pay for the fire, even without priority.
     Payer,
-    /// Its owner cannot pay for the dearest question.
+    /// Its owner cannot pay for the most expensive question.
     Owner,
 }
 
-/// Accounts by the numbers that the outlook gave them.
+/// Accounts, by the numbers that the outlook assigns.
 struct Numbered<'a> {
     state: &'a State,
     addresses: &'a [Address],
@@ -113,12 +112,12 @@ impl Accounts for Numbered<'_> {
     }
 }
 
-/// What a question that takes `cycles` cycles costs the timer's owner, in wei.
+/// Cost to the timer's owner of a question that takes `cycles` cycles, in wei.
 pub(super) fn question(prices: &Prices, cycles: u64) -> Wei {
     prices.cycle_price(Wei::ZERO).saturating_mul(u128::from(cycles))
 }
 
-/// Why the next block does not ask the agent of a timer.
+/// Why the next block does not ask a timer's agent; `None` if it does.
 pub(super) fn unasked(
     state: &State,
     timer: &Timer,
@@ -144,8 +143,8 @@ pub(super) fn unasked(
     }
 }
 
-/// What the lane of the block after `state` makes of the timers that are due in it, where `extra`,
-/// if any, takes the place of the timer with its id and counts as due.
+/// Predicts the fate of the timers due in the block after `state`. `extra`, if any, replaces the
+/// timer with its id and counts as due.
 pub fn outlook(state: &State, extra: Option<Timer>) -> Outlook {
     let height = state.height().next();
     let terms = state.timer_terms(height);
@@ -189,17 +188,17 @@ pub fn outlook(state: &State, extra: Option<Timer>) -> Outlook {
     let mut buffers = Buffers::default();
     let all = |due: &Due| Room { cycles: u64::from(due.gas_limit), cells: due.cell_limit() };
 
-    // Everybody's turn, whatever the lane has room for.
+    // Rank all timers first, regardless of the lane's room.
     let endless = Room { cycles: u64::MAX, cells: u64::MAX };
     let mut turns = Vec::new();
     scan(&entries, height, &prices, &mut accounts, &mut buffers).ranking.fill(endless, |pick| {
         let asks = all(&entries[pick.index as usize]);
-        // What no lane of this size has room for has no turn.
+        // A timer that does not fit into an empty lane is not ranked.
         let fits = asks.cycles <= prices.room().cycles;
         fits.then(|| turns.push(pick.index as usize));
         fits.then_some(asks)
     });
-    // Who gets what there is, if each uses all that it asked for.
+    // Divide the room, assuming that each timer uses all that it asked for.
     let (mut left, mut used) = (BTreeMap::new(), Room::default());
     let mut fates: Vec<Option<Fate>> = vec![None; entries.len()];
     scan(&entries, height, &prices, &mut accounts, &mut buffers).ranking.fill(
@@ -261,49 +260,48 @@ pub fn outlook(state: &State, extra: Option<Timer>) -> Outlook {
     Outlook { height, prices, timers: order.into_iter().map(prospect).collect() }
 }
 
-/// A weight of which numerator and denominator are known.
+/// A weight per mille, from its numerator and denominator.
 pub fn per_mille(numerator: u64, twice_median: u64) -> u64 {
     let weight = u128::from(numerator) * 1_000 / u128::from(twice_median.max(1));
     u64::try_from(weight).unwrap_or(u64::MAX)
 }
 
-/// What an agent would bid for a timer in the next block.
+/// An agent's bid for a timer in the next block.
 #[derive(Clone, Debug)]
 pub struct Quote {
     /// Height of the block.
     pub height: Height,
-    /// What its timers pay, and its policy.
+    /// The prices of its lane, and its policy.
     pub prices: Prices,
-    /// The agent.
     pub gba: Address,
-    /// What it would be told: the fields of `GBAContext` in their order.
+    /// The context given to the agent: the fields of `GBAContext` in order.
     pub context: [u128; 8],
-    /// Cycles that its answer takes.
+    /// Cycles that the answer takes.
     pub cycles: u64,
-    /// Cycles that the timer's owner would pay for: never fewer than a question takes.
+    /// Cycles that the timer's owner would pay for: at least the minimum of a question.
     pub paid_cycles: u64,
-    /// What the owner would pay for the question.
+    /// Cost of the question to the owner.
     pub cost: Wei,
-    /// Its bid, or why it gives none and the default bid counts.
+    /// The bid, or why the agent gave none and the default bid counts.
     pub answer: Result<TxFeeParams, FailureKind>,
     /// The timer with the bid that would count, as if it were due in that block.
     pub prospect: Prospect,
-    /// Timers that would be ranked in that block, this one included.
+    /// Number of timers that would be ranked in that block, including this one.
     pub ranked: u64,
 }
 
-/// Why nothing is quoted.
+/// Why there is no quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteError {
-    /// Never scheduled, or gone.
+    /// The timer was never scheduled, or is gone.
     #[error("UnknownTimer: no timer {0} is waiting")]
     UnknownTimer(Hash),
-    /// Its fees are its own.
+    /// The timer has fixed fees.
     #[error("NoAgent: timer {0} names no agent; it pays the fees that it was scheduled with")]
     NoAgent(Hash),
 }
 
-/// Asks the agent of a timer as the block after `state` would ask it, and changes nothing.
+/// Asks a timer's agent as the block after `state` would, without changing the state.
 pub fn quote(state: &State, id: &Hash) -> Result<Quote, QuoteError> {
     let mut timer = state.timer(id).ok_or(QuoteError::UnknownTimer(*id))?;
     let gba = timer.gba.ok_or(QuoteError::NoAgent(*id))?;

@@ -1,4 +1,4 @@
-//! Parameters of a chain as its genesis has them; some are governed from then on.
+//! Genesis parameters of a chain. Governance may change some of them later.
 
 use super::tasks;
 use crate::{
@@ -10,33 +10,33 @@ use crate::{
     record, timer,
 };
 
-/// Blocks in a consensus epoch, unless a chain says otherwise: how long a new validator waits, at
-/// most. Each end of an epoch has consensus open new files, which chains without pace notice.
+/// Default number of blocks in a consensus epoch, the longest a new validator waits. Consensus
+/// opens new files at each end of an epoch, which slows unpaced chains.
 pub const EPOCH_BLOCKS: u64 = 256;
-/// The least of them: a certificate for a block may come this many blocks later, by the votes of
-/// its own epoch.
+/// The minimum: a certificate for a block may arrive this many blocks later, with the votes of the
+/// block's own epoch.
 pub const MIN_EPOCH_BLOCKS: u64 = 8;
 
 /// Parameters of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How many votes make a runner present.
+    /// Number of votes that make a runner present.
     pub threshold_rule: ThresholdRule,
-    /// What the seeds of draws are made of.
+    /// The source of the seeds of draws.
     pub selection_seed: SeedRule,
-    /// The phase that block 1 is in.
+    /// The migration phase of block 1.
     pub phase: Phase,
-    /// The first values of what is governed of runners' connections.
+    /// Initial values of the governed connectivity parameters.
     pub connectivity: Connectivity,
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
-    /// What actors' work costs, and how far it goes.
+    /// Prices and limits of actors' work.
     pub actors: actor::Params,
-    /// How timers compete, and within which limits.
+    /// Policy and limits of timers.
     pub timers: timer::Params,
-    /// How tasks are proved.
+    /// How tasks are proved, and the initial values of the governed bond parameters.
     pub tasks: tasks::Params,
-    /// Blocks in a consensus epoch: committees change at its ends only.
+    /// Blocks in a consensus epoch; committees change only at its end.
     pub epoch_blocks: u64,
     /// Accounts that may send system instructions and govern parameters, ascending.
     pub system_deployers: Vec<Address>,
@@ -54,8 +54,8 @@ record!(Params {
     system_deployers,
 });
 
-/// The committee's threshold, seeds of the parent's hash, the hot path, the basefees and limits
-/// that the specs start from, and nobody who governs.
+/// The committee's threshold, seeds from the parent's hash, the hot path, the specs' initial
+/// basefees and limits, and no system deployers.
 impl Default for Params {
     fn default() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What became of each transaction of a block.
+//! Receipts: the outcome of each transaction of a block.
 
 use crate::{
     actor::Usage,
@@ -13,12 +13,11 @@ use crate::{
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It did what it says.
+    /// The payload took effect.
     Success,
-    /// It changed nothing but its fee and nonce; the error's name comes first in the text.
+    /// Only the fee and the nonce took effect. The text begins with the error's name.
     Failed(String),
-    /// It changed nothing at all: nonce, fee cap, chain or signature did not stand when its turn
-    /// came.
+    /// Nothing took effect: nonce, fee cap, chain or signature was invalid when its turn came.
     Skipped(String),
 }
 
@@ -32,7 +31,7 @@ impl Status {
         }
     }
 
-    /// Why it did not succeed.
+    /// Why the transaction did not succeed.
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Success => None,
@@ -64,55 +63,49 @@ impl Decode for Status {
     }
 }
 
-/// What became of one transaction.
+/// The outcome of one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The transaction.
     pub transaction: Hash,
-    /// Who signed it; zero where nobody did.
+    /// The signer; zero if the signature recovers no account.
     pub sender: Address,
-    /// How it ended.
     pub status: Status,
     /// Cycles paid for.
     pub cycles: Cycles,
-    /// Those of them that were not used: a call or deployment pays for a part of what it buys at
-    /// least.
+    /// The part of `cycles` that was not used: a call or deployment pays at least for a share of
+    /// the cycles it buys.
     pub unused: Cycles,
     /// Cells paid for.
     pub cells: Cells,
-    /// Basefees, in wei: gone.
+    /// Basefees, burned.
     pub burned: Wei,
-    /// Priority fees, in wei: the proposer's.
+    /// Priority fees, paid to the proposer.
     pub tip: Wei,
-    /// What actors did; absent where none was deployed or called.
+    /// Absent unless the transaction deploys or calls an actor.
     pub actor: Option<ActorReceipt>,
 }
 record!(Receipt { transaction, sender, status, cycles, unused, cells, burned, tip, actor });
 
-/// What became of one timer that fired.
+/// The outcome of one timer that fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
-    /// The timer.
     pub timer_id: Hash,
-    /// Its owner, whose handler ran.
+    /// The owner, whose handler ran.
     pub actor: Address,
-    /// Who paid.
     pub fee_payer: Address,
-    /// The handler.
     pub handler: String,
-    /// When it was to fire; what lies between this and the block is how late it was.
+    /// The height at which the timer was due; the block's height minus this is the delay.
     pub due_at: Height,
-    /// How it ended: [`Status::Success`] or [`Status::Failed`].
+    /// Either [`Status::Success`] or [`Status::Failed`].
     pub status: Status,
-    /// Cycles paid for, those of its gas bidding agent's last answer included.
+    /// Cycles paid for, including those of the gas bidding agent's last answer.
     pub cycles: Cycles,
     /// Cells paid for.
     pub cells: Cells,
-    /// What the proposer got, wei per cycle.
+    /// Paid to the proposer, in wei per cycle.
     pub priority_per_cycle: Wei,
-    /// Where the payer's money went.
+    /// How the money set aside by the payer was spent.
     pub charged: Charged,
-    /// What the actor did.
     pub outcome: ActorReceipt,
 }
 record!(Fire {
@@ -129,69 +122,68 @@ record!(Fire {
     outcome,
 });
 
-/// Where the money went that was set aside for a fire, in wei.
+/// How the money set aside for a fire was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Charged {
-    /// The cycle basefee: gone.
+    /// The cycle basefee, burned.
     pub burned_cycle: Wei,
-    /// The lane basefee: gone.
+    /// The lane basefee, burned.
     pub burned_lane: Wei,
-    /// Priority: the proposer's.
+    /// Priority, paid to the proposer.
     pub tip: Wei,
-    /// The cell basefee: gone.
+    /// The cell basefee, burned.
     pub cells: Wei,
-    /// Set aside and not used: the payer's again.
+    /// The unused rest, returned to the payer.
     pub refunded: Wei,
 }
 record!(Charged { burned_cycle, burned_lane, tip, cells, refunded });
 
 impl Charged {
-    /// What the payer paid.
+    /// The total the payer paid.
     pub const fn total(&self) -> Wei {
         self.burned().saturating_add(self.tip)
     }
 
-    /// What is gone.
+    /// The total burned.
     pub const fn burned(&self) -> Wei {
         self.burned_cycle.saturating_add(self.burned_lane).saturating_add(self.cells)
     }
 }
 
-/// What a block's timer lane did (timers.md §3).
+/// The report on a block's timer lane (timers.md §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneReport {
-    /// The policy.
     pub policy: Policy,
-    /// What a cycle of the lane cost beside the cycle basefee; zero where the policy has no lane
+    /// Price of a cycle of the lane, on top of the cycle basefee; zero if the policy has no lane
     /// basefee.
     pub basefee: Wei,
-    /// Cycles that the lane has.
+    /// Cycles available in the lane.
     pub capacity: u64,
-    /// Cycles that fires used.
+    /// Cycles used by fires.
     pub consumed: u64,
-    /// Cells that the lane has.
+    /// Cells available in the lane.
     pub cell_capacity: u64,
-    /// Cells that fires used.
+    /// Cells used by fires.
     pub cells: u64,
-    /// Gas bidding agents that were asked for a bid.
+    /// Number of gas bidding agents that were asked for a bid.
     pub asked: u64,
-    /// What their timers' owners paid for that.
+    /// What the timers' owners paid for those questions.
     pub questions: Wei,
-    /// Timers that fired.
+    /// Number of timers that fired.
     pub fired: u64,
-    /// Timers that are due and wait, for whichever reason.
+    /// Number of due timers that wait, for any reason.
     pub deferred: u64,
-    /// Of them, those whose cap does not cover the price.
+    /// The deferred timers whose cap does not cover the price.
     pub priced_out: u64,
-    /// Of them, those that ask for more cycles or cells than a fire gets.
+    /// The deferred timers that ask for more cycles or cells than a fire gets.
     pub over_cap: u64,
-    /// Timers removed past their time.
+    /// Number of timers removed because their lifetime is over.
     pub expired: u64,
-    /// Timers removed since their payer could not pay.
+    /// Number of timers removed because their payer could not pay.
     pub insolvent: u64,
-    /// Median priority of the timers that fired, wei per cycle.
+    /// Median priority of the timers that fired, in wei per cycle.
     pub p50: Wei,
-    /// The least priority of the timers that fired, wei per cycle.
+    /// The lowest priority of the timers that fired, in wei per cycle.
     pub least_priority: Option<Wei>,
 }
 record!(LaneReport {
@@ -213,25 +205,26 @@ record!(LaneReport {
     least_priority,
 });
 
-/// What a transaction or a timer made actors do, whether or not it succeeded.
+/// What actors did for a transaction or a timer, whether or not it succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActorReceipt {
-    /// The actor deployed or called.
+    /// The actor that was deployed or called.
     pub actor: Address,
-    /// What the deployment or all calls used beside the intrinsic part: cycles by cause, cells.
+    /// Usage of the deployment or of all calls, on top of the intrinsic part: cycles by cause,
+    /// cells.
     pub usage: Usage,
-    /// What the handler called by the transaction returned, JSON; empty for a deployment and for
-    /// a failure.
+    /// The return value of the handler that the transaction called, as JSON; empty for a deployment
+    /// or a failure.
     pub result: Vec<u8>,
-    /// What actors printed and logged, each line with its actor, in order; kept on failure.
+    /// Lines that actors printed and logged, each with its actor, in order; kept on failure.
     pub log: Vec<(Address, String)>,
-    /// Calls begun: the transaction's own and one per message.
+    /// Number of calls begun: the transaction's own and one per message.
     pub deliveries: u32,
 }
 record!(ActorReceipt { actor, usage, result, log, deliveries });
 
 impl ActorReceipt {
-    /// Of an actor that did nothing.
+    /// The receipt of an actor that did nothing.
     pub fn none(actor: Address) -> Self {
         let usage = Usage::default();
         Self { actor, usage, result: Vec::new(), log: Vec::new(), deliveries: 0 }

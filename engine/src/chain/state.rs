@@ -30,31 +30,29 @@ use crate::{
 };
 use std::{iter, sync::Arc};
 
-/// How far back registry orders are kept: votes on an ancestor are read by the order of its
-/// parent, and certificates arrive at most a few blocks late.
+/// Number of blocks for which registry orders are kept. Votes on an ancestor are read by the order
+/// of its parent, and certificates arrive at most a few blocks late.
 const ORDERS_KEPT: u64 = 256;
 
-/// An account.
+/// An account; absent accounts have the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Account {
-    /// Transactions it has sent.
+    /// Number of transactions sent.
     pub nonce: u64,
-    /// Money it can spend.
     pub balance: Wei,
 }
 record!(Account { nonce, balance });
 
-/// The newest P(h) that the chain knows.
+/// The newest known P(h).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownPresence {
-    /// h.
     pub height: Height,
-    /// Who is present in P(h), ascending by address.
+    /// Runners present in P(h), ascending by address.
     pub present: Arc<Vec<Address>>,
 }
 record!(KnownPresence { height, present });
 
-/// The registry order that a block left, where it differs from the parent's.
+/// The registry order after a block that changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderSince {
     pub(super) height: Height,
@@ -62,23 +60,23 @@ pub(super) struct OrderSince {
 }
 record!(OrderSince { height, order });
 
-/// Where all money is. The five parts always add up to the genesis supply.
+/// How all money is distributed. The five parts always add up to the genesis supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supply {
     /// Sum of balances.
     pub balances: Wei,
-    /// Held for jobs without result, and for tasks that have not ended.
+    /// Held for jobs without a result, and for tasks that have not ended.
     pub escrow: Wei,
     /// Locked by runners.
     pub stakes: Wei,
-    /// Locked under commitments to tasks' outputs.
+    /// Locked as bonds for commitments to task outputs.
     pub bonds: Wei,
-    /// Gone as basefees, and what was slashed.
+    /// Basefees and penalties.
     pub burned: Wei,
 }
 
 impl Supply {
-    /// All of it.
+    /// The sum of the five parts.
     pub const fn total(&self) -> Wei {
         self.balances
             .saturating_add(self.escrow)
@@ -88,25 +86,24 @@ impl Supply {
     }
 }
 
-/// What was burned since genesis, in wei, by what it was paid for. The parts add up to
-/// [`Supply::burned`].
+/// Total burned since genesis, in wei, by cause. The parts add up to [`Supply::burned`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Burned {
     /// Basefees of transactions, for cycles and cells.
     pub transactions: Wei,
-    /// Basefees of timers' fires, for cycles and cells, the lane's included.
+    /// Basefees of timer fires, for cycles and cells, including the lane's.
     pub fires: Wei,
-    /// What owners of timers paid for questions to their agents.
+    /// Paid by timer owners for questions to their agents.
     pub questions: Wei,
-    /// What actors paid for being told of the ends of jobs.
+    /// Paid for callbacks about the ends of jobs.
     pub callbacks: Wei,
-    /// What was slashed of stakes, balances and bonds.
+    /// Slashed from stakes, balances and bonds.
     pub penalties: Wei,
 }
 record!(Burned { transactions, fires, questions, callbacks, penalties });
 
 impl Burned {
-    /// All of it.
+    /// The sum of the five parts.
     pub const fn total(&self) -> Wei {
         self.transactions
             .saturating_add(self.fires)
@@ -116,18 +113,18 @@ impl Burned {
     }
 }
 
-/// Why money does not move. The variant's name opens the text.
+/// Why money cannot be moved. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
-    /// More than there is.
+    /// The sender has less than the amount.
     #[error("{0}")]
     InsufficientBalance(Shortfall),
-    /// More than can be counted.
+    /// The sum would overflow.
     #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
     BalanceOverflow,
 }
 
-/// A chain after one of its blocks. Cloning shares structure and costs O(1).
+/// A chain after one of its blocks. Clones share structure, so cloning is O(1).
 #[derive(Clone, Debug)]
 pub struct State {
     pub(super) chain_id: u64,
@@ -140,10 +137,10 @@ pub struct State {
     pub(super) entitlements: Entitlements,
     pub(super) jobs: Map<Hash, Job>,
     pub(super) open_jobs: Map<Hash, Height>,
-    /// What runners have committed to and not shown, of jobs that were verified without.
+    /// Commitments that were not revealed before their job was verified, by job.
     pub(super) withheld: Map<Hash, Withheld>,
     pub(super) mru: Map<(Address, JobKind), MruRecord>,
-    /// Jobs that have ended and whose actors are not told yet, in the order of their ends.
+    /// Callbacks still to be made, in the order in which their jobs ended.
     pub(super) callbacks: Arc<Vec<Callback>>,
     pub(super) actors: Map<Address, Actor>,
     pub(super) code: Map<Hash, Code>,
@@ -155,7 +152,7 @@ pub struct State {
     pub(super) burned: Burned,
     pub(super) orders: Arc<Vec<OrderSince>>,
     pub(super) presence: Option<KnownPresence>,
-    /// The newest certificate on the chain, where draws are seeded by certificates.
+    /// The newest certificate on the chain, if draws are seeded by certificates.
     pub(super) seed_certificate: Option<SeedCertificate>,
     pub(super) migration: Migration,
     pub(super) connectivity: Connectivity,
@@ -267,27 +264,24 @@ impl State {
         self.head_hash
     }
 
-    /// An account; one that nobody ever paid is empty.
+    /// An account; empty if it was never paid.
     pub fn account(&self, address: &Address) -> Account {
         self.accounts.get(address).copied().unwrap_or_default()
     }
 
-    /// Every account that ever held money, by address.
+    /// Every account that has ever held money, by address.
     pub fn accounts(&self) -> impl Iterator<Item = (&Address, &Account)> {
         self.accounts.iter()
     }
 
-    /// The runners.
     pub const fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The pools.
     pub const fn entitlements(&self) -> &Entitlements {
         &self.entitlements
     }
 
-    /// A job.
     pub fn job(&self, id: &Hash) -> Option<&Job> {
         self.jobs.get(id)
     }
@@ -302,18 +296,18 @@ impl State {
         self.open_jobs.iter().filter_map(|(id, _)| Some((id, self.jobs.get(id)?)))
     }
 
-    /// Verified jobs of which results are missing that runners have committed to, by id.
+    /// Verified jobs with committed results that are not revealed yet, by id.
     pub fn withheld(&self) -> impl Iterator<Item = (&Hash, &Withheld)> {
         self.withheld.iter()
     }
 
-    /// What is missing of a verified job.
+    /// The results that a verified job still lacks.
     pub fn withheld_of(&self, job_id: &Hash) -> Option<&Withheld> {
         self.withheld.get(job_id)
     }
 
-    /// The commitments to results of a job that may be shown now, shown ones included; `None`: more
-    /// may still be made, or no result counts any more.
+    /// The commitments to results of a job that may be revealed now, including those already
+    /// revealed. `None` if more commitments may follow, or if results no longer count.
     pub fn commitments(&self, job_id: &Hash) -> Option<&[Commitment]> {
         match &self.jobs.get(job_id)?.status {
             JobStatus::Committed(round) => Some(&round.commitments),
@@ -321,17 +315,17 @@ impl State {
         }
     }
 
-    /// Every MRU record, also those past their time that nobody has read since.
+    /// Every MRU record, including expired ones that have not been read since.
     pub fn mru(&self) -> impl Iterator<Item = (Address, JobKind, &MruRecord)> {
         self.mru.iter().map(|((submitter, kind), record)| (*submitter, *kind, record))
     }
 
-    /// Price of a cycle in the next block, before priority.
+    /// Price of a cycle in the next block, without priority.
     pub const fn basefee_cycle(&self) -> Wei {
         self.basefee_cycle
     }
 
-    /// Price of a cell in the next block, before priority.
+    /// Price of a cell in the next block, without priority.
     pub const fn basefee_cell(&self) -> Wei {
         self.basefee_cell
     }
@@ -346,54 +340,53 @@ impl State {
         self.validators_in(self.epoch_at(self.height().next()))
     }
 
-    /// The validators of a consensus epoch, ascending by address. Of epochs beyond the one after
-    /// the head's, what they would be if nothing more changed.
+    /// The validators of a consensus epoch, ascending by address. For an epoch beyond the one after
+    /// the head's, the validators it would have if nothing more changed.
     pub fn validators_in(&self, epoch: u64) -> &[Validator] {
         self.validators.committee(epoch)
     }
 
-    /// Every set of validators there has been, newest first, with its first consensus epoch.
+    /// Every set of validators so far, newest first, with its first consensus epoch.
     pub fn validator_sets(&self) -> impl Iterator<Item = (u64, &[Validator])> {
         self.validators.committees().map(|(epoch, set)| (epoch, set.as_slice()))
     }
 
-    /// The validators of a consensus epoch in the order in which votes number them: ascending by
-    /// ed25519 key.
+    /// The validators of a consensus epoch in vote order: ascending by ed25519 key.
     pub fn committee_in(&self, epoch: u64) -> Vec<&Validator> {
         let mut committee: Vec<_> = self.validators_in(epoch).iter().collect();
         committee.sort_by_key(|v| v.consensus_key);
         committee
     }
 
-    /// The validators that vote on the next block, in the order in which votes number them.
+    /// The validators that vote on the next block, in vote order.
     pub fn committee(&self) -> Vec<&Validator> {
         self.committee_in(self.epoch_at(self.height().next()))
     }
 
-    /// What is governed of runners' connections, as the next block finds it.
+    /// The governed connectivity parameters of the next block.
     pub const fn connectivity(&self) -> &Connectivity {
         &self.connectivity
     }
 
-    /// The subset epoch of the head, and the one before where its subsets count too.
+    /// The subset epoch of the head, and the previous one while its subsets count too.
     pub fn subset_epochs(&self) -> (&SubsetEpoch, Option<&SubsetEpoch>) {
         self.subset_epochs_counting(self.height())
     }
 
-    /// The same of the block at `height`, which is not after the head.
+    /// Like [`Self::subset_epochs`], for the block at `height`, which must not be after the head.
     fn subset_epochs_counting(&self, height: Height) -> (&SubsetEpoch, Option<&SubsetEpoch>) {
         let (since, current, before) = self.validators.subset_epochs(height);
         let overlaps = height.since(since) < self.connectivity.overlap_blocks;
         (current, before.filter(|_| overlaps))
     }
 
-    /// The number of the subset epoch that a child of this block is in.
+    /// The subset epoch number of a child of this block.
     pub fn childs_subset_epoch(&self) -> u64 {
         self.turn(self.height().next()).current.number
     }
 
-    /// The number of the subset epoch that the block at `height` is in. `None` where this state
-    /// does not say: a block of a later consensus epoch than its child's, or one too long ago.
+    /// The subset epoch number of the block at `height`. `None` if this state cannot tell, because
+    /// the block is in a later consensus epoch than the head's child, or too old.
     pub fn subset_epoch_at(&self, height: Height) -> Option<u64> {
         if height <= self.height() {
             return self.validators.number_at(height);
@@ -409,12 +402,12 @@ impl State {
         }
     }
 
-    /// The subset epochs of the block at `height`, a later one, as far as this state says.
+    /// The subset epochs of the block at `height`, a later one, as far as this state can tell.
     fn turn(&self, height: Height) -> Turn {
         self.validators.ahead(self.height(), height, self.rhythm())
     }
 
-    /// The subset epoch that begins with the block at `height`, a child of this state's.
+    /// The subset epoch that begins with the block at `height`, a child of this state's, if any.
     pub(super) fn subset_epoch_due(&self, height: Height) -> Option<SubsetEpoch> {
         let Turn { since, current, .. } = self.turn(height);
         (since == height).then_some(current)
@@ -425,14 +418,14 @@ impl State {
         self.subset_epochs().0.subset_of(runner)
     }
 
-    /// The validators that a runner may be connected to: its subset, then those of the subset
-    /// before while both count.
+    /// The validators that a runner may be connected to: its subset, then the previous subset while
+    /// both count.
     pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
         let (current, before) = self.subset_epochs();
         subsets_of(iter::once(current).chain(before), runner)
     }
 
-    /// Who validates, and whom runners connect to.
+    /// The committees, and the subset epochs that count.
     pub fn roster(&self) -> Roster {
         let epoch = self.epoch_at(self.height());
         let (current, before) = self.subset_epochs();
@@ -445,8 +438,8 @@ impl State {
         }
     }
 
-    /// Whether `validator` takes a connection of `runner`: the checks of connectivity.md §2 that
-    /// read the chain, in their order.
+    /// Whether `validator` accepts a connection from `runner`: the on-chain checks of
+    /// connectivity.md §2, in their order.
     pub fn admit(
         &self,
         runner: &PublicKey,
@@ -460,7 +453,7 @@ impl State {
         Ok(address)
     }
 
-    /// Whether the chain lets a runner work at all: it is registered, and its stake is enough.
+    /// Whether the chain lets a runner work at all: it is registered and has enough stake.
     pub fn in_service(&self, runner: &Address) -> Result<(), GoodbyeReason> {
         let record = self.registry.get(runner).ok_or(GoodbyeReason::UnknownRunner)?;
         if record.deregistered {
@@ -473,13 +466,13 @@ impl State {
     }
 
     /// The subset epochs whose subsets count at `height`, newest first. Beyond this state's child
-    /// it is what they are when no committee changes and nothing is governed on the way.
+    /// the answer assumes that no committee and no governed parameter changes on the way.
     pub fn subset_epochs_at(&self, height: Height) -> Vec<SubsetEpoch> {
         self.turn(height).counting(height, self.connectivity.overlap_blocks)
     }
 
-    /// The registry order by which votes on the block at `height` are indexed: its parent's.
-    /// `None` where that is too long ago to be known.
+    /// The registry order that indexes votes on the block at `height`: its parent's. `None` if that
+    /// order is no longer kept.
     pub fn order_for_votes_on(&self, height: Height) -> Option<&Order> {
         let parent = height.previous()?;
         self.orders.iter().rev().find(|since| since.height <= parent).map(|since| &since.order)
@@ -491,7 +484,7 @@ impl State {
         self.presence_under(self.params.threshold_rule, height, votes, order)
     }
 
-    /// What P(H) would be under a rule, as [`Self::presence_from`].
+    /// Like [`Self::presence_from`], under a given rule.
     pub fn presence_under(
         &self,
         rule: ThresholdRule,
@@ -507,7 +500,7 @@ impl State {
         if rule != ThresholdRule::Subset {
             return derive(&[]);
         }
-        // Either of two subsets that count makes a runner present: an advance hides nobody.
+        // While two subsets count, either makes a runner present, so an advance hides no runner.
         let (current, before) = self.subset_epochs_counting(height);
         let mut bitmap = derive(&self.subset_members(order, &committee, current));
         if let Some(before) = before.filter(|before| before.validators != current.validators) {
@@ -517,7 +510,7 @@ impl State {
         bitmap
     }
 
-    /// Per runner of `order`, its subset of a subset epoch as vote numbers of a committee.
+    /// For each runner of `order`, its subset in a subset epoch, as vote numbers of a committee.
     fn subset_members(
         &self,
         order: &Order,
@@ -539,7 +532,7 @@ impl State {
             .collect()
     }
 
-    /// The migration phase of the next block, and since when.
+    /// The migration phase of the next block, and its first block.
     pub const fn migration(&self) -> Migration {
         self.migration
     }
@@ -554,8 +547,8 @@ impl State {
         self.presence.as_ref()
     }
 
-    /// Who counts as present in the block at `height`, a child of this state's or its own:
-    /// the newest known P(h), unless height − 1 − h exceeds
+    /// The runners that count as present in the block at `height`, a child of this state's or its
+    /// own: the newest known P(h), unless height − 1 − h exceeds
     /// [`presence_timeout_blocks`](Connectivity::presence_timeout_blocks).
     pub fn present_at(&self, height: Height) -> Option<&[Address]> {
         let known = self.presence.as_ref()?;
@@ -563,13 +556,13 @@ impl State {
         (age <= self.connectivity.presence_timeout_blocks).then(|| known.present.as_slice())
     }
 
-    /// The certificate that draws in a child of this block are seeded by; `None`: the hash of this
-    /// block is what they are seeded by.
+    /// The certificate that seeds the draws in a child of this block; `None`: this block's hash
+    /// seeds them.
     pub const fn seed_certificate(&self) -> Option<SeedCertificate> {
         self.seed_certificate
     }
 
-    /// Where all money is, counted anew.
+    /// The distribution of all money, recomputed.
     pub fn supply(&self) -> Supply {
         let sum =
             |amounts: &mut dyn Iterator<Item = Wei>| amounts.fold(Wei::ZERO, Wei::saturating_add);
@@ -584,7 +577,7 @@ impl State {
         }
     }
 
-    /// What was burned since genesis, by what it was paid for.
+    /// Total burned since genesis, by cause.
     pub const fn burned(&self) -> Burned {
         self.burned
     }
@@ -594,7 +587,7 @@ impl State {
         Part::root(&self.parts())
     }
 
-    /// What the root is made of.
+    /// The hashes that the root is computed from.
     pub fn parts(&self) -> [Hash; PARTS] {
         let scalars = to_vec(&Scalars {
             chain_id: self.chain_id,
@@ -637,17 +630,17 @@ impl State {
         ]
     }
 
-    /// The state as a snapshot holds it.
+    /// The state in snapshot form.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }
 
-    /// Reads a snapshot.
+    /// Decodes a snapshot.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
     }
 
-    /// Takes money from an account. Nothing makes no account.
+    /// Takes money from an account. A zero amount creates no account.
     pub(super) fn debit(&mut self, from: Address, amount: Wei) -> Result<(), MoneyError> {
         if amount.is_zero() {
             return Ok(());
@@ -660,7 +653,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives money to an account. Nothing makes no account.
+    /// Adds money to an account. A zero amount creates no account.
     pub(super) fn credit(&mut self, to: Address, amount: Wei) -> Result<(), MoneyError> {
         if amount.is_zero() {
             return Ok(());
@@ -671,7 +664,7 @@ impl State {
         Ok(())
     }
 
-    /// Records the registry's order where this block changed it, and forgets the oldest.
+    /// Records the registry's order if this block changed it, and drops orders that are too old.
     pub(super) fn note_order(&mut self, height: Height) {
         let order = self.registry.order();
         if self.orders.last().is_some_and(|since| since.order == *order) {
@@ -681,37 +674,33 @@ impl State {
         let orders = Arc::make_mut(&mut self.orders);
         orders.push(OrderSince { height, order });
         let horizon = height.get().saturating_sub(ORDERS_KEPT);
-        // The one in force at the horizon is still needed.
+        // The order in force at the horizon is still needed.
         let needed = orders.iter().rposition(|since| since.height.get() <= horizon).unwrap_or(0);
         orders.drain(..needed);
     }
 }
 
-/// Hashes that a state's root is made of.
+/// Number of hashes that the state root is computed from.
 pub const PARTS: usize = 19;
 
-/// The places of those hashes that more can be shown of.
+/// Indices of the parts for which proofs exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The map of accounts.
     Accounts = 0,
-    /// The runners: records and order.
+    /// Runner records and order.
     Registry = 1,
-    /// The map of jobs.
     Jobs = 3,
-    /// The map of actors.
     Actors = 7,
-    /// The map of actors' stores.
+    /// The actors' stores.
     Storage = 9,
-    /// The timers' queue.
+    /// The timer queue.
     Timers = 10,
-    /// The map of tasks.
     Tasks = 13,
-    /// The committees: their map, and where its newest entries begin.
+    /// The committees: their map, and the first epochs of its newest entries.
     Committees = 15,
-    /// The subset epochs, in the same way.
+    /// The subset epochs, hashed in the same way.
     Subsets = 16,
-    /// keccak256 of [`KnownPresence`] in its one form; zero where no P(h) is known.
+    /// keccak256 of the encoded [`KnownPresence`]; zero if no P(h) is known.
     Presence = 17,
 }
 
@@ -723,7 +712,7 @@ impl Part {
     }
 }
 
-/// What of a state is no map, but for presence.
+/// The values of a state outside its maps, except presence.
 struct Scalars {
     chain_id: u64,
     params: Arc<Params>,

@@ -1,14 +1,14 @@
 //! Tasks that depend on one another (spec speculation.md, "On the chain"; AgenC §4.6).
 //!
-//! A creator puts a reward up for a task. An agent claims it until a height, commits to its output
-//! with a bond, and completes it with a proof of that output, once all tasks that it depends on are
-//! completed: the reward is the agent's. The bond goes back when the commitment is resolved; where
-//! the work came to nothing, a share of it is burned, and the task can be claimed again.
+//! A creator offers a reward for a task. An agent claims it until a height, commits to its output
+//! with a bond and, once all tasks it depends on are completed, completes it with a proof of that
+//! output. The agent then gets the reward. The bond is returned when the commitment is resolved; if
+//! the work failed, a share of the bond is burned and the task can be claimed again.
 //!
-//! A commitment covers what its parents have committed to ([`inputs_digest`]), and the statement
-//! proved covers that digest ([`statement_task`]). An output that was made from another output of
-//! a parent than the one completed therefore completes nothing. What the chain cannot see is
-//! whether an agent's digest is honest: the circuit does not execute tasks.
+//! A commitment covers the commitments of the task's parents ([`inputs_digest`]), and the proved
+//! statement covers that digest ([`statement_task`]). An output made from another output of a
+//! parent than the completed one therefore cannot complete its task. The chain cannot see whether
+//! an agent's digest is honest, because the circuit does not execute tasks.
 //!
 //! ```text
 //!          claim           proof
@@ -20,8 +20,8 @@
 //!     └──────────────────┴─────────▶ expired
 //! ```
 //!
-//! What each step asks for stands with [`TaskError`](super::TaskError), in
-//! [`transition`](super::transition).
+//! [`TaskError`](super::TaskError) lists the conditions of each step, which
+//! [`transition`](super::transition) checks.
 
 use super::state::State;
 use crate::{
@@ -38,36 +38,38 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Tasks that one task depends on, at most: what is checked at its creation and its completion.
+/// Maximum number of tasks that a task depends on: all are checked when it is created and
+/// completed.
 pub const MAX_PARENTS: usize = 16;
-/// Blocks from a task's creation to its deadline, at most: some six days of half seconds.
+/// Maximum number of blocks from a task's creation to its deadline: about six days at two blocks a
+/// second.
 pub const MAX_DEADLINE_BLOCKS: u64 = 1_000_000;
-/// Tasks that expire in one block, at most; the others do in the next ones.
+/// Maximum number of tasks that expire in one block; the rest expire in later blocks.
 pub const MAX_EXPIRED_PER_BLOCK: usize = 256;
-/// What a task may ask of agents, at most.
+/// Maximum number of requirements of a task.
 pub const MAX_REQUIREMENTS: usize = 8;
-/// Bytes of one of these, at most.
+/// Maximum length of a requirement, in bytes.
 pub const MAX_REQUIREMENT_BYTES: usize = 64;
-/// Tasks that are looked at to count a commitment's depth, at most. With more above it, the depth
-/// counted is what was found by then, and so is the least bond.
+/// Maximum number of tasks visited to compute a commitment's depth. If more tasks are above it, the
+/// depth counts only those visited, and the least bond follows that depth.
 pub const MAX_DEPTH_LOOKUPS: usize = 128;
 
-/// A transaction that puts a task up, its reward with it.
+/// A transaction that creates a task and puts up its reward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateTask {
-    /// What it is called from now on: any 32 bytes that no task has yet.
+    /// Any 32 bytes that no task has yet.
     pub task_id: Hash,
-    /// Tasks that must be completed before it, at most [`MAX_PARENTS`].
+    /// Tasks that must be completed first, at most [`MAX_PARENTS`].
     pub depends_on: Vec<Hash>,
-    /// Those of them whose outputs it does not read: it only comes after them.
+    /// The tasks in `depends_on` whose outputs it does not read: only their completion matters.
     pub order_only: Vec<Hash>,
-    /// hash_4 of the output that is asked for; absent: any output will do.
+    /// hash_4 of the required output; absent: any output will do.
     pub constraint_hash: Option<Element>,
-    /// What an agent needs, for agents to read: labels, at most [`MAX_REQUIREMENTS`].
+    /// Labels for agents to read, at most [`MAX_REQUIREMENTS`].
     pub requirements: Vec<String>,
-    /// What completing it is paid.
+    /// Paid for completing the task.
     pub reward: Wei,
-    /// The last block that may complete it.
+    /// The last block in which the task can be completed.
     pub deadline: Height,
 }
 record!(CreateTask {
@@ -80,28 +82,26 @@ record!(CreateTask {
     deadline,
 });
 
-/// A transaction by which the sender alone may complete a task, until a height.
+/// A transaction that reserves a task for the sender, until a height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimTask {
-    /// Which.
     pub task_id: Hash,
     /// The last block in which the claim counts, at most the task's deadline.
     pub expires_at: Height,
 }
 record!(ClaimTask { task_id, expires_at });
 
-/// A transaction that binds the sender, who has claimed the task, to an output.
+/// A transaction that binds the sender to an output of a task it has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateCommitment {
-    /// The task.
     pub task_id: Hash,
     /// hash_2 of the output's hash and a salt.
     pub output_commitment: Element,
-    /// [`inputs_digest`] of what the output was made from.
+    /// [`inputs_digest`] of the inputs that the output was made from.
     pub inputs: Hash,
-    /// What is locked until the commitment is resolved, [`State::least_bond`] at least.
+    /// Locked until the commitment is resolved; at least [`State::least_bond`].
     pub bond: Wei,
-    /// The last block that may complete the task with it; absent: that of the claim.
+    /// The last block in which it can complete the task; absent: that of the claim.
     pub expires_at: Option<Height>,
 }
 record!(CreateCommitment { task_id, output_commitment, inputs, bond, expires_at });
@@ -109,35 +109,32 @@ record!(CreateCommitment { task_id, output_commitment, inputs, bond, expires_at 
 /// A transaction that proves that the sender has the output it committed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompleteTask {
-    /// The task.
     pub task_id: Hash,
-    /// All tasks that it depends on, in any order.
+    /// All tasks that the task depends on, in any order.
     pub parents: Vec<Hash>,
-    /// The proof, [`PROOF_BYTES`](crate::proof::PROOF_BYTES) long.
+    /// The proof, of [`PROOF_BYTES`](crate::proof::PROOF_BYTES) bytes.
     pub proof: Vec<u8>,
 }
 record!(CompleteTask { task_id, parents, proof });
 
-/// A transaction that ends a commitment, or gives a claim up.
+/// A transaction that ends a commitment or gives up a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveCommitment {
-    /// The task.
     pub task_id: Hash,
-    /// Why the work came to nothing; absent: it did not, the task is completed.
+    /// Why the work failed; absent if the task is completed.
     pub reason: Option<RollbackReason>,
 }
 record!(ResolveCommitment { task_id, reason });
 
-/// Where a task stands.
+/// The lifecycle state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskStatus {
-    /// Nobody has claimed it.
     Open,
-    /// An agent works on it, or its claim is past and nobody has said so yet.
+    /// An agent has claimed it. Stays so after the claim expires, until a transaction ends it.
     Claimed,
-    /// Proved and paid.
+    /// Proved, and its reward paid.
     Completed,
-    /// Its deadline passed before.
+    /// Not completed by its deadline.
     Expired,
 }
 
@@ -148,10 +145,9 @@ names!(TaskStatus:
     Expired = "expired",
 );
 
-/// Who may complete a task.
+/// The agent that alone may complete a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskClaim {
-    /// Who.
     pub agent: Address,
     /// The last block in which the claim counts.
     pub expires_at: Height,
@@ -159,73 +155,69 @@ pub struct TaskClaim {
 record!(TaskClaim { agent, expires_at });
 
 impl TaskClaim {
-    /// Whether it counts no longer in the block at `height`.
+    /// Whether the claim no longer counts in the block at `height`.
     pub const fn is_past(&self, height: Height) -> bool {
         self.expires_at.get() < height.get()
     }
 }
 
-/// What an agent has committed to.
+/// An agent's commitment to a task's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskCommitment {
-    /// Who.
     pub agent: Address,
     /// hash_2 of the output's hash and a salt.
     pub output_commitment: Element,
-    /// [`inputs_digest`] of what the output was made from.
+    /// [`inputs_digest`] of the inputs that the output was made from.
     pub inputs: Hash,
-    /// What is locked.
+    /// The locked bond.
     pub bond: Wei,
-    /// Tasks on the longest path above it that were not completed when it was made, as far as
-    /// [`MAX_DEPTH_LOOKUPS`] shows.
+    /// Number of uncompleted tasks on the longest path above the task when the commitment was made,
+    /// within [`MAX_DEPTH_LOOKUPS`].
     pub depth: u32,
-    /// The block it was made in.
     pub created_at: Height,
-    /// The last block that may complete the task with it; absent: that of the claim.
+    /// The last block in which it can complete the task; absent: that of the claim.
     pub expires_at: Option<Height>,
 }
 record!(TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at, expires_at });
 
 impl TaskCommitment {
-    /// Whether it completes nothing any more in the block at `height`, by a time of its own.
+    /// Whether the commitment has expired in the block at `height`, by an expiry of its own.
     pub fn is_past(&self, height: Height) -> bool {
         self.expires_at.is_some_and(|last| last < height)
     }
 }
 
-/// A task.
+/// A task on the chain (spec speculation.md).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Whose reward it is.
+    /// The account that pays the reward.
     pub creator: Address,
-    /// Tasks that must be completed before it, as they were listed.
+    /// Tasks that must be completed first, in the creator's order.
     pub depends_on: Vec<Hash>,
-    /// Those of them whose outputs it does not read.
+    /// The tasks in `depends_on` whose outputs it does not read.
     pub order_only: Vec<Hash>,
-    /// Tasks on the longest path above it that were not completed when it was created. A parent
-    /// counts as deep as it stood at its own creation, whatever was completed above it since.
+    /// Number of uncompleted tasks on the longest path above it when it was created. A parent
+    /// counts with the depth it had at its own creation, even if tasks above it were completed
+    /// later.
     pub speculation_depth: u32,
-    /// hash_4 of the output that is asked for; absent: any output will do.
+    /// hash_4 of the required output; absent: any output will do.
     pub constraint_hash: Option<Element>,
-    /// What an agent needs, in the creator's words.
+    /// Labels that say what an agent needs.
     pub requirements: Vec<String>,
-    /// What completing it is paid.
+    /// Paid for completing the task.
     pub reward: Wei,
-    /// The last block that may complete it.
+    /// The last block in which the task can be completed.
     pub deadline: Height,
-    /// Where it stands.
     pub status: TaskStatus,
-    /// Who works on it, or has completed it.
+    /// The agent that works on the task, or has completed it.
     pub claim: Option<TaskClaim>,
-    /// What that agent has committed to; it stays, the task completed, until it is resolved.
+    /// That agent's commitment. It stays on a completed task until it is resolved.
     pub commitment: Option<TaskCommitment>,
-    /// The commitment to the output that was proved, from its completion on.
+    /// The commitment to the proved output; set on completion.
     pub output: Option<Element>,
-    /// The last block in which a commitment to it came to nothing.
+    /// The last block in which a commitment to the task failed.
     pub failed_at: Option<Height>,
-    /// The block it was created in.
     pub created_at: Height,
-    /// The block it was completed in.
     pub completed_at: Option<Height>,
 }
 record!(Task {
@@ -247,12 +239,12 @@ record!(Task {
 });
 
 impl Task {
-    /// Whether it can be completed no more: it was, or its deadline passed.
+    /// Whether the task can no longer be completed.
     pub const fn has_ended(&self) -> bool {
         matches!(self.status, TaskStatus::Completed | TaskStatus::Expired)
     }
 
-    /// What was proved of its output, or else what its agent has committed to.
+    /// The commitment to the proved output, or the agent's open commitment.
     pub fn output_commitment(&self) -> Option<Element> {
         self.output.or_else(|| self.commitment.map(|commitment| commitment.output_commitment))
     }
@@ -263,8 +255,8 @@ impl Task {
     }
 }
 
-/// What an output was made from: keccak256("cowboy/task-inputs/v1" ‖ for each task that is read, in
-/// the order of [`Task::depends_on`], its id (32 bytes) ‖ its output commitment (32 bytes,
+/// The digest of an output's inputs: keccak256("cowboy/task-inputs/v1" ‖ for each task read, in the
+/// order of [`Task::depends_on`], its id (32 bytes) ‖ its output commitment (32 bytes,
 /// big-endian)).
 pub fn inputs_digest(parents: impl IntoIterator<Item = (Hash, Element)>) -> Hash {
     let mut bytes = Vec::new();
@@ -275,8 +267,8 @@ pub fn inputs_digest(parents: impl IntoIterator<Item = (Hash, Element)>) -> Hash
     keccak256(&[b"cowboy/task-inputs/v1", &bytes])
 }
 
-/// The 32 bytes that name a task and what its output was made from in a statement, as its first
-/// public input: keccak256("cowboy/task-statement/v1" ‖ task id ‖ inputs digest).
+/// The first public input of a statement, which names a task and its inputs:
+/// keccak256("cowboy/task-statement/v1" ‖ task id ‖ inputs digest).
 pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
     keccak256(&[b"cowboy/task-statement/v1", &task_id.0, &inputs.0]).0
 }
@@ -284,15 +276,13 @@ pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
 /// The tasks of a state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tasks {
-    /// All of them.
     pub by_id: Map<Hash, Task>,
-    /// Those that have not ended, by deadline, with what is held for them.
+    /// Tasks that have not ended, by deadline, with the escrow held for them.
     pub open: Map<(Height, Hash), Wei>,
 }
 record!(Tasks { by_id, open });
 
 impl State {
-    /// A task.
     pub fn task(&self, id: &Hash) -> Option<&Task> {
         self.tasks.by_id.get(id)
     }
@@ -307,16 +297,16 @@ impl State {
         self.tasks.open.iter().filter_map(|((_, id), _)| Some((id, self.task(id)?)))
     }
 
-    /// Tasks on the longest path above one that depends on `parents`, as far as they are not
-    /// completed: see [`Task::speculation_depth`].
+    /// Number of uncompleted tasks on the longest path above a task that depends on `parents`: see
+    /// [`Task::speculation_depth`].
     pub(super) fn task_depth(&self, parents: &[Hash]) -> u32 {
         let parents = parents.iter().filter_map(|parent| self.task(parent));
         let waiting = parents.filter(|parent| parent.status != TaskStatus::Completed);
         waiting.map(|parent| parent.speculation_depth.saturating_add(1)).max().unwrap_or(0)
     }
 
-    /// Tasks on the longest path above a task that are not completed now: level by level, until
-    /// [`MAX_DEPTH_LOOKUPS`] tasks were looked at. No more than there are.
+    /// Number of tasks on the longest path above a task that are uncompleted now. Searches level by
+    /// level and visits at most [`MAX_DEPTH_LOOKUPS`] tasks; the result is never too high.
     pub(super) fn depth_now(&self, task: &Task) -> u32 {
         let (mut depth, mut looked_at) = (0, 0);
         let mut level: BTreeSet<Hash> = task.depends_on.iter().copied().collect();
@@ -331,7 +321,7 @@ impl State {
                 let parent = self.task(&parent).filter(|task| !task.has_ended());
                 if let Some(parent) = parent {
                     waits = true;
-                    // No more than can be looked at.
+                    // At most as many as can still be visited.
                     if looked_at + above.len() < MAX_DEPTH_LOOKUPS {
                         above.extend(&parent.depends_on);
                     }
@@ -345,45 +335,44 @@ impl State {
         }
     }
 
-    /// What is governed of bonds, as the next block finds it.
+    /// The governed bond parameters of the next block.
     pub const fn bonds(&self) -> &Bonds {
         &self.bonds
     }
 
-    /// The least bond of a commitment to a task in the next block; `None`: there is no such task.
+    /// The least bond of a commitment to a task in the next block; `None` if there is no such task.
     pub fn least_bond(&self, task_id: &Hash) -> Option<Wei> {
         Some(self.bonds.least(self.depth_now(self.task(task_id)?)))
     }
 }
 
-/// How tasks are proved, fixed at genesis, and the first values of what is governed of bonds.
+/// How tasks are proved, fixed at genesis, and the initial values of the governed bond parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// What proofs are checked with.
+    /// Checks the proofs.
     pub scheme: Scheme,
-    /// Least bonds, and what reasons cost.
+    /// Least bonds, and the share burned for each reason.
     pub bonds: Bonds,
 }
 record!(Params { scheme, bonds });
 
-/// Hashes in place of proofs, under a key that everybody knows.
+/// Hashes in place of proofs, under a publicly known key.
 impl Default for Params {
     fn default() -> Self {
         Self { scheme: Scheme::Mock([0; 32]), bonds: Bonds::DEFAULT }
     }
 }
 
-/// A kind of proof, and what it is checked with.
+/// A proof system and its verification key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Real proofs.
     Groth16(VerifyingKey),
     /// Hashes under this key, which prove nothing.
     Mock([u8; 32]),
 }
 
 impl Scheme {
-    /// The kind of proof.
+    /// The proof system.
     pub const fn generator(&self) -> Generator {
         match self {
             Self::Groth16(_) => Generator::Groth16,
@@ -391,7 +380,7 @@ impl Scheme {
         }
     }
 
-    /// The name of the key that proofs are checked with.
+    /// The id of the verification key.
     pub fn key_id(&self) -> Hash {
         match self {
             Self::Groth16(key) => key.id(),
@@ -407,7 +396,7 @@ impl Scheme {
         }
     }
 
-    /// Checks each, all at once where that is cheaper: the verdicts of [`Self::verify`].
+    /// Checks each proof, all at once if that is cheaper. Returns the verdicts of [`Self::verify`].
     pub fn verify_batch(&self, batch: &[(Statement, &[u8])]) -> Vec<Result<(), ProofError>> {
         match self {
             Self::Groth16(key) => key.verify_batch(batch),
@@ -418,7 +407,7 @@ impl Scheme {
     }
 }
 
-/// A pair of the kind's name and its key.
+/// Encodes the pair of the proof system's name and its key.
 impl Encode for Scheme {
     fn encode(&self, w: &mut Writer) {
         w.list(2);
@@ -444,7 +433,7 @@ impl Decode for Scheme {
     }
 }
 
-/// The 32 bytes by which an account stands in a statement: twelve zeros, then its address.
+/// The 32 bytes that represent an account in a statement: twelve zeros, then its address.
 pub fn statement_agent(agent: &Address) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[12..].copy_from_slice(&agent.0);
@@ -486,7 +475,7 @@ mod tests {
         ];
         let distinct: BTreeSet<_> = digests.iter().collect();
         assert_eq!(distinct.len(), digests.len());
-        // Restated from the documented bytes.
+        // Computed independently from the documented bytes.
         let bytes = [&[1; 32][..], &Element::from(5).to_bytes()].concat();
         assert_eq!(digests[1], keccak256(&[b"cowboy/task-inputs/v1", &bytes]));
         let all = [&b"cowboy/task-statement/v1"[..], &[7; 32], &digests[1].0].concat();

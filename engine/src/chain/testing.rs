@@ -1,10 +1,9 @@
-//! Chains that tests of actors run on (docs/actors.md, "Tests"): a state of one validator, on which
-//! calls are made as transactions make them and blocks are executed by the transition.
+//! Chains for tests of actors (docs/actors.md, "Tests"): a state with one validator, on which calls
+//! run as in transactions and the transition executes blocks.
 //!
-//! What is left out: calls are not signed, pay no fee and may each use what a block holds; nothing
-//! is agreed on or stored; there are no runners. A call sees the height and the time of the newest
-//! block, after whose timers it runs. Unless it is asked to [charge](Setup::charge), the chain
-//! holds its basefees at zero.
+//! Calls are not signed, pay no fee and may each use the maximum of a block. There is no consensus,
+//! no storage and no runner. A call runs after the timers of the newest block and sees that block's
+//! height and time. The basefees stay at zero unless the chain [charges](Setup::charge).
 
 use super::{
     actors::Code,
@@ -34,36 +33,36 @@ use std::collections::BTreeMap;
 
 /// Milliseconds between blocks.
 const BLOCK_MS: u64 = 1_000;
-/// The key of the validator, which proposes every block.
+/// The validator's key; it proposes every block.
 const PROPOSER: [u8; 32] = [1; 32];
-/// What a call uses at most: what a block holds for a transaction.
+/// Maximum usage of a call: what a block has room for.
 const BLOCK: Budget = Budget {
     cycles: meter::MAX_BLOCK_CYCLES - meter::INTRINSIC_CYCLES,
     cells: meter::MAX_BLOCK_CELLS,
 };
 
-/// What tests find before they have done anything.
+/// The state that tests start from.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// The chain's parameters, the timer policy among them.
+    /// The chain's parameters, including the timer policy.
     pub params: Params,
-    /// Whether cycles and cells cost what the parameters say. Otherwise their basefees are zero.
+    /// Whether cycles and cells have the prices in `params`; otherwise their basefees are zero.
     pub charge: bool,
-    /// What the tested actor has, in wei.
+    /// Balance of the tested actor, in wei.
     pub balance: Wei,
 }
 
-/// The tests of a module, each of which runs on a chain of its own at height 1.
+/// The tests of a module. Each test runs on its own chain, which starts at height 1.
 #[derive(Clone, Debug)]
 pub struct Suite {
     module: Module,
-    /// After block 1, with the actor.
+    /// The state after block 1, with the actor.
     start: State,
     charge: bool,
 }
 
 impl Suite {
-    /// For a module of this source, whose loading used so much.
+    /// A suite for the module of this source; `usage` is that of loading it.
     pub fn new(
         source: &str,
         (usage, module): (&Usage, &Module),
@@ -100,10 +99,10 @@ impl Suite {
         Ok(Self { module: module.clone(), start: start.state, charge: setup.charge })
     }
 
-    /// Runs one of the module's tests, with so much for all that it does.
+    /// Runs one of the module's tests, with `budget` for everything it does.
     pub fn test(&self, name: &str, budget: Budget) -> TestReport {
         let (mut state, height) = (self.start.clone(), self.start.height());
-        // Clones share what blocks are executed with: each test has its own.
+        // Clones share the desk, so each test gets its own.
         let calendar = Calendar::rebuild(&mut state.timers.queue, height);
         let desk = Desk { calendar, buffers: Buffers::default() };
         state.timers.desk = Parked::new(Box::new(desk));
@@ -117,7 +116,7 @@ impl Suite {
 struct TestChain {
     state: State,
     charge: bool,
-    /// Calls made so far: the nonce of the one under way.
+    /// Number of calls made so far: the nonce of the present one.
     transactions: u64,
     /// Ids of the timers that the test schedules itself.
     ids: Ids,
@@ -131,13 +130,12 @@ impl TestChain {
         chain
     }
 
-    /// Begins another transaction.
     fn begin(&mut self) {
         self.transactions += 1;
         self.ids = self.next_ids(Wei::ZERO);
     }
 
-    /// In place of the hash of the transaction under way.
+    /// Replaces the hash of a transaction.
     fn cause(&self) -> Hash {
         keccak256(&[b"cowboy-actor-test/v1", &self.transactions.to_be_bytes()])
     }
@@ -146,7 +144,7 @@ impl TestChain {
         Ids::of_transaction(self.transactions, self.cause(), allowance)
     }
 
-    /// Where a transaction of `sender` runs: in the newest block, after its timers.
+    /// The place of a transaction of `sender`: in the newest block, after its timers.
     fn place(&self, sender: Address) -> Place {
         let head = self.state.head();
         Place {
@@ -160,7 +158,7 @@ impl TestChain {
         }
     }
 
-    /// Keeps what actors did, unless it failed.
+    /// Keeps the effects of actors, unless the call failed.
     fn ran(&mut self, done: Done, after: State) -> Ran {
         let Done { usage, result, log, effects, .. } = done;
         self.begin();
@@ -174,7 +172,7 @@ impl TestChain {
         }
     }
 
-    /// Basefees of zero, unless the chain charges.
+    /// Sets the basefees to zero, unless the chain charges.
     fn hold_prices(&mut self) {
         if !self.charge {
             let state = &mut self.state;
@@ -183,20 +181,20 @@ impl TestChain {
         }
     }
 
-    /// What the tested actor sees.
+    /// The view of the tested actor.
     fn seen(&self) -> Seen<'_> {
         let (state, actor, height) = (&self.state, account("self"), self.state.height());
         Seen { state, actor, height, seed: Hash::ZERO, asking: None }
     }
 }
 
-/// What the tested actor asked for.
+/// The effects that the tested actor asked for.
 fn own(effects: Vec<(Address, Effect)>) -> Vec<Effect> {
     let tested = account("self");
     effects.into_iter().filter(|(of, _)| *of == tested).map(|(_, effect)| effect).collect()
 }
 
-/// A failure with its place, where that is in the tested module.
+/// A failure as an error, with its position if that is in the tested module.
 fn error_of(failure: Failure) -> Error {
     match failure {
         Failure { error: FailureKind::Actor(error), message: None } => error,
@@ -372,7 +370,7 @@ impl Chain for TestChain {
         let by = account("sender");
         let done = actors::deploy_at(&mut after, height, (by, at), source, budget);
         let ran = self.ran(done, after);
-        // Its places are in another source than the test's.
+        // The error's positions are in another source than the test's.
         let elsewhere = |error: Error| ErrorKind::Undone(error.to_string()).into();
         Ran { result: ran.result.map_err(elsewhere), ..ran }
     }

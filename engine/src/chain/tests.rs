@@ -1,5 +1,5 @@
-//! The transition, driven block by block over a small chain; every block checks that money is
-//! conserved and that a snapshot gives the same root.
+//! The transition, driven block by block on a small chain. After every block, money must be
+//! conserved and a snapshot must give the same root.
 
 use super::{
     block::{certificates_root, certify, transactions_root},
@@ -98,7 +98,7 @@ fn spec() -> JobSpec {
     }
 }
 
-/// A chain whose blocks a test writes.
+/// A chain with blocks written by a test.
 struct Chain {
     state: State,
     supply: Wei,
@@ -326,7 +326,7 @@ fn a_runner_registered_since_is_absent_and_a_gap_closes() {
     let bob = key("bob").address();
     assert_eq!(chain.state.registry().order().index(&bob), Some(2));
     assert!(!chain.state.present_at(Height::new(3)).unwrap().contains(&bob));
-    // Votes on the block that registered bob are indexed without him; those on its child with him.
+    // Votes on the block that registered bob are indexed without him; votes on its child with him.
     chain.push(vec![]);
     assert!(!chain.state.present_at(Height::new(3)).unwrap().contains(&bob));
     chain.push(vec![]);
@@ -404,7 +404,7 @@ fn without_a_candidate_a_job_waits_and_fails_at_its_deadline() {
     let execution = chain.push(vec![]);
     assert!(kinds(&execution).contains(&"JobFailed"));
     let JobStatus::Failed(failure) = &chain.state.job(&job_id).unwrap().status else {
-        panic!("nobody could do it")
+        panic!("no runner could do it")
     };
     assert_eq!((failure.reason, &failure.assignment), (FailureReason::NoCandidates, &None));
     assert_eq!(chain.balance("alice"), balance.saturating_sub(fee));

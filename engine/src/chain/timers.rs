@@ -1,4 +1,4 @@
-//! Timers as the chain keeps them: what is scheduled, and the prices that all timers share (spec
+//! The chain's record of timers: the scheduled ones, and the prices that all timers share (spec
 //! timers.md).
 
 use super::{
@@ -30,33 +30,33 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// What all timers of a block share. It follows from the blocks before it.
+/// State that all timers of a block share. It follows from the blocks before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// How due timers compete in the next block.
+    /// The rule by which due timers compete in the next block.
     pub policy: Policy,
     /// The first block under this policy.
     pub policy_since: Height,
-    /// The first block that refuses the withdrawn `bid`, where the policy is not `fifo`.
+    /// The first block that refuses the deprecated `bid`, if the policy is not `fifo`.
     pub bid_refused_from: Height,
     /// The governed parameters of the next block.
     pub config: Config,
-    /// What was proposed of all that is governed, ascending by height; an entry goes when its block
-    /// begins.
+    /// Pending proposals for all governed parameters, ascending by height. An entry is removed when
+    /// its block begins.
     pub pending: Vec<Proposal>,
-    /// Price of a cycle of the lane in the next block, beside the cycle basefee. Counts under
-    /// `eip1559` alone.
+    /// Price of a cycle of the lane in the next block, on top of the cycle basefee. Used under
+    /// `eip1559` only.
     pub basefee: Wei,
-    /// Median priority of the timers that fired in the newest block, wei per cycle.
+    /// Median priority of the timers that fired in the newest block, in wei per cycle.
     pub p50: Wei,
-    /// Cycles that the newest block used, lane included.
+    /// Cycles used by the newest block, including the lane.
     pub last_cycles: u64,
-    /// Lane basefees burned since genesis: part of what is burned in all.
+    /// Lane basefees burned since genesis; part of the total burned.
     pub burned: Wei,
-    /// The block from which on limits are lower than before: timers scheduled before it are held to
-    /// them when they are due.
+    /// The block in which limits were last lowered: timers scheduled before it are held to the new
+    /// limits when they are due.
     pub capped_from: Height,
-    /// The last owner whose agent was asked for a bid: the next block begins after it.
+    /// The last owner whose agent was asked for a bid: the next block continues after it.
     pub asked: Address,
 }
 record!(Lane {
@@ -74,7 +74,7 @@ record!(Lane {
 });
 
 impl Lane {
-    /// Before block 1.
+    /// The lane before block 1.
     fn genesis(params: &Params) -> Self {
         let pending = params.activation.map(|activation| Proposal {
             height: activation.height,
@@ -105,7 +105,7 @@ impl Lane {
         named.unwrap_or(self.policy)
     }
 
-    /// What a cycle of the lane costs under a policy with a lane basefee.
+    /// Price of a cycle of the lane under a policy with a lane basefee.
     fn price(&self) -> Wei {
         let share = u128::from(self.config.lane_fee_multiplier);
         // A basefee is below 2^64.
@@ -116,20 +116,20 @@ impl Lane {
 /// The timers of a state.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// Every timer that is scheduled.
+    /// Every scheduled timer.
     pub queue: Queue,
-    /// Prices and parameters.
     pub lane: Lane,
-    /// Fires of the last blocks.
+    /// Fires of recent blocks.
     pub fairness: Fairness,
-    /// Weights under `gba-auction`.
+    /// Actors' weights under `gba-auction`.
     pub auction: Auction,
-    /// What the next block's execution works with.
+    /// Working memory for the execution of the next block.
     pub desk: Parked,
 }
 record!(Timers { queue, lane, fairness, auction, desk });
 
-/// What the execution of a block works with: it follows from the queue, and costs to make.
+/// Working memory for the execution of a block. It follows from the queue, but is expensive to
+/// build.
 pub(super) struct Desk {
     /// Finds the queue's timers by height.
     pub calendar: Calendar,
@@ -137,8 +137,8 @@ pub(super) struct Desk {
     pub buffers: Buffers,
 }
 
-/// Where a desk waits for the block after a state: whoever executes that block takes it along, and
-/// whoever comes second makes another from the queue. Clones share the place; it is no content.
+/// Holds the desk for the block after a state. The first execution of that block takes it; a later
+/// one rebuilds it from the queue. Clones share it; it is not part of the state.
 #[derive(Clone, Default)]
 pub(super) struct Parked(Arc<Mutex<Option<Box<Desk>>>>);
 
@@ -148,7 +148,7 @@ impl Parked {
     }
 
     fn take(&self) -> Option<Box<Desk>> {
-        // A desk is put in whole: whoever panicked beside it harms nothing.
+        // A desk is stored whole, so a panic elsewhere leaves nothing half done here.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -159,7 +159,7 @@ impl fmt::Debug for Parked {
     }
 }
 
-/// A record with one leaves it out.
+/// A record that contains one omits it.
 impl Encode for Parked {
     fn encode(&self, _: &mut Writer) {}
 
@@ -170,7 +170,7 @@ impl Encode for Parked {
 
 impl Decode for Parked {
     fn decode(_: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Err(DecodeError::Invalid("a desk is no content"))
+        Err(DecodeError::Invalid("a desk is never encoded"))
     }
 
     fn absent(_: &'static str) -> Result<Self, DecodeError> {
@@ -187,7 +187,7 @@ impl Timers {
             auction: Auction::default(),
             desk: Parked::default(),
         };
-        // All that may be pending in a genesis document is a policy.
+        // Only a policy can be pending in a genesis document.
         let mut others = (Connectivity::DEFAULT, Bonds::DEFAULT);
         let basefee = params.genesis_lane_basefee;
         let others = (&mut others.0, &mut others.1);
@@ -195,11 +195,11 @@ impl Timers {
         timers
     }
 
-    /// Makes what was proposed for the next block what it finds, of `connectivity` and `bonds` too.
-    /// A cycle costs `basefee_cycle` there.
+    /// Applies what was proposed for the next block, including to `connectivity` and `bonds`. A
+    /// cycle costs `basefee_cycle` in that block.
     ///
-    /// The queue, the fairness window and what is due stay as they are. Weights begin again where
-    /// `gba-auction` begins or ends, and otherwise keep to their bounds.
+    /// The queue, the fairness window and due timers stay unchanged. Weights are reset when
+    /// `gba-auction` begins or ends, and are otherwise kept within their bounds.
     pub(super) fn prepare(
         &mut self,
         (connectivity, bonds): (&mut Connectivity, &mut Bonds),
@@ -213,7 +213,7 @@ impl Timers {
         };
         let (policy, config) = (lane.policy, lane.config);
         let before = Governed { policy, config, connectivity: *connectivity, bonds: *bonds };
-        let after = before.with(&due.settings).expect("it was checked when it was proposed");
+        let after = before.with(&due.settings).expect("every proposal was checked");
         (lane.policy, lane.config) = (after.policy, after.config);
         (*connectivity, *bonds) = (after.connectivity, after.bonds);
         if after.is_tighter_than(&before) {
@@ -225,7 +225,7 @@ impl Timers {
                 lane.bid_refused_from = next.after(params.deprecation_blocks);
             }
             if after.policy == Policy::Eip1559 {
-                // Until now a cycle of the lane was worth a cycle (CIP-1 §13.2).
+                // Until now a cycle of the lane cost as much as any other cycle (CIP-1 §13.2).
                 lane.basefee = basefee_cycle;
             }
             if [before.policy, after.policy].contains(&Policy::GbaAuction) {
@@ -237,7 +237,7 @@ impl Timers {
         lane.basefee = lane.config.lane_basefee.clamp(lane.basefee);
     }
 
-    /// The desk as the block at `height`, whose state this is, left it.
+    /// The desk left by the block at `height`, whose state this is; rebuilt if it was taken.
     pub(super) fn take_desk(&mut self, height: Height) -> Box<Desk> {
         self.desk.take().unwrap_or_else(|| {
             let calendar = Calendar::rebuild(&mut self.queue, height);
@@ -246,7 +246,7 @@ impl Timers {
     }
 }
 
-/// Numbers of timers by where the calendar queue has them.
+/// Number of timers in each part of the calendar queue.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Buckets {
     /// Tier 1: heights that have timers, ascending.
@@ -255,7 +255,7 @@ pub struct Buckets {
     pub epochs: Vec<(u64, u64)>,
     /// Tier 3.
     pub overflow: u64,
-    /// Due and carried over.
+    /// Due timers that were carried over.
     pub carry_over: u64,
 }
 
@@ -281,14 +281,15 @@ impl Timers {
 }
 
 impl State {
-    /// Makes what was proposed for the next block what it finds.
+    /// Applies what was proposed for the next block.
     pub(super) fn prepare(&mut self, next: Height) {
         let Self { timers, connectivity, bonds, basefee_cycle, params, .. } = self;
         timers.prepare((connectivity, bonds), &params.timers, next, *basefee_cycle);
     }
 
-    /// Numbers of timers by where they are, for display. The newest state of a chain has its
-    /// calendar and asks that; for others, and after a restart, the timers are counted one by one.
+    /// Number of timers in each part of the queue, for display. The newest state of a chain has a
+    /// calendar with the counts; for other states, and after a restart, timers are counted one by
+    /// one.
     pub fn timer_buckets(&self) -> Buckets {
         let Timers { queue, desk, .. } = &self.timers;
         let now = self.height();
@@ -312,7 +313,7 @@ impl State {
         &self.timers.lane
     }
 
-    /// All that is governed by keys, as the next block finds it.
+    /// All parameters that are governed by key, for the next block.
     pub const fn governed(&self) -> Governed {
         let (lane, connectivity, bonds) = (&self.timers.lane, self.connectivity, self.bonds);
         Governed { policy: lane.policy, config: lane.config, connectivity, bonds }
@@ -323,23 +324,22 @@ impl State {
         self.timers.queue.get(id)
     }
 
-    /// The timers.
     pub const fn timers(&self) -> &Queue {
         &self.timers.queue
     }
 
-    /// Fires of the last blocks.
+    /// Fires of recent blocks.
     pub const fn fairness(&self) -> &Fairness {
         &self.timers.fairness
     }
 
-    /// Weights under `gba-auction`.
+    /// Actors' weights under `gba-auction`.
     pub const fn auction(&self) -> &Auction {
         &self.timers.auction
     }
 
-    /// What a cycle of the lane costs in the block at `height`, a child of this state's, beside
-    /// the cycle basefee: nothing where the policy has no lane basefee.
+    /// Price of a cycle of the lane in the block at `height`, a child of this state's, on top of
+    /// the cycle basefee; zero if the policy has no lane basefee.
     pub fn lane_basefee(&self, height: Height) -> Wei {
         match self.timers.lane.policy_at(height) {
             Policy::Eip1559 => self.timers.lane.price(),
@@ -347,7 +347,7 @@ impl State {
         }
     }
 
-    /// What timers are scheduled under in the block at `height`, a child of this state's.
+    /// The terms for timers scheduled in the block at `height`, a child of this state's.
     pub fn timer_terms(&self, height: Height) -> Terms {
         let lane = &self.timers.lane;
         let policy = lane.policy_at(height);
@@ -366,7 +366,7 @@ impl State {
         }
     }
 
-    /// What the timers of a block pay that these are the terms of, a child of this state's.
+    /// The prices that timers pay in a block with these terms, a child of this state's.
     pub fn lane_prices(&self, terms: &Terms) -> Prices {
         Prices {
             policy: terms.policy,
@@ -378,7 +378,7 @@ impl State {
         }
     }
 
-    /// Puts a timer into the queue under this id.
+    /// Adds a timer to the queue under this id.
     pub(super) fn schedule_timer(
         &mut self,
         terms: &Terms,
@@ -419,7 +419,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a timer out of the queue. `by` is told; `may` says whose timers it may be.
+    /// Removes a timer from the queue if `may` allows it. The event names `by`.
     pub(super) fn cancel_timer(
         &mut self,
         id: &Hash,
@@ -437,7 +437,7 @@ impl State {
         Ok(())
     }
 
-    /// Lets a timer live longer.
+    /// Extends a timer's lifetime if `may` allows it. An error names `by`.
     pub(super) fn extend_timer(
         &mut self,
         terms: &Terms,
@@ -461,12 +461,12 @@ impl State {
         self.actor(&timer.actor).is_some_and(|actor| actor.deployer == who)
     }
 
-    /// The block from which on limits are those of now: what was scheduled before is held to them.
+    /// The block from which the present limits apply: timers scheduled before it are held to them.
     pub(super) const fn limits_since(&self) -> Height {
         self.timers.lane.capped_from
     }
 
-    /// An actor's weight as ranking takes it: the numerator of W under `eip1559`, millionths under
+    /// An actor's weight for ranking: the numerator of W under `eip1559`, millionths under
     /// `gba-auction`, 1 under `fifo`.
     pub(super) fn timer_weight(&self, policy: Policy, twice_median: u64, actor: Address) -> u64 {
         match policy {
@@ -479,7 +479,7 @@ impl State {
         }
     }
 
-    /// Whose fires count together with those of `actor` (timers.md §4).
+    /// The key under which `actor`'s fires are counted: it or its deployer (timers.md §4).
     pub(super) fn fairness_key(&self, actor: Address) -> Address {
         match self.params.timers.scope {
             Scope::Actor => actor,

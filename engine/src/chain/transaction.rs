@@ -1,4 +1,4 @@
-//! Transactions: what an account signs (spec chain.md, "Transactions").
+//! Transactions: the messages that accounts sign (spec chain.md, "Transactions").
 
 mod excuse;
 
@@ -27,16 +27,16 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// What the sender pays at most, per unit of each gas.
+/// The most the sender pays per unit of gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fees {
-    /// Wei per cycle, basefee and priority together.
+    /// Wei per cycle, including priority.
     pub max_fee_per_cycle: Wei,
-    /// Wei per cycle to the proposer, within the above.
+    /// Wei per cycle for the proposer, included in `max_fee_per_cycle`.
     pub max_priority_per_cycle: Wei,
-    /// Wei per cell, basefee and priority together.
+    /// Wei per cell, including priority.
     pub max_fee_per_cell: Wei,
-    /// Wei per cell to the proposer, within the above.
+    /// Wei per cell for the proposer, included in `max_fee_per_cell`.
     pub max_priority_per_cell: Wei,
 }
 record!(Fees {
@@ -46,48 +46,48 @@ record!(Fees {
     max_priority_per_cell,
 });
 
-/// What a transaction does.
+/// The action of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Moves money.
     Transfer(Transfer),
-    /// Makes a module an actor.
+    /// Deploys a module as an actor.
     DeployActor(DeployActor),
     /// Calls a handler of an actor.
     CallActor(CallActor),
     /// Schedules a timer of an actor that the sender deployed.
     ScheduleTimer(Arc<timer::Request>),
-    /// Cancels a timer of an actor that the sender deployed, or that the sender pays for.
+    /// Cancels a timer that the sender pays for, or of an actor that the sender deployed.
     CancelTimer(CancelTimer),
-    /// Lets a timer of an actor that the sender deployed live longer.
+    /// Extends the lifetime of a timer of an actor that the sender deployed.
     ExtendTimer(ExtendTimer),
     /// Registers the sender as a runner.
     RegisterRunner(RegisterRunner),
-    /// Changes what the sender, a runner, offers.
+    /// Changes the capabilities, price or stake of the sender, a runner.
     UpdateRunner(UpdateRunner),
     /// Ends the sender's registration.
     DeregisterRunner,
-    /// Says on the chain that the sender, a runner, is there.
+    /// Records an on-chain heartbeat of the sender, a runner.
     RunnerHeartbeat,
     /// Makes a runner a member of a pool.
     GrantEntitlement(GrantEntitlement),
-    /// Takes a runner out of a pool.
+    /// Removes a runner from a pool.
     RevokeEntitlement(RevokeEntitlement),
-    /// Asks for off-chain work.
+    /// Submits a job: a request for off-chain work.
     SubmitJob(Arc<JobSpec>),
-    /// Takes a job of the sender's, or of an actor that it deployed, back.
+    /// Cancels a job of the sender's, or of an actor that it deployed.
     CancelJob(CancelJob),
-    /// Brings a committee member's commitment to its result.
+    /// Submits a committee member's commitment to its result.
     CommitResult(CommitResult),
-    /// Brings results that were committed to.
+    /// Reveals results that were committed to.
     RevealResults(RevealResults),
-    /// Brings a runner's result.
+    /// Submits a runner's result.
     SubmitResult(SubmitResult),
-    /// Brings a runner's word that it cannot do the work.
+    /// Submits a runner's signed statement that it cannot do the work.
     ReportFailure(ReportFailure),
-    /// Proves that a runner has signed two commitments in one attempt at a job; anybody may.
+    /// Proves that a runner signed two commitments in one attempt at a job. Any account may send
+    /// it.
     ReportEquivocation(ReportEquivocation),
-    /// Puts a task up, which may depend on others.
+    /// Creates a task, which may depend on others.
     CreateTask(CreateTask),
     /// Claims a task.
     ClaimTask(ClaimTask),
@@ -95,32 +95,30 @@ pub enum Payload {
     CreateCommitment(CreateCommitment),
     /// Proves the output of a task that the sender has committed to.
     CompleteTask(CompleteTask),
-    /// Ends a commitment, or gives a claim up.
+    /// Ends a commitment or gives up a claim.
     ResolveCommitment(ResolveCommitment),
-    /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
+    /// Cancels any timer, or does nothing if it is gone; system deployers only.
     SysCancelTimer(CancelTimer),
-    /// Proposes other values of governed parameters from a height on, by a system deployer.
+    /// Proposes values of governed parameters from a height on; system deployers only.
     SysUpdateTimerConfig(UpdateTimerConfig),
-    /// Lets anybody's timer live longer, by a system deployer.
+    /// Extends the lifetime of any timer; system deployers only.
     SysExtendTimer(ExtendTimer),
-    /// Gives one governed parameter another value from the next block on, by a system deployer.
+    /// Sets one governed parameter from the next block on; system deployers only.
     SetParameter(SetParameter),
-    /// Has a validator vote from the next consensus epoch on, by a system deployer.
+    /// Adds a validator from the next consensus epoch on; system deployers only.
     AddValidator(Validator),
-    /// Has a validator vote no longer from the next consensus epoch on, by a system deployer.
+    /// Removes a validator from the next consensus epoch on; system deployers only.
     RemoveValidator(RemoveValidator),
-    /// Begins another migration phase, by a system deployer.
+    /// Begins a new migration phase; system deployers only.
     SetPhase(SetPhase),
-    /// Takes the bond of a runner whose result was wrong, by a system deployer.
+    /// Slashes the bond of a runner whose result was wrong; system deployers only.
     SlashRunner(SlashRunner),
 }
 
 /// See [`Payload::Transfer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The receiver.
     pub to: Address,
-    /// How much.
     pub amount: Wei,
 }
 record!(Transfer { to, amount });
@@ -128,7 +126,6 @@ record!(Transfer { to, amount });
 /// See [`Payload::DeployActor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeployActor {
-    /// The module.
     pub source: String,
 }
 record!(DeployActor { source });
@@ -136,27 +133,20 @@ record!(DeployActor { source });
 /// See [`Payload::CallActor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallActor {
-    /// The actor.
     pub actor: Address,
-    /// The handler, at most [`MAX_HANDLER_BYTES`].
+    /// At most [`MAX_HANDLER_BYTES`](crate::actor::effect::MAX_HANDLER_BYTES) long.
     pub handler: String,
-    /// Its second argument, at most [`MAX_PAYLOAD_BYTES`].
+    /// The handler's second argument, at most
+    /// [`MAX_PAYLOAD_BYTES`](crate::actor::effect::MAX_PAYLOAD_BYTES) long.
     pub payload: Vec<u8>,
-    /// What goes from the sender to the actor before the handler runs.
+    /// Paid from the sender to the actor before the handler runs.
     pub value: Wei,
 }
 record!(CallActor { actor, handler, payload, value });
 
-/// A handler's name is at most as long as a key of an actor's store.
-pub const MAX_HANDLER_BYTES: usize = 256;
-/// What a handler is given is at most as long as a string. No transaction is as large, but
-/// messages may be.
-pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
-
 /// See [`Payload::CancelTimer`] and [`Payload::SysCancelTimer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CancelTimer {
-    /// Which.
     pub timer_id: Hash,
 }
 record!(CancelTimer { timer_id });
@@ -164,9 +154,8 @@ record!(CancelTimer { timer_id });
 /// See [`Payload::ExtendTimer`] and [`Payload::SysExtendTimer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendTimer {
-    /// Which.
     pub timer_id: Hash,
-    /// The last height at which it may fire from now on.
+    /// The new last height at which the timer may fire.
     pub expires_at: Height,
 }
 record!(ExtendTimer { timer_id, expires_at });
@@ -174,9 +163,9 @@ record!(ExtendTimer { timer_id, expires_at });
 /// See [`Payload::SysUpdateTimerConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateTimerConfig {
-    /// The values, each key once.
+    /// Each key at most once.
     pub settings: Vec<timer::Setting>,
-    /// The first block with them; `None`: the next one.
+    /// The first block with these values; `None`: the next block.
     pub height: Option<Height>,
 }
 record!(UpdateTimerConfig { settings, height });
@@ -186,7 +175,7 @@ record!(UpdateTimerConfig { settings, height });
 pub struct SetParameter {
     /// One of [`timer::Governed::KEYS`].
     pub key: String,
-    /// Its value from the next block on.
+    /// The parameter's value from the next block on.
     pub value: u64,
 }
 record!(SetParameter { key, value });
@@ -194,7 +183,6 @@ record!(SetParameter { key, value });
 /// See [`Payload::RemoveValidator`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoveValidator {
-    /// Which.
     pub validator: Address,
 }
 record!(RemoveValidator { validator });
@@ -209,13 +197,11 @@ record!(SetPhase { phase });
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterRunner {
-    /// The sender's key: connections are bound to it.
+    /// The sender's key, which its connections authenticate with.
     pub pubkey: PublicKey,
-    /// What to lock.
+    /// The amount to lock.
     pub stake: Wei,
-    /// What it can do.
     pub capabilities: Capabilities,
-    /// Its rate card.
     pub price_per_second: Wei,
 }
 record!(RegisterRunner { pubkey, stake, capabilities, price_per_second });
@@ -223,11 +209,9 @@ record!(RegisterRunner { pubkey, stake, capabilities, price_per_second });
 /// See [`Payload::UpdateRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateRunner {
-    /// What it can do from now on.
     pub capabilities: Capabilities,
-    /// Its rate card from now on.
     pub price_per_second: Wei,
-    /// What it has locked from now on, no less than before; `None`: as before.
+    /// The new stake, at least the present one; `None`: unchanged.
     pub stake: Option<Wei>,
 }
 record!(UpdateRunner { capabilities, price_per_second, stake });
@@ -235,11 +219,9 @@ record!(UpdateRunner { capabilities, price_per_second, stake });
 /// See [`Payload::GrantEntitlement`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantEntitlement {
-    /// The pool.
     pub pool: String,
-    /// The new member.
     pub runner: Address,
-    /// The last height at which it counts; `None`: until revoked.
+    /// The last height at which the membership counts; `None`: until revoked.
     pub valid_until: Option<Height>,
 }
 record!(GrantEntitlement { pool, runner, valid_until });
@@ -247,9 +229,7 @@ record!(GrantEntitlement { pool, runner, valid_until });
 /// See [`Payload::RevokeEntitlement`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevokeEntitlement {
-    /// The pool.
     pub pool: String,
-    /// The member to take out.
     pub runner: Address,
 }
 record!(RevokeEntitlement { pool, runner });
@@ -257,11 +237,8 @@ record!(RevokeEntitlement { pool, runner });
 /// See [`Payload::SubmitResult`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitResult {
-    /// The job.
     pub job_id: Hash,
-    /// Whose result it is.
     pub runner: Address,
-    /// The result.
     pub result: Vec<u8>,
     /// The runner's signature, as in its `JobResult` frame (connectivity.md §2).
     pub runner_signature: Signature,
@@ -271,7 +248,6 @@ record!(SubmitResult { job_id, runner, result, runner_signature });
 /// See [`Payload::CancelJob`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CancelJob {
-    /// The job.
     pub job_id: Hash,
 }
 record!(CancelJob { job_id });
@@ -279,9 +255,7 @@ record!(CancelJob { job_id });
 /// See [`Payload::CommitResult`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitResult {
-    /// The job.
     pub job_id: Hash,
-    /// Who commits.
     pub runner: Address,
     /// keccak256(result ‖ signature\[65\]), the signature that of the runner's `JobResult` frame.
     pub commitment: Hash,
@@ -293,11 +267,10 @@ record!(CommitResult { job_id, runner, commitment, runner_signature });
 /// See [`Payload::RevealResults`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevealResults {
-    /// The job.
     pub job_id: Hash,
-    /// Each in the order of the committee.
+    /// In committee order.
     pub reveals: Vec<Reveal>,
-    /// The aggregator's signature over all of them, as in its `JobAggregated` frame; `None`:
+    /// The aggregator's signature over all reveals, as in its `JobAggregated` frame; `None` when
     /// runners reveal for themselves.
     pub aggregator_signature: Option<Signature>,
 }
@@ -306,9 +279,7 @@ record!(RevealResults { job_id, reveals, aggregator_signature });
 /// A result that its runner committed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reveal {
-    /// Whose.
     pub runner: Address,
-    /// The result.
     pub result: Vec<u8>,
     /// The runner's signature, as in its `JobResult` frame.
     pub runner_signature: Signature,
@@ -316,7 +287,7 @@ pub struct Reveal {
 record!(Reveal { runner, result, runner_signature });
 
 impl Reveal {
-    /// What its runner has committed to.
+    /// The commitment that this result belongs to.
     pub fn commitment(&self) -> Hash {
         keccak256(&[&self.result, &self.runner_signature.0])
     }
@@ -325,13 +296,12 @@ impl Reveal {
 /// See [`Payload::ReportFailure`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFailure {
-    /// The job.
     pub job_id: Hash,
-    /// Who does not do it.
+    /// The runner that does not do the job.
     pub runner: Address,
-    /// What the runner said.
+    /// The runner's signed statement.
     pub said: Excuse,
-    /// The runner's signature, as in the frame that said it.
+    /// The runner's signature, as in the frame with the statement.
     pub runner_signature: Signature,
 }
 record!(ReportFailure { job_id, runner, said, runner_signature });
@@ -339,15 +309,12 @@ record!(ReportFailure { job_id, runner, said, runner_signature });
 /// See [`Payload::ReportEquivocation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportEquivocation {
-    /// The job.
     pub job_id: Hash,
-    /// Who signed both.
+    /// The runner that signed both.
     pub runner: Address,
-    /// The deadline of the attempt.
     pub deadline_block: Height,
-    /// One commitment, the smaller one.
+    /// The smaller of the two commitments.
     pub first: SignedCommitment,
-    /// The other.
     pub second: SignedCommitment,
 }
 record!(ReportEquivocation { job_id, runner, deadline_block, first, second });
@@ -371,7 +338,7 @@ pub struct SlashRunner {
 record!(SlashRunner { job_id });
 
 impl Payload {
-    /// The payload's name, as commands and JSON have it.
+    /// The payload's name in commands and JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Transfer(_) => "transfer",
@@ -410,8 +377,8 @@ impl Payload {
         }
     }
 
-    /// The number that stands for the kind in the encoding. Gaps are kinds of later versions; those
-    /// of system instructions are their opcodes (CIP-1 §12).
+    /// The tag of the payload kind in the encoding. Gaps are reserved for later versions; tags of
+    /// system instructions are their opcodes (CIP-1 §12).
     const fn tag(&self) -> u64 {
         match self {
             Self::Transfer(_) => 1,
@@ -486,12 +453,12 @@ impl Payload {
         }
     }
 
-    /// Whether what it uses is only known once it has run.
+    /// Whether its usage is known only after it has run.
     const fn is_metered(&self) -> bool {
         matches!(self, Self::DeployActor(_) | Self::CallActor(_))
     }
 
-    /// What the sender's balance must hold beside the fee.
+    /// The value that the sender's balance must hold on top of the fee.
     pub fn value(&self) -> Wei {
         match self {
             Self::Transfer(transfer) => transfer.amount,
@@ -587,41 +554,37 @@ impl Decode for Payload {
     }
 }
 
-/// A transaction before it is signed.
+/// An unsigned transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// The chain it is for.
     pub chain_id: u64,
-    /// The sender's count of transactions before it.
+    /// Number of transactions that the sender sent before this one.
     pub nonce: u64,
-    /// What the sender pays at most.
     pub fees: Fees,
-    /// The most cycles it may use.
+    /// Maximum number of cycles it may use.
     pub cycle_limit: Cycles,
-    /// The most cells it may use.
+    /// Maximum number of cells it may use.
     pub cell_limit: Cells,
-    /// The most that timers scheduled under it may ever take from the sender; `None`: nothing.
+    /// The most that timers scheduled by it may ever take from the sender; `None`: nothing.
     pub timer_allowance: Option<Wei>,
-    /// What it does.
     pub payload: Payload,
 }
 record!(Transaction { chain_id, nonce, fees, cycle_limit, cell_limit, timer_allowance, payload });
 
 impl Transaction {
-    /// What the sender signs.
+    /// The hash that the sender signs.
     pub fn digest(&self) -> Hash {
         keccak256(&[b"cowboy-transaction/v1", &to_vec(self)])
     }
 
-    /// Signs it.
     pub fn sign(self, key: &SecretKey) -> SignedTransaction {
         let signature = key.sign(&self.digest());
         SignedTransaction::new(self, signature)
     }
 
-    /// A transaction with the least limits that will do, paying up to twice the basefees given
-    /// and one wei of priority per cycle, so that it stays valid while they rise. What is metered
-    /// needs more: see [`buying`](Self::buying).
+    /// A transaction with the lowest sufficient limits that pays up to twice the given basefees
+    /// plus one wei of priority per cycle, so that it stays valid while they rise. Metered payloads
+    /// need higher limits: see [`buying`](Self::buying).
     pub fn with_limits(
         chain_id: u64,
         nonce: u64,
@@ -636,7 +599,7 @@ impl Transaction {
             max_priority_per_cell: Wei::ZERO,
         };
         let (cycle_limit, cell_limit) = (Cycles::new(u64::MAX), Cells::new(u64::MAX));
-        // Limits of the longest encoding, then the exact cost of that: never too little.
+        // Limits first encode at their longest, so the final cost is never too low.
         let timer_allowance = Some(Wei::new(u128::MAX));
         let mut sized =
             Self { chain_id, nonce, fees, cycle_limit, cell_limit, timer_allowance, payload };
@@ -646,14 +609,14 @@ impl Transaction {
         sized
     }
 
-    /// The same, but that timers scheduled under it may take so much from the sender.
+    /// The same transaction with a timer allowance of `timer_allowance`.
     pub const fn allowing(mut self, timer_allowance: Wei) -> Self {
         self.timer_allowance = Some(timer_allowance);
         self
     }
 
-    /// The same with limits raised by `budget`: what an actor's deployment or call may use, as far
-    /// as a block holds it.
+    /// The same transaction with limits raised by `budget`, the usage allowed to an actor's
+    /// deployment or call, up to what fits in a block.
     pub fn buying(mut self, budget: Budget) -> Self {
         let raised = |limit: u64, by: u64, most: u64| limit.saturating_add(by).min(most);
         let cycles = raised(self.cycle_limit.get(), budget.cycles, meter::MAX_BLOCK_CYCLES);
@@ -663,23 +626,21 @@ impl Transaction {
     }
 }
 
-/// Bytes of a signed transaction beside the transaction itself: the map, its two keys and the
+/// Bytes that a signed transaction adds to its transaction: the map, its two keys and the
 /// signature's head and bytes.
 const SIGNATURE_OVERHEAD: usize = 1 + 10 + 2 + 65 + 12;
 
-/// A transaction and its sender's signature, from which the sender follows.
+/// A transaction and its sender's signature, from which the sender's address is recovered.
 ///
-/// Cloning shares: hash, size and sender are found once for all clones, since recovering a key
-/// costs more than all the rest of a transfer.
+/// Clones share hash, size and sender, which are computed once: recovering a key costs more than
+/// all the rest of a transfer.
 #[derive(Clone, Debug)]
 pub struct SignedTransaction(Arc<Signed>);
 
-/// What a [`SignedTransaction`] points at.
+/// The target of a [`SignedTransaction`].
 #[derive(Debug)]
 pub struct Signed {
-    /// What was signed.
     pub transaction: Transaction,
-    /// By whom.
     pub signature: Signature,
     form: OnceLock<(Hash, usize)>,
     sender: OnceLock<Result<Address, BadSignature>>,
@@ -725,13 +686,13 @@ impl Decode for SignedTransaction {
     }
 }
 
-/// The signature is no signature of anybody's.
+/// The signature does not recover a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("BadSignature: the transaction's signature recovers no key")]
 pub struct BadSignature;
 
 impl SignedTransaction {
-    /// A transaction with a signature that may or may not be anybody's.
+    /// A transaction with a signature that is not checked yet.
     pub fn new(transaction: Transaction, signature: Signature) -> Self {
         let (form, sender) = (OnceLock::new(), OnceLock::new());
         Self(Arc::new(Signed { transaction, signature, form, sender }))
@@ -749,7 +710,7 @@ impl SignedTransaction {
         self.form().0
     }
 
-    /// Its length in bytes, as it travels and as cells are counted.
+    /// Its encoded length in bytes, which is also the basis of its cells.
     pub fn size(&self) -> usize {
         self.form().1
     }
@@ -764,14 +725,14 @@ impl SignedTransaction {
         })
     }
 
-    /// The least it uses of both gases: its price where that is fixed, the intrinsic part of what
-    /// is metered.
+    /// The least cycles and cells it uses: its exact price if that is fixed, the intrinsic part if
+    /// it is metered.
     pub fn least(&self) -> (Cycles, Cells) {
         meter::total(self.size(), self.transaction.payload.charge())
     }
 
-    /// What of both gases is set aside for it, in its block and with its sender: its price where
-    /// that is fixed, its limits where it is metered. It uses no more.
+    /// The cycles and cells set aside for it, in its block and at its sender: its exact price if
+    /// that is fixed, its limits if it is metered. It never uses more.
     pub fn reserve(&self) -> (Cycles, Cells) {
         match self.transaction.payload.is_metered() {
             true => (self.transaction.cycle_limit, self.transaction.cell_limit),
@@ -779,12 +740,12 @@ impl SignedTransaction {
         }
     }
 
-    /// The transaction in its one form.
+    /// The canonical encoding of the transaction.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }
 
-    /// Reads a transaction.
+    /// Decodes a transaction.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
     }

@@ -1,19 +1,20 @@
 //! The state transition: the only thing that changes chain state (spec chain.md).
 //!
-//! Upon block H, child of the state's head:
+//! Executing block H, a child of the state's head:
 //! 1. P of each ancestor certified in H is derived; the newest is kept. The subset epoch advances
-//!    if that is due.
-//! 2. What was proposed for H holds. Timers: an epoch's come into the ring, those of H become due.
-//! 3. Transactions in order.
-//! 4. Due timers fire or are removed; before 3 under `gba-auction`.
-//! 5. Jobs: commitments close, deadlines pass, jobs recorded in H or waiting since are drawn.
-//! 6. Actors are told of the ends of jobs, in the order of those.
+//!    if an advance is due.
+//! 2. Proposals for H come into force. Timers: when an epoch begins, its timers enter the ring;
+//!    those of H become due.
+//! 3. Transactions execute in order.
+//! 4. Due timers fire or are removed; before step 3 under `gba-auction`.
+//! 5. Jobs: commitments close, deadlines pass, and new and waiting jobs are drawn.
+//! 6. Actors are called back about the ends of jobs, in the order in which the jobs ended.
 //! 7. Tasks whose deadline has passed expire.
-//! 8. Basefees and governed parameters for H + 1; tips to the proposer.
+//! 8. Basefees and governed parameters are set for H + 1; tips are paid to the proposer.
 //!
-//! A failing transaction changes nothing but its fee and nonce, except that a completion with a
-//! refused proof ends its commitment; one whose nonce, chain id, signature or fee cap does not
-//! stand when its turn comes changes nothing and is skipped with a receipt.
+//! A failing transaction changes only its fee and nonce, except that a completion with a refused
+//! proof ends its commitment. A transaction whose nonce, chain id, signature or fee cap is invalid
+//! when its turn comes changes nothing and is skipped with a receipt.
 
 pub(super) mod actors;
 pub(super) mod agents;
@@ -73,42 +74,38 @@ use actors::{Delivery, Done, Place};
 use lane::OpenLane;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Bytes of an error's text that a receipt keeps: an actor may say anything where it fails.
+/// Maximum length of an error's text in a receipt, in bytes: a failing actor chooses its own text.
 const MAX_ERROR_BYTES: usize = 4_096;
 
-/// P(h) as a block made it known.
+/// P(h) as derived by a block.
 #[derive(Clone, Debug)]
 pub struct Derived {
-    /// h.
     pub height: Height,
-    /// Which of the block's certificates it follows from.
+    /// Index of the block's certificate that it follows from.
     pub certificate: usize,
-    /// P(h).
     pub bitmap: Bitmap,
-    /// What its bits stand for.
+    /// The registry order that indexes the bitmap.
     pub order: Order,
 }
 
-/// One draw, with all that is needed to do it again.
+/// One draw, with everything needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawRecord {
-    /// The job.
     pub job_id: Hash,
-    /// Hash of the parent block: the seed is made of it where no certificate is named.
+    /// Hash of the parent block: the source of the seed if there is no certificate.
     pub parent: Hash,
-    /// The certificate that the seed is made of.
+    /// The certificate that is the source of the seed.
     pub certificate: Option<SeedCertificate>,
-    /// The seed.
     pub seed: Hash,
-    /// The MRU record of (submitter, kind), also where it was past its time.
+    /// The MRU record of (submitter, kind), even if it had expired.
     pub mru: Option<MruRead>,
-    /// The migration phase, which says whether the presence filter counted.
+    /// The migration phase, which decides whether the presence filter applied.
     pub phase: Phase,
-    /// The h whose P(h) told who is present; `None`: none was recent enough, nobody is.
+    /// The h whose P(h) the draw used; `None`: none was recent enough, so no runner was present.
     pub presence: Option<Height>,
-    /// What became of each registered runner in the filters.
+    /// The outcome of the filters for each registered runner.
     pub verdicts: Vec<Verdict>,
-    /// The draw; empty where there were fewer candidates than asked for.
+    /// The draw; empty if there were fewer candidates than the job asked for.
     pub selection: Selection,
 }
 record!(DrawRecord {
@@ -124,77 +121,72 @@ record!(DrawRecord {
 });
 
 impl DrawRecord {
-    /// What the seed of a first draw is made of.
+    /// The digest or hash that the seed of a first draw is made from.
     pub fn made_of(&self) -> Hash {
         self.certificate.map_or(self.parent, |certificate| certificate.digest)
     }
 
-    /// The live MRU runner, and by how much it is favoured; `height` is of the block that drew.
+    /// The live MRU runner and its weight bonus; `height` is that of the block that drew.
     pub fn favoured(&self, height: Height) -> Option<Favoured> {
         self.mru?.live_at(height)
     }
 }
 
-/// What a block did.
+/// The effects of a block.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// The state after it.
     pub state: State,
     /// One per transaction, in order.
     pub receipts: Vec<Receipt>,
     /// Timers that fired, in order.
     pub fires: Vec<Fire>,
-    /// What the timer lane did.
     pub lane: LaneReport,
-    /// What the agents that were asked bid, by timer, in the order in which they were asked.
+    /// Bids of the agents that were asked, by timer, in the order in which they were asked.
     pub bids: Vec<(Hash, Bid)>,
     /// In the order in which they happened.
     pub events: Vec<Event>,
-    /// Per embedded certificate whose votes can be read, ascending by height.
+    /// One per embedded certificate with readable votes, ascending by height.
     pub derived: Vec<Derived>,
     /// Draws, successful or not.
     pub draws: Vec<DrawRecord>,
-    /// Verified results: the job, whose result it is, its bytes.
+    /// Verified results: the job, the runner and the bytes.
     pub results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
-    /// Actors that were told of the end of a job, in order.
+    /// Actors that were called back about the end of a job, in order.
     pub told: Vec<Told>,
 }
 
-/// An actor was told of the end of a job.
+/// A callback to an actor about the end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The job.
     pub job_id: Hash,
-    /// What the actor did, and those it called.
+    /// What the actor did, and the actors that it called.
     pub outcome: ActorReceipt,
-    /// Why all that was undone, or did not begin.
+    /// Why all of that was undone, or did not begin.
     pub error: Option<String>,
 }
 
-/// Why a block is no child of a state. Consensus has checked all of it before a block is final.
+/// Why a block is not a child of a state. Consensus checks all of it before a block is final.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// It extends another block.
+    /// The block extends another block.
     #[error("block {height} extends {parent}, not the head {head}")]
     NotAChild {
-        /// The block's height.
         height: Height,
-        /// Whom it extends.
+        /// The block that it extends.
         parent: Hash,
-        /// The state's head.
         head: Hash,
     },
-    /// Its certificates break the rule.
+    /// The block's certificates break the rule.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
 }
 
-/// Why a transaction fails. The variant's name opens the text.
+/// Why a transaction fails. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("NotYourKey: the key registered has address {0}, which is not the sender's")]
     NotYourKey(Address),
-    #[error("Unauthorized: {0} is no system deployer")]
+    #[error("Unauthorized: {0} is not a system deployer")]
     NotSystemDeployer(Address),
     #[error(transparent)]
     Job(#[from] JobError),
@@ -220,10 +212,10 @@ enum Refusal {
     Task(#[from] TaskError),
 }
 
-/// What a test of actors sees of a block in addition to its execution.
+/// What a test of actors sees of a block, in addition to its execution.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// What actors asked for in fires and callbacks, but for writes to their stores.
+    /// Effects that actors asked for in fires and callbacks, except writes to their stores.
     pub effects: Vec<(Address, Effect)>,
 }
 
@@ -232,7 +224,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run(parent, block, None).map(|(execution, _)| execution)
 }
 
-/// The same, watched.
+/// Like [`execute`], with a [`Watch`].
 pub(super) fn execute_watched(
     parent: &State,
     block: &Block,
@@ -309,22 +301,22 @@ struct Run<'a> {
     block: &'a Block,
     state: State,
     events: Vec<Event>,
-    /// The transaction under execution, which events are put down to.
+    /// The transaction under execution; events are attributed to it.
     transaction: Option<Hash>,
-    /// The timer that fires, which events are put down to.
+    /// The timer that fires; events are attributed to it.
     timer: Option<Hash>,
-    /// What transactions used.
+    /// Usage by transactions.
     cycles: Cycles,
     cells: Cells,
     tips: Wei,
-    /// What timers are scheduled under: read once, at the block's start.
+    /// The terms for timers, read once at the block's start.
     terms: Terms,
-    /// Whether the block's proofs hold: they are checked together.
+    /// Verdicts on the block's proofs, which are checked together.
     proofs: tasks::Verdicts,
     fires: Vec<Fire>,
     bids: Vec<(Hash, Bid)>,
     results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
-    /// Jobs of which results were revealed, and whether by their aggregator.
+    /// Jobs with results revealed in this block, and whether their aggregator revealed them.
     revealed: BTreeMap<Hash, bool>,
     told: Vec<Told>,
     watch: Option<Watch>,
@@ -378,7 +370,7 @@ impl Run<'_> {
         Ok(derived)
     }
 
-    /// Keeps what the newest certificate gives to the seeds of draws in later blocks.
+    /// Keeps the newest certificate's contribution to the seeds of draws in later blocks.
     fn keep_for_seeds(&mut self, height: Height, certificate: &Certificate) {
         let newer = self.state.seed_certificate.is_none_or(|known| known.height < height);
         if self.parent.params.selection_seed != SeedRule::Certificate || !newer {
@@ -409,7 +401,7 @@ impl Run<'_> {
         let reserved = match self.reserve(signed, &mut receipt) {
             Ok(reserved) => reserved,
             Err(reason) => {
-                receipt.status = Status::Skipped(reason);
+                receipt.status = Status::Skipped(reason.to_string());
                 return receipt;
             }
         };
@@ -434,7 +426,7 @@ impl Run<'_> {
         receipt
     }
 
-    /// Does what the transaction says. On failure the state is left half changed.
+    /// Executes the transaction's payload. On failure the state is left half changed.
     fn apply(&mut self, signed: &SignedTransaction, receipt: &mut Receipt) -> Result<(), Refusal> {
         let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
         let allowance = signed.transaction.timer_allowance.unwrap_or(Wei::ZERO);
@@ -527,7 +519,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where actors run that `cause`, a transaction or a timer, makes run.
+    /// The place where actors run for `cause`, a transaction or a timer.
     fn place(&self, cause: Hash, sender: Option<Address>) -> Place {
         let header = &self.block.header;
         Place {
@@ -541,14 +533,14 @@ impl Run<'_> {
         }
     }
 
-    /// Shows what actors asked for in a call that is not undone.
+    /// Passes the effects of a call that is not undone to the watch.
     fn show(&mut self, done: &mut Done) {
         if let Some(watch) = self.watch.as_mut().filter(|_| done.result.is_ok()) {
             watch.effects.append(&mut done.effects);
         }
     }
 
-    /// Puts what actors did into events and the receipt.
+    /// Records what actors did in events and the receipt.
     fn told(&mut self, done: Done, receipt: &mut Receipt) -> Result<(), Refusal> {
         let (events, outcome, ended) = done.told();
         self.emit_all(events);
@@ -575,7 +567,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Basefees for the next block; tips to the proposer.
+    /// Sets the basefees for the next block and pays tips to the proposer.
     fn settle(&mut self, lane: OpenLane) -> LaneReport {
         let (used, report) = self.close_lane(lane);
         let cycles = self.cycles.saturating_add(used.cycles).get();
@@ -596,7 +588,8 @@ impl Run<'_> {
             .iter()
             .find(|v| v.consensus_key == self.block.header.proposer)
             .map(|v| v.pubkey.address());
-        // A proposer outside the set cannot be; its tips would be burned rather than lost.
+        // A proposer is always in the set; if it were not, its tips would be burned rather than
+        // lost.
         let paid = proposer.is_some_and(|proposer| self.state.credit(proposer, self.tips).is_ok());
         if !paid {
             self.state.burned.transactions =
@@ -606,7 +599,7 @@ impl Run<'_> {
     }
 }
 
-/// What a deployment or call may use: its limits but for the intrinsic part.
+/// The budget of a deployment or call: its limits minus the intrinsic part.
 fn budget(signed: &SignedTransaction) -> Budget {
     let (cycles, cells) = signed.least();
     let transaction = &signed.transaction;
@@ -616,7 +609,7 @@ fn budget(signed: &SignedTransaction) -> Budget {
     }
 }
 
-/// An error's text as far as it is kept.
+/// An error's text, cut to at most `limit` bytes.
 fn shortened(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit));

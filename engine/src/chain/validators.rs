@@ -1,22 +1,23 @@
-//! Who validates when, and whom runners connect to (spec connectivity.md §1, chain.md
-//! "Transactions").
+//! Committees of validators, and the subsets that runners connect to (spec connectivity.md §1,
+//! chain.md "Transactions").
 //!
 //! Blocks are counted in consensus epochs of [`Params::epoch_blocks`](super::Params::epoch_blocks):
-//! epoch e holds the heights from e · `epoch_blocks` on. A committee serves for whole epochs. A
-//! transaction in epoch e changes the committee of e + 1, which therefore is known once the last
-//! block of e is executed.
+//! epoch e begins at height e · `epoch_blocks`. A committee serves for whole epochs. A transaction
+//! in epoch e changes the committee of e + 1, which is therefore known once the last block of e is
+//! executed.
 //!
-//! Runners connect to a subset of the committee as it was when the subset epoch began. That one
-//! advances with any block when
+//! Runners connect to a subset of the committee as of the start of the subset epoch. The subset
+//! epoch advances with any block when
 //! [`subset_epoch_blocks`](crate::presence::Connectivity::subset_epoch_blocks) have passed since
 //! the last advance, and with the first block of a consensus epoch also when more than a tenth of
-//! the committee has come or gone. A removed validator that stays below the tenth remains in
-//! subsets until then, and an added one is in none.
+//! the committee has come or gone. If fewer come and go, a removed validator remains in subsets
+//! until the next advance, and an added one is in none.
 //!
-//! Who proposes or votes on a block need not have executed its parent, but has executed the last
-//! block of the consensus epoch before. So all advances of a consensus epoch follow from that
-//! block's state: the committee is the epoch's, and `subset_epoch_blocks` is the value that the
-//! epoch's first block finds. One that is governed later counts from the next epoch on.
+//! A validator may propose or vote on a block before it has executed the block's parent, but not
+//! before it has executed the last block of the previous consensus epoch. All advances of a
+//! consensus epoch therefore follow from that block's state: the committee is the epoch's, and
+//! `subset_epoch_blocks` is the value at the epoch's first block. A value governed later applies
+//! from the next epoch on.
 
 use super::genesis::Validator;
 use crate::{
@@ -32,36 +33,39 @@ use crate::{
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use std::{cmp::Ordering, sync::Arc};
 
-/// Validators in a committee at most.
+/// Maximum number of validators in a committee.
 pub const MAX_VALIDATORS: usize = 100;
-/// How far back subset epochs are kept, in blocks, as registry orders are: those before the ones
-/// that counted then go when another one begins.
+/// Number of blocks for which subset epochs are kept, as for registry orders. Those that stopped
+/// counting before that are dropped when a new one begins.
 const SUBSETS_KEPT: u64 = 256;
-/// The part of the committee that has to come or go for the subset epoch to advance early: more
-/// than one in this many.
+/// The subset epoch advances early if more than one in this many validators of the committee has
+/// come or gone.
 const CHURN: usize = 10;
 
-/// Why a committee does not change. The variant's name opens the text.
+/// Why a committee does not change. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
-    /// It has a validator with one of these keys, in this epoch or the next.
-    #[error("ValidatorExists: {0} is in the committee of the next epoch, or its consensus key is")]
+    /// A validator with one of these keys is in the committee of this epoch or the next.
+    #[error(
+        "ValidatorExists: {0} or its consensus key is in the committee of this epoch or the next"
+    )]
     Exists(Address),
-    /// It has no such validator.
+    /// The committee has no such validator.
     #[error("UnknownValidator: {0} is not in the committee of the next epoch")]
     Unknown(Address),
-    /// Nobody would be left.
+    /// The committee would be empty.
     #[error("LastValidator: without {0} the next epoch would have no validator")]
     Last(Address),
-    /// As many as there may be.
+    /// The committee has reached its maximum size.
     #[error("TooManyValidators: a committee has at most {MAX_VALIDATORS}")]
     TooMany,
-    /// Bytes that nobody can sign for.
-    #[error("InvalidConsensusKey: its consensus key is no ed25519 public key")]
+    /// The bytes are not the encoding of a curve point, so no private key exists.
+    #[error("InvalidConsensusKey: the consensus key is not an ed25519 public key")]
     InvalidKey,
 }
 
-/// Where an entry begins to hold. Ordered downwards: what holds at x is the first entry from x on.
+/// The first epoch or height of an entry. Ordered downwards, so that the first entry from x on is
+/// the one in force at x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Since(u64);
 
@@ -89,12 +93,12 @@ impl Decode for Since {
     }
 }
 
-/// A subset epoch: what subsets are computed from.
+/// A subset epoch: the input that subsets are computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsetEpoch {
-    /// Its number, as headers have it.
+    /// Its number, as in headers.
     pub number: u64,
-    /// The committee when it began, ascending by address.
+    /// The committee at the epoch's start, ascending by address.
     pub validators: Arc<Vec<Validator>>,
 }
 record!(SubsetEpoch { number, validators });
@@ -122,16 +126,16 @@ pub(super) fn subsets_of<'a>(
     all
 }
 
-/// Who validates, and whom runners connect to, as one state has it.
+/// The committees and subset epochs, as seen by one state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roster {
-    /// The consensus epoch of the block that left the state.
+    /// The consensus epoch of the state's head.
     pub epoch: u64,
     /// The committee of that epoch, ascending by address.
     pub committee: Arc<Vec<Validator>>,
     /// The committee of the next epoch, if nothing more changes.
     pub next: Arc<Vec<Validator>>,
-    /// Whether nothing more can change: the block is the last of its epoch.
+    /// Whether `next` is final, because the head is the last block of its epoch.
     pub next_decided: bool,
     /// The subset epochs that count, newest first: one or two.
     pub subsets: Vec<SubsetEpoch>,
@@ -154,27 +158,28 @@ impl Roster {
     }
 }
 
-/// An entry of one of the two maps, with what shows that it is there.
+/// An entry of one of the two maps, with a proof that it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The first consensus epoch, or the first height, from which it holds.
+    /// The first consensus epoch, or the first height, at which it is in force.
     pub since: u64,
-    /// The value in its one form.
+    /// The encoded value.
     pub value: Vec<u8>,
-    /// The way to the map's root.
+    /// The path to the map's root.
     pub proof: merkle::Proof,
 }
 
-/// The newest entries of a map of validators: all that holds at the state's height, because no
-/// entry begins later than with the next consensus epoch. The part of the state root names where
-/// they begin, so that none can be left out.
+/// The newest entries of a map of validators. They are all that is in force at the state's height,
+/// because no entry begins later than with the next consensus epoch. The state root commits to
+/// where they begin, so that none can be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newest {
-    /// A number of blocks that the part commits to: those of a consensus epoch, or of an overlap.
+    /// A number of blocks that the part commits to: the length of a consensus epoch or of an
+    /// overlap.
     pub blocks: u64,
     /// The newest entry.
     pub newest: Held,
-    /// The one before it; `None`: there is no other.
+    /// The previous entry; `None` if there is no other.
     pub before: Option<Held>,
 }
 
@@ -184,12 +189,12 @@ impl Newest {
             let proof = map.prove(since).expect("it is there");
             Held { since: since.0, value: to_vec(value), proof }
         });
-        let newest = entries.next().expect("one since genesis");
+        let newest = entries.next().expect("there is one from genesis");
         Self { blocks, newest, before: entries.next() }
     }
 
-    /// The part of the state root that this is of; `None`: the entries are not of one map, or out
-    /// of order. `name` is the map's.
+    /// The part of the state root that these entries hash to; `None` if they are from different
+    /// maps or out of order. `name` is the map's.
     pub(super) fn part(&self, name: &str) -> Option<Hash> {
         let root_by = |held: &Held| held.proof.root(&Since(held.since), &held.value);
         let root = root_by(&self.newest)?;
@@ -203,41 +208,42 @@ impl Newest {
         Some(part(name, &root, self.blocks, &since))
     }
 
-    /// The entry that holds at `at`.
+    /// The entry in force at `at`.
     pub(super) fn holding_at(&self, at: u64) -> Option<&Held> {
         [Some(&self.newest), self.before.as_ref()].into_iter().flatten().find(|h| h.since <= at)
     }
 }
 
-/// keccak256(name ‖ root of the map ‖ blocks (8) ‖ where the newest two entries begin (8 each)).
+/// keccak256(name ‖ root of the map ‖ blocks (8) ‖ first epochs or heights of the newest two
+/// entries (8 each)).
 fn part(name: &str, root: &Hash, blocks: u64, since: &[u64]) -> Hash {
     let since: Vec<u8> = since.iter().flat_map(|since| since.to_be_bytes()).collect();
     keccak256(&[name.as_bytes(), &root.0, &blocks.to_be_bytes(), &since])
 }
 
-/// The name of the committees' part of the state root.
+/// Name of the committees' part of the state root.
 pub(super) const COMMITTEES: &str = "committees";
-/// The name of the subset epochs' part of the state root.
+/// Name of the subset epochs' part of the state root.
 pub(super) const SUBSETS: &str = "subset-epochs";
 
-/// All committees of a chain so far, the next one where it differs, and the newest subset epochs.
+/// All committees of a chain so far, the next one if it differs, and the newest subset epochs.
 #[derive(Clone, Debug)]
 pub(super) struct Validators {
     /// By the first consensus epoch they serve in.
     committees: Map<Since, Arc<Vec<Validator>>>,
     /// By their first height.
     subsets: Map<Since, SubsetEpoch>,
-    /// Blocks of a subset epoch, as the head's consensus epoch goes by.
+    /// Blocks in a subset epoch, for the head's consensus epoch.
     subset_epoch_blocks: u64,
 }
 record!(Validators { committees, subsets, subset_epoch_blocks });
 
-/// How long epochs are.
+/// The lengths of epochs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rhythm {
     /// Blocks in a consensus epoch.
     pub epoch_blocks: u64,
-    /// Blocks of a subset epoch, as the next consensus epoch goes by: what is governed now.
+    /// Blocks in a subset epoch, for the next consensus epoch: the present governed value.
     pub subset_epoch_blocks: u64,
 }
 
@@ -248,19 +254,18 @@ impl Rhythm {
     }
 }
 
-/// The subset epochs of a block, whether their subsets still count or not.
+/// The current and previous subset epochs at a block, whether or not their subsets still count.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
-    /// The first height of `current`.
+    /// First height of `current`.
     pub since: Height,
-    /// The newer one.
     pub current: SubsetEpoch,
-    /// The one before it.
     pub before: Option<SubsetEpoch>,
 }
 
 impl Turn {
-    /// Those whose subsets count at `height`, where the older ones do for `overlap` blocks.
+    /// The subset epochs whose subsets count at `height`; the older ones count for `overlap`
+    /// blocks.
     pub(super) fn counting(self, height: Height, overlap: u64) -> Vec<SubsetEpoch> {
         let before = self.before.filter(|_| height.since(self.since) < overlap);
         [Some(self.current), before].into_iter().flatten().collect()
@@ -273,14 +278,14 @@ impl Turn {
         self.since = Height::new(since);
     }
 
-    /// Advances as time alone has it up to `height`, every `blocks`.
+    /// Advances every `blocks` blocks, by time alone, up to `height`.
     fn pass(&mut self, height: u64, blocks: u64, validators: &Arc<Vec<Validator>>) {
         let since = self.since.get();
         let times = height.saturating_sub(since).checked_div(blocks).unwrap_or(0);
         if times == 0 {
             return;
         }
-        // Of several that pass only the last two matter.
+        // If several advances pass, only the last two matter.
         if times > 1 {
             self.current.number += times - 2;
             self.advance(since, validators);
@@ -290,7 +295,7 @@ impl Turn {
 }
 
 impl Validators {
-    /// `first`, ascending by address, from genesis on.
+    /// Starts with the committee `first`, ascending by address.
     pub(super) fn genesis(first: Vec<Validator>, subset_epoch_blocks: u64) -> Self {
         let first = Arc::new(first);
         let mut subsets = Map::new();
@@ -300,13 +305,13 @@ impl Validators {
         Self { committees, subsets, subset_epoch_blocks }
     }
 
-    /// Blocks of a subset epoch in the head's consensus epoch.
+    /// Blocks in a subset epoch during the head's consensus epoch.
     pub(super) const fn subset_epoch_blocks(&self) -> u64 {
         self.subset_epoch_blocks
     }
 
-    /// Commits to all of it but for [`Self::subset_epoch_blocks`], to where the newest entries
-    /// begin, and to how long a consensus epoch and an overlap are.
+    /// Commits to everything except [`Self::subset_epoch_blocks`], to where the newest entries
+    /// begin, and to the lengths of a consensus epoch and an overlap.
     pub(super) fn roots(&self, epoch_blocks: u64, overlap_blocks: u64) -> [Hash; 2] {
         fn newest<V>(map: &Map<Since, V>) -> Vec<u64> {
             map.iter().take(2).map(|(since, _)| since.0).collect()
@@ -318,16 +323,16 @@ impl Validators {
         ]
     }
 
-    /// What shows both parts of [`Self::roots`]: the newest committees and subset epochs.
+    /// The evidence for both parts of [`Self::roots`]: the newest committees and subset epochs.
     pub(super) fn newest(&self, epoch_blocks: u64, overlap_blocks: u64) -> [Newest; 2] {
         [Newest::of(&self.committees, epoch_blocks), Newest::of(&self.subsets, overlap_blocks)]
     }
 
-    /// The committee of a consensus epoch, ascending by address. Of epochs beyond the next one,
-    /// what it would be if nothing more changed.
+    /// The committee of a consensus epoch, ascending by address. For an epoch beyond the next one,
+    /// the committee it would have if nothing more changed.
     pub(super) fn committee(&self, epoch: u64) -> &Arc<Vec<Validator>> {
         let (_, committee) =
-            self.committees.range_from(&Since(epoch)).next().expect("since epoch 0");
+            self.committees.range_from(&Since(epoch)).next().expect("there is one from epoch 0");
         committee
     }
 
@@ -336,8 +341,8 @@ impl Validators {
         self.committees.iter().map(|(since, committee)| (since.0, committee))
     }
 
-    /// The subset epoch that held at `height`, which is not after the head, and the one before it.
-    /// Of heights for which none is kept any more, the oldest that is.
+    /// The subset epoch at `height`, which must not be after the head, and the previous one. For a
+    /// height that is too old to be kept, the oldest one kept.
     pub(super) fn subset_epochs(
         &self,
         height: Height,
@@ -346,21 +351,21 @@ impl Validators {
         let (since, current) = entries
             .next()
             .or_else(|| self.subsets.iter().last())
-            .expect("one is kept from the last advance on");
+            .expect("the last advance is kept");
         let before = entries.next().map(|(_, before)| before);
         (Height::new(since.0), current, before)
     }
 
-    /// The number of the subset epoch at `height`, which is not after the head; `None`: it is not
-    /// kept any more.
+    /// The subset epoch number at `height`, which must not be after the head; `None` if it is no
+    /// longer kept.
     pub(super) fn number_at(&self, height: Height) -> Option<u64> {
         self.subsets.range_from(&Since(height.get())).next().map(|(_, epoch)| epoch.number)
     }
 
-    /// The subset epochs of the block at `height`, as far as the state at `head` says. In the
-    /// consensus epoch of the head's child they are what the chain will have; beyond it, what it
-    /// will have when no committee changes and nothing is governed on the way. Takes the same time
-    /// however far away the height is.
+    /// The subset epochs of the block at `height`, as far as the state at `head` can tell. Within
+    /// the consensus epoch of the head's child they are exact; beyond it they assume that no
+    /// committee and no governed parameter changes on the way. Constant time, however far away the
+    /// height is.
     pub(super) fn ahead(&self, head: Height, height: Height, rhythm: Rhythm) -> Turn {
         let (since, current, before) = self.subset_epochs(height.min(head));
         let mut turn = Turn { since, current: current.clone(), before: before.cloned() };
@@ -386,13 +391,13 @@ impl Validators {
         turn
     }
 
-    /// Whether the state at `head` says for certain which subset epoch `height` is in, a later one.
+    /// Whether the state at `head` determines the subset epoch of `height`, a later one.
     pub(super) const fn foresees(head: Height, height: Height, rhythm: Rhythm) -> bool {
         height.get() / rhythm.epoch_blocks == head.next().get() / rhythm.epoch_blocks
     }
 
-    /// The block at `height`, a child of the head's, begins: with it a subset epoch, where one is
-    /// due.
+    /// Enters the block at `height`, a child of the head, and begins the subset epoch `due`, if
+    /// any.
     pub(super) fn enter(&mut self, height: Height, rhythm: Rhythm, due: Option<SubsetEpoch>) {
         if height.get().is_multiple_of(rhythm.epoch_blocks) {
             self.subset_epoch_blocks = rhythm.subset_epoch_blocks;
@@ -400,14 +405,14 @@ impl Validators {
         let Some(due) = due else { return };
         self.subsets.insert(Since(height.get()), due);
         let horizon = height.get().saturating_sub(SUBSETS_KEPT);
-        // The one in force at the horizon and the one before it are still needed.
+        // The epoch in force at the horizon and the previous one are still needed.
         let old = self.subsets.iter().skip_while(|(since, _)| since.0 > horizon).skip(2);
         for since in old.map(|(since, _)| *since).collect::<Vec<_>>() {
             self.subsets.remove(&since);
         }
     }
 
-    /// `validator` serves from `epoch` on, the next one.
+    /// Adds `validator` from `epoch` on, which must be the next one.
     pub(super) fn add(&mut self, epoch: u64, validator: Validator) -> Result<(), CommitteeError> {
         let address = validator.pubkey.address();
         if CompressedEdwardsY(validator.consensus_key).decompress().is_none() {
@@ -417,7 +422,8 @@ impl Validators {
         let shares_key = |v: &Validator| {
             v.pubkey == validator.pubkey || v.consensus_key == validator.consensus_key
         };
-        // One that leaves with this epoch may stay after all, but nobody else with a key of its.
+        // A validator that leaves with this epoch may stay after all, but no other may reuse its
+        // keys.
         let mut serving = self.committee(epoch.saturating_sub(1)).iter();
         if committee.iter().any(shares_key) || serving.any(|v| shares_key(v) && *v != validator) {
             return Err(CommitteeError::Exists(address));
@@ -431,7 +437,7 @@ impl Validators {
         Ok(())
     }
 
-    /// The validator `address` serves no longer from `epoch` on, the next one.
+    /// Removes the validator `address` from `epoch` on, which must be the next one.
     pub(super) fn remove(&mut self, epoch: u64, address: Address) -> Result<(), CommitteeError> {
         let mut committee = self.committee(epoch).to_vec();
         let at = committee.iter().position(|v| v.pubkey.address() == address);
@@ -444,7 +450,7 @@ impl Validators {
     }
 }
 
-/// How many validators are in one of the two sets only.
+/// Number of validators that are in only one of the two sets.
 fn churn(before: &[Validator], after: &[Validator]) -> usize {
     let only_in = |a: &[Validator], b: &[Validator]| a.iter().filter(|v| !b.contains(v)).count();
     only_in(before, after) + only_in(after, before)
@@ -469,13 +475,13 @@ mod tests {
         Rhythm { epoch_blocks: 256, subset_epoch_blocks }
     }
 
-    /// Number, first height and number of the one before, of the block at `height`.
+    /// Number, first height and previous number of the subset epoch at `height`.
     fn told(turn: &Turn) -> (u64, u64, Option<u64>) {
         (turn.current.number, turn.since.get(), turn.before.as_ref().map(|before| before.number))
     }
 
-    /// Whatever the state from which it is asked, and whether blocks come one by one or not at all:
-    /// the same epochs.
+    /// The same epochs follow from any earlier state, and whether or not blocks in between are
+    /// executed.
     #[test]
     fn the_subset_epoch_advances_with_time_alone() {
         for blocks in [8, 64, 100, 256, 300, 8_192] {
@@ -499,7 +505,8 @@ mod tests {
         assert_eq!(turn.current.number, u64::MAX / 64, "however far away");
     }
 
-    /// Another length counts from the next consensus epoch on, at once where it is over by then.
+    /// A new length applies from the next consensus epoch on, immediately if it has already passed
+    /// by then.
     #[test]
     fn another_length_counts_from_the_next_consensus_epoch_on() {
         let validators = Validators::genesis(committee(4), 8_192);

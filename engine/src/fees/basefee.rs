@@ -1,15 +1,15 @@
-//! The basefee of cycles and of cells, each with a target of its own (spec chain.md, "Fees"), and
-//! that of the timer lane (timers.md §4, CIP-1 §5).
+//! The basefees of cycles and of cells, each with its own target (spec chain.md, "Fees"), and the
+//! basefee of the timer lane (timers.md §4, CIP-1 §5).
 
 use crate::{primitives::Wei, record};
 
-/// A basefee never falls below 1 wei: from there it can still rise.
+/// A basefee never falls below 1 wei, from which it can still rise.
 pub const MIN_BASEFEE: Wei = Wei::new(1);
 
 /// A block moves a basefee by at most this fraction of it.
 const MAX_CHANGE: u128 = 8;
 
-/// The basefee after a block that `used` so much of a `target`.
+/// The basefee after a block that used `used` units of a target of `target`.
 ///
 /// Moves by (used − target) / target / 8, at most an eighth; rises by at least 1 wei, falls no
 /// further than [`MIN_BASEFEE`]. Exact over the whole range; a rise beyond it saturates.
@@ -26,19 +26,19 @@ pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
     }
 }
 
-/// The most wei per cycle that the lane basefee may ever be: 1,000,000,000 CBY. What timers offer
-/// and pay stays within 64 bits.
+/// The maximum lane basefee, in wei per cycle: 1,000,000,000 CBY. It keeps the prices that timers
+/// offer and pay within 64 bits.
 pub const MOST_LANE_BASEFEE: u64 = 1_000_000_000_000_000_000;
 
-/// How the lane basefee moves: governed, and at first as CIP-1 §5 has it, with bounds that no lane
-/// comes to.
+/// How the lane basefee moves. Governance can change it; the default follows CIP-1 §5, with bounds
+/// that no lane reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneCurve {
-    /// A block moves it by at most 1/this. At least 1.
+    /// A block moves the basefee by at most one part in this number. At least 1.
     pub change_denominator: u64,
-    /// The least that it may be, wei per cycle.
+    /// The minimum, in wei per cycle.
     pub min: u64,
-    /// The most, wei per cycle.
+    /// The maximum, in wei per cycle.
     pub max: u64,
 }
 record!(LaneCurve { change_denominator, min, max });
@@ -66,12 +66,13 @@ impl LaneCurve {
     }
 }
 
-/// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`.
+/// The lane basefee after a block whose timers used `consumed` of the lane's `lane` cycles.
 ///
-/// Moves by (2 × consumed − lane) / lane, at most by one part in `change_denominator`, an eighth
-/// unless governed otherwise: unlike [`next`] the share is not divided before it is cut, so a lane
-/// a sixteenth off half full moves it as far as it goes. Rises by at least 1 wei, falls no further
-/// than [`MIN_BASEFEE`]. Exact over the whole range; a rise beyond it saturates.
+/// Moves by (2 × consumed − lane) / lane, at most by one part in `change_denominator`, which is an
+/// eighth unless governance changes it. Unlike in [`next`], the share is not divided before it is
+/// capped, so a lane that is a sixteenth away from half full already moves the basefee by the
+/// maximum. Rises by at least 1 wei, falls no further than [`MIN_BASEFEE`]. Exact over the whole
+/// range; a rise beyond it saturates.
 pub fn next_lane(basefee: Wei, consumed: u64, lane: u64, change_denominator: u64) -> Wei {
     let fee = basefee.get();
     let (twice, lane) = (2 * u128::from(consumed), u128::from(lane));
@@ -86,8 +87,8 @@ pub fn next_lane(basefee: Wei, consumed: u64, lane: u64, change_denominator: u64
     }
 }
 
-/// floor(fee × min(part, whole) / whole) for a `whole` below 2^64, without leaving a u128 on the
-/// way.
+/// floor(fee × min(part, whole) / whole) for a `whole` below 2^64, without overflowing a u128 in
+/// between.
 fn share(fee: u128, part: u128, whole: u128) -> u128 {
     if part >= whole {
         return fee;
@@ -182,7 +183,7 @@ mod tests {
             check_lane(fee, consumed, lane, expected);
         }
 
-        /// The formula as it is written, where it fits.
+        /// The formula as it is written, for values that do not overflow it.
         #[test]
         fn agrees_with_the_formula(fee in 0u128..1 << 64, used: u64, target in 1u64..) {
             let step = fee * u128::from(used.abs_diff(target)) / u128::from(target) / 8;

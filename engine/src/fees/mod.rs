@@ -1,5 +1,5 @@
-//! Fee markets: what a unit of gas costs in the next block, and what uses how much of it (spec
-//! chain.md, "Fees").
+//! Fee markets: the price of a unit of gas in the next block, and the gas that each kind of
+//! transaction uses (spec chain.md, "Fees").
 
 pub mod basefee;
 pub mod meter;

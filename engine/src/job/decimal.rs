@@ -1,43 +1,42 @@
-//! Exact decimal numbers, as JSON writes them.
+//! Exact decimal numbers in JSON's notation.
 //!
-//! A binary float has rounded what was written before anybody compares it, and what it prints is a
-//! library's choice. Here a number is its digits: two texts of one number are one value, and of two
-//! numbers every validator says alike which is larger and by how much.
+//! A binary float rounds a number before it is compared, and its printed form depends on the
+//! library. A [`Decimal`] keeps the digits: two texts of one number are equal values, and all
+//! validators agree on the order and the difference of two numbers.
 
 use crate::primitives::json::{Expected, Scanner};
 use num_bigint::BigInt;
 use num_traits::{Pow, Signed, Zero};
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-/// Significant digits at most: leading zeros and those at the end do not count. An IEEE double
+/// Maximum number of significant digits: leading and trailing zeros do not count. An IEEE double
 /// prints 17, a 128-bit integer has 39.
 pub const MAX_DIGITS: usize = 40;
-/// The most that the first significant digit's power of ten may be, and its least with a minus.
+/// The largest power of ten of the first significant digit; its negative is the smallest.
 pub const MAX_EXPONENT: i16 = 64;
 
-/// Powers of ten that JavaScript, too, writes without an exponent.
+/// The powers of ten that JavaScript, too, writes without an exponent.
 const PLAIN: std::ops::RangeInclusive<i16> = -6..=20;
 
-/// An exact decimal number of at most [`MAX_DIGITS`] significant digits, 0 or from 10^-64 to below
-/// 10^65 in size. `1`, `1.0` and `10e-1` are one value, as are `0` and `-0`.
+/// An exact decimal number of at most [`MAX_DIGITS`] significant digits: 0, or at least 10^-64 and
+/// below 10^65 in magnitude. `1`, `1.0` and `10e-1` are one value, as are `0` and `-0`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Decimal {
-    /// Below zero.
     negative: bool,
     /// The first digit's power of ten; 0 for zero.
     lead: i16,
-    /// Two digits to a byte, first one first, zeros after the last one.
+    /// Two digits per byte, first digit first, padded with zeros.
     digits: [u8; MAX_DIGITS / 2],
 }
 
-/// Why a text is no [`Decimal`].
+/// Why a text is not a [`Decimal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// No number as RFC 8259 writes it.
-    #[error("no number: {0}")]
+    /// Not a number in the grammar of RFC 8259.
+    #[error("not a number: {0}")]
     Syntax(#[from] Expected),
-    /// More digits than one may have.
-    #[error("a number of {0} significant digits, {MAX_DIGITS} may stand")]
+    /// More than [`MAX_DIGITS`] significant digits.
+    #[error("a number of {0} significant digits; at most {MAX_DIGITS} are allowed")]
     Digits(usize),
     /// Too large, or too close to zero.
     #[error("a number beyond 10^{MAX_EXPONENT}, or below 10^-{MAX_EXPONENT} and not 0")]
@@ -45,10 +44,9 @@ pub enum DecimalError {
 }
 
 impl Decimal {
-    /// Nothing.
     pub const ZERO: Self = Self { negative: false, lead: 0, digits: [0; MAX_DIGITS / 2] };
 
-    /// Reads the number that comes next, as RFC 8259 writes it.
+    /// Reads the next number, in the grammar of RFC 8259.
     pub fn scan(scanner: &mut Scanner<'_>) -> Result<Self, DecimalError> {
         let negative = scanner.eat(b'-');
         let whole = scanner.whole()?;
@@ -79,27 +77,27 @@ impl Decimal {
         Ok(number)
     }
 
-    /// The number without its sign.
+    /// The magnitude, without the sign.
     pub const fn abs(self) -> Self {
         Self { negative: false, ..self }
     }
 
-    /// Whether it is 0.
+    /// Whether the number is 0.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 
-    /// Whether it is below 0.
+    /// Whether the number is below 0.
     pub const fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// Whether it has no fraction; 1.0 has none.
+    /// Whether it has no fraction; 1.0 is an integer.
     pub fn is_integer(&self) -> bool {
         self.significant() as i16 <= self.lead + 1
     }
 
-    /// The integer of this value; `None`: it has a fraction or is beyond the range.
+    /// The value as an integer; `None` if it has a fraction or is out of range.
     pub fn to_u64(&self) -> Option<u64> {
         if !self.is_integer() {
             return None;
@@ -107,7 +105,7 @@ impl Decimal {
         self.truncated(0).and_then(|integer| u64::try_from(integer).ok())
     }
 
-    /// Whether it differs from `other` by at most `most`; no digit is lost on the way.
+    /// Whether it differs from `other` by at most `most`, computed exactly.
     pub fn is_within(&self, other: &Self, most: &Self) -> bool {
         let least = self.lead.min(other.lead).min(most.lead);
         (self.units(least) - other.units(least)).abs() <= most.units(least)
@@ -122,7 +120,7 @@ impl Decimal {
         (self.units(least) % step.units(least)).is_zero()
     }
 
-    /// The number times 10^`places`, towards zero; `None`: beyond 37 digits.
+    /// The number times 10^`places`, rounded towards zero; `None` beyond 37 digits.
     pub fn truncated(&self, places: u8) -> Option<i128> {
         let count = i32::from(self.lead) + 1 + i32::from(places);
         let count = usize::try_from(count).unwrap_or(0);
@@ -134,8 +132,8 @@ impl Decimal {
         Some(if self.negative { -size } else { size })
     }
 
-    /// The number in units of the last digit that one leading with 10^`least` can have. Its own
-    /// lead is no less.
+    /// The number in units of the last digit of a number with lead `least`, which is at most its
+    /// own lead.
     fn units(&self, least: i16) -> BigInt {
         // Ten bytes are 20 digits, which 128 bits hold.
         let digits = self.digits.chunks(10).fold(BigInt::ZERO, |sum, pairs| {
@@ -146,19 +144,19 @@ impl Decimal {
         if self.negative { -units } else { units }
     }
 
-    /// The digit at this place behind the first one, which is place 0.
+    /// The digit at this place, counted from 0 for the first one.
     fn digit(&self, place: usize) -> u8 {
         let Some(pair) = self.digits.get(place / 2) else { return 0 };
         if place.is_multiple_of(2) { pair / 10 } else { pair % 10 }
     }
 
-    /// How many digits there are up to the last that is not 0; none for zero.
+    /// Number of digits up to the last that is not 0; 0 for zero.
     fn significant(&self) -> usize {
         (0..MAX_DIGITS).rposition(|place| self.digit(place) != 0).map_or(0, |last| last + 1)
     }
 }
 
-/// At least one digit.
+/// Reads at least one digit.
 fn some_digits<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Expected> {
     match scanner.digits() {
         "" => scanner.fail("a digit"),
@@ -166,8 +164,8 @@ fn some_digits<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Expected> {
     }
 }
 
-/// The letter, the sign and the digits of an exponent. One that is beyond every number still
-/// allows for a text of any length to stand before it.
+/// The exponent with its letter and sign. Values beyond every number's range are clamped so that a
+/// mantissa of any length may precede them.
 fn exponent(scanner: &mut Scanner<'_>) -> Result<i64, Expected> {
     const BEYOND: i64 = i64::MAX / 4;
     let letter = scanner.eat(b'e') || scanner.eat(b'E');
@@ -221,13 +219,13 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// The one text of a value, JSON too: no zeros that say nothing, an exponent only below 10^-6
-/// and from 10^21 on.
+/// The canonical text of a value, valid as JSON: without redundant zeros, with an exponent only
+/// below 10^-6 and from 10^21 on.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let significant = self.significant().max(1);
         let plain = PLAIN.contains(&self.lead);
-        // Places behind the first digit where the point stands.
+        // The number of digits between the first digit and the decimal point.
         let point = if plain { i32::from(self.lead) } else { 0 };
         if self.negative {
             f.write_str("-")?;

@@ -10,9 +10,9 @@
 //! }
 //! ```
 //!
-//! Only `kind` and `work` must be there. Amounts are texts with a unit, or wei; bytes are 0x-hex,
-//! or text as it is. A field that nobody knows is an error, as is a value of another shape: both
-//! name the field. Whether the job can stand, [`JobSpec::check`] says.
+//! Only `kind` and `work` are required. Amounts are texts with a unit, or wei; bytes are 0x-hex, or
+//! plain text. An unknown field or a value of the wrong type is an error that names the field.
+//! [`JobSpec::check`] validates the values.
 
 use super::{
     decimal::Decimal,
@@ -29,30 +29,31 @@ use crate::{
 };
 use std::{collections::BTreeMap, str::FromStr};
 
-/// The longest result where a document names none, in bytes.
+/// Default maximum result, in bytes.
 pub const RETURN_BYTES: u32 = 65_536;
-/// How long the work may run where a document does not say, in ms.
+/// Default maximum duration of the work, in ms.
 pub const EXECUTION_MS: u64 = 30_000;
-/// Memory where a document names none, in MiB.
+/// Default memory, in MiB.
 pub const MEMORY_MB: u32 = 256;
-/// What the work may cost where a document does not say.
+/// Default maximum price of the work.
 pub const MAX_PRICE: Wei = Wei::cby(1);
-/// Blocks of an attempt where a document does not say.
+/// Default timeout of an attempt, in blocks.
 pub const TIMEOUT_BLOCKS: u64 = 120;
 
-/// Why a document is no job. The field's place opens the text.
+/// The error for an invalid document. The text starts with the field's path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DocumentError {
-    /// The field, as `verification.checks.0.within`; `job`: the document itself.
+    /// The path of the field, such as `verification.checks.0.within`; `job` for the document
+    /// itself.
     pub place: String,
-    /// What is wrong and what would do.
+    /// The problem and the expected value.
     pub problem: String,
 }
 
 type Read<T> = Result<T, DocumentError>;
 
-/// The job that a document describes.
+/// Reads the job that a document describes.
 pub fn read(document: Json) -> Read<JobSpec> {
     let mut job = Fields::of(document, "")?;
     let kind: JobKind = job.parsed("kind")?.ok_or_else(|| job.missing("kind"))?;
@@ -79,7 +80,7 @@ pub fn read(document: Json) -> Read<JobSpec> {
 }
 
 fn bounds(fields: Option<Fields>, runners: u32) -> Read<Bounds> {
-    // What a committee reveals at once has to fit a block.
+    // The results that a committee reveals together have to fit into a block.
     let each = RETURN_BYTES.min(MAX_RETURN_BYTES / runners.max(1));
     let mut bounds = Bounds {
         max_return_bytes: each,
@@ -186,7 +187,7 @@ fn verification(mut fields: Fields) -> Read<Verification> {
     Ok(verification)
 }
 
-/// One check of `structured_match`: an object with the check's name as its only key.
+/// Reads one check of `structured_match`: an object with the check's name as its only key.
 pub fn check(document: Json) -> Read<Check> {
     one_check(Fields::of(document, "")?)
 }
@@ -215,12 +216,12 @@ fn one_check(mut fields: Fields) -> Read<Check> {
     Ok(found)
 }
 
-/// An object's fields, taken out one by one.
+/// An object's fields, which are taken out one by one.
 struct Fields {
-    /// Where the object stands, with a dot at its end.
+    /// The path of the object, with a trailing dot.
     place: String,
     fields: BTreeMap<String, Json>,
-    /// What was asked for.
+    /// Names of the fields that were asked for.
     known: Vec<&'static str>,
 }
 
@@ -230,7 +231,7 @@ impl Fields {
             let place = if place.is_empty() { "job" } else { place };
             return Err(DocumentError {
                 place: place.trim_end_matches('.').to_owned(),
-                problem: "is no object".into(),
+                problem: "is not an object".into(),
             });
         };
         Ok(Self { place: place.to_owned(), fields, known: Vec::new() })
@@ -247,7 +248,7 @@ impl Fields {
         self.problem(name, "is missing".into())
     }
 
-    /// A field's value; null counts as absent.
+    /// Takes a field's value; null counts as absent.
     fn take(&mut self, name: &'static str) -> Option<Json> {
         self.known.push(name);
         self.fields.remove(name).filter(|value| *value != Json::Null)
@@ -263,13 +264,13 @@ impl Fields {
             None => Ok(None),
             Some(value) => match shape(value) {
                 Some(shaped) => Ok(Some(shaped)),
-                None => Err(self.problem(name, format!("is no {expected}"))),
+                None => Err(self.problem(name, format!("is not {expected}"))),
             },
         }
     }
 
     fn text(&mut self, name: &'static str) -> Read<Option<String>> {
-        self.shaped(name, "text", |value| match value {
+        self.shaped(name, "a string", |value| match value {
             Json::Text(text) => Some(text),
             _ => None,
         })
@@ -287,22 +288,22 @@ impl Fields {
     }
 
     fn number(&mut self, name: &'static str) -> Read<Option<u64>> {
-        self.shaped(name, "whole number from 0 to 2^64 - 1", |value| match value {
+        self.shaped(name, "a whole number from 0 to 2^64 - 1", |value| match value {
             Json::Number(number) => number.to_u64(),
             _ => None,
         })
     }
 
     fn small(&mut self, name: &'static str) -> Read<Option<u32>> {
-        self.shaped(name, "whole number from 0 to 2^32 - 1", |value| match value {
+        self.shaped(name, "a whole number from 0 to 2^32 - 1", |value| match value {
             Json::Number(number) => number.to_u64().and_then(|number| number.try_into().ok()),
             _ => None,
         })
     }
 
-    /// A number, or a text that is one: as JSON writes it.
+    /// A number, or a text that is a number in JSON's notation.
     fn decimal(&mut self, name: &'static str) -> Read<String> {
-        let number = self.shaped(name, "number", |value| match value {
+        let number = self.shaped(name, "a number", |value| match value {
             Json::Number(number) => Some(number.to_string()),
             Json::Text(text) => Decimal::from_str(&text).ok().map(|number| number.to_string()),
             _ => None,
@@ -310,7 +311,7 @@ impl Fields {
         number.ok_or_else(|| self.missing(name))
     }
 
-    /// A text or a whole number that stands for something else.
+    /// A text or a whole number that is parsed as `T`.
     fn parsed<T>(&mut self, name: &'static str) -> Read<Option<T>>
     where
         T: FromStr,
@@ -320,23 +321,23 @@ impl Fields {
             None => return Ok(None),
             Some(Json::Text(text)) => text,
             Some(Json::Number(number)) => number.to_string(),
-            Some(_) => return Err(self.problem(name, "is no text".into())),
+            Some(_) => return Err(self.problem(name, "is not a string".into())),
         };
         text.parse().map(Some).map_err(|error: T::Err| self.problem(name, error.to_string()))
     }
 
-    /// Bytes: 0x-hex, or the text itself.
+    /// Bytes from 0x-hex, or from plain text.
     fn bytes(&mut self, name: &'static str) -> Read<Option<Vec<u8>>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.strip_prefix("0x") {
             None => Ok(Some(text.into_bytes())),
             Some(digits) => hex::decode(digits)
                 .map(Some)
-                .map_err(|error| self.problem(name, format!("is no 0x-hex: {error}"))),
+                .map_err(|error| self.problem(name, format!("is not 0x-hex: {error}"))),
         }
     }
 
-    /// Any JSON, or a text that holds it, as text.
+    /// Any JSON, or a text that contains it, as text.
     fn json(&mut self, name: &'static str) -> Read<Option<String>> {
         Ok(self.take(name).map(|value| match value {
             Json::Text(text) => text,
@@ -358,7 +359,7 @@ impl Fields {
     }
 
     fn values(&mut self, name: &'static str) -> Read<Option<Vec<Json>>> {
-        self.shaped(name, "list", |value| match value {
+        self.shaped(name, "a list", |value| match value {
             Json::List(values) => Some(values),
             _ => None,
         })
@@ -369,15 +370,15 @@ impl Fields {
         let text = |value| match value {
             Json::Text(text) => Ok(text),
             Json::Number(number) => Ok(number.to_string()),
-            _ => Err(self.problem(name, "is no list of texts".into())),
+            _ => Err(self.problem(name, "is not a list of strings".into())),
         };
         values.into_iter().map(text).collect()
     }
 
-    /// Names and values: an object, or a list of pairs, whose order counts.
+    /// Names and values: an object, or a list of pairs in order.
     fn pairs(&mut self, name: &'static str) -> Read<Vec<(String, String)>> {
         let refused = |fields: &Self| {
-            fields.problem(name, "is neither an object of texts nor a list of pairs".into())
+            fields.problem(name, "is neither an object of strings nor a list of pairs".into())
         };
         let pairs: Option<Vec<(String, String)>> = match self.take(name) {
             None => Some(Vec::new()),
@@ -403,11 +404,11 @@ impl Fields {
         pairs.ok_or_else(|| refused(self))
     }
 
-    /// Nothing is left that nobody asked for.
+    /// Refuses fields that were not asked for.
     fn end(self) -> Read<()> {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
         let known = self.known.join(", ");
-        Err(self.problem(name, format!("is not known here; expected one of {known}")))
+        Err(self.problem(name, format!("is unknown; expected one of {known}")))
     }
 }
 
@@ -492,24 +493,24 @@ mod tests {
             let error = job(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         };
-        check("[]", "job: is no object");
+        check("[]", "job: is not an object");
         check("{}", "kind: is missing");
-        check(r#"{"kind": "dance"}"#, "kind: `dance` is no job kind");
+        check(r#"{"kind": "dance"}"#, "kind: `dance` is not a job kind");
         check(r#"{"kind": "http"}"#, "work: is missing");
         check(r#"{"kind": "http", "work": {}}"#, "work.url: is missing");
-        check(r#"{"kind": "http", "work": {"url": 1}}"#, "work.url: is no text");
+        check(r#"{"kind": "http", "work": {"url": 1}}"#, "work.url: is not a string");
         check(
             r#"{"kind": "http", "work": {"url": "http://a", "verb": "x"}}"#,
-            "work.verb: is not known here; expected one of method, url,",
+            "work.verb: is unknown; expected one of method, url,",
         );
-        check(r#"{"kind": "http", "work": {"url": "a"}, "fee": 1}"#, "fee: is not known here");
+        check(r#"{"kind": "http", "work": {"url": "a"}, "fee": 1}"#, "fee: is unknown");
         let with = |verification: &str| {
             format!(
                 r#"{{"kind": "http", "work": {{"url": "http://a"}}, "verification": {verification}}}"#
             )
         };
         check(&with(r#"{"mode": "votes"}"#), "verification.mode: ");
-        check(&with(r#"{"mode": "none", "runners": -1}"#), "verification.runners: is no whole");
+        check(&with(r#"{"mode": "none", "runners": -1}"#), "verification.runners: is not a whole");
         check(
             &with(r#"{"mode": "structured_match", "checks": [{"close": 1}]}"#),
             "verification.checks.0: names no check",
@@ -518,7 +519,7 @@ mod tests {
             &with(
                 r#"{"mode": "structured_match", "checks": [{"range": {"field": "", "least": "x"}}]}"#,
             ),
-            "verification.checks.0.range.least: is no number",
+            "verification.checks.0.range.least: is not a number",
         );
     }
 }

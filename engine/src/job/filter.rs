@@ -1,4 +1,4 @@
-//! Who may be drawn for a job (spec jobs.md §3): the filters, in their order.
+//! The candidates for a job (spec jobs.md §3): the filters, in their order.
 
 use super::{
     selection::stake_to_weight,
@@ -15,29 +15,29 @@ use crate::{
 };
 use std::fmt;
 
-/// The least reputation of a candidate (jobs.md §3, filter 2).
+/// The minimum reputation of a candidate (jobs.md §3, filter 2).
 pub const MIN_REPUTATION: u32 = 50;
 
 /// The filters, in the order they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// 0: gave no result in an earlier attempt at the job, silent or with a reason.
+    /// 0: gave no result in an earlier attempt at the job, whether silent or with a failure report.
     Exclusion,
-    /// 1: registered, heartbeat not stale; of no account in phase `sunset`.
+    /// 1: registered, heartbeat not stale; drops everyone in phase `sunset`.
     Health,
-    /// 1.5: its bit in P(H − 1); drops nobody in phase `shadow`.
+    /// 1.5: its bit in P(H − 1); drops no runner in phase `shadow`.
     Presence,
     /// 2: reputation ≥ 50.
     Reputation,
     /// 3: registered for the kind, and for the model or server that the work names.
     Capability,
-    /// 4: in a trusted execution environment, where the job wants one.
+    /// 4: in a trusted execution environment, if the job requires one.
     Tee,
     /// 5: price per second ≤ max_price.
     Price,
     /// 6: active jobs < max_concurrent_jobs.
     Concurrency,
-    /// 7: member of the pool, where the job wants one.
+    /// 7: member of the pool, if the job requires one.
     Pool,
     /// 8: stake ≥ 1.5 × max_price.
     Stake,
@@ -57,7 +57,7 @@ impl Filter {
         Self::Stake,
     ];
 
-    /// The filter's name.
+    /// The filter's name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusion => "exclusion",
@@ -96,22 +96,21 @@ impl Decode for Filter {
     }
 }
 
-/// What became of one runner in the filters of one draw.
+/// The verdict of one draw's filters on one runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Who.
     pub runner: Address,
-    /// What it had locked.
+    /// Its locked stake.
     pub stake: Wei,
     /// Its weight in the draw, before any multiplier.
     pub weight: u64,
     /// Whether its bit is set in the P that the draw reads.
     pub present: bool,
-    /// The first filter that dropped it; `None`: a candidate.
+    /// The first filter that dropped it; `None` for a candidate.
     pub dropped_by: Option<Filter>,
-    /// The first filter but presence that drops it; `None`: none does.
+    /// The first filter other than presence that drops it; `None` if none does.
     pub else_by: Option<Filter>,
-    /// What the filter saw and what it wanted; empty for a candidate.
+    /// The filter's finding and requirement; empty for a candidate.
     pub reason: String,
 }
 record!(Verdict { runner, stake, weight, present, dropped_by, else_by, reason });
@@ -122,7 +121,7 @@ impl Verdict {
         self.dropped_under(active, self.present)
     }
 
-    /// The same where it was `present` or not.
+    /// Like [`Self::dropped_where`], if the runner were `present` or absent.
     pub fn dropped_under(&self, active: bool, present: bool) -> Option<Filter> {
         match self.else_by {
             Some(Filter::Exclusion | Filter::Health) => self.else_by,
@@ -132,25 +131,24 @@ impl Verdict {
     }
 }
 
-/// What the filters read.
+/// The input of the filters.
 pub struct Scene<'a> {
-    /// The block that draws.
     pub height: Height,
-    /// Its migration phase.
+    /// The migration phase of the block.
     pub phase: Phase,
     /// The registry as the parent block left it.
     pub registry: &'a Registry,
-    /// Jobs in hand now: earlier draws of this block count.
+    /// Number of jobs that a runner works on, including those from earlier draws of this block.
     pub active_jobs: &'a dyn Fn(&Address) -> u32,
     /// Pools as the parent block left them.
     pub entitlements: &'a Entitlements,
-    /// Who is present in P(H − 1); `None`: P is not known.
+    /// The runners present in P(H − 1), ascending; `None` if P is unknown.
     pub present: Option<&'a [Address]>,
     /// Blocks after which the last on-chain heartbeat is stale.
     pub stale: u64,
     /// Runners that were silent in earlier attempts at the job.
     pub excluded: &'a [Address],
-    /// Runners that said in earlier attempts that they cannot do it.
+    /// Runners that reported a failure in earlier attempts.
     pub reported: &'a [Reported],
 }
 
@@ -184,7 +182,7 @@ impl Scene<'_> {
             .collect()
     }
 
-    /// Why a runner counts as absent, where it does.
+    /// Why a runner counts as absent; `None` if it is present.
     fn absent(&self, runner: &Address) -> Option<&'static str> {
         match self.present {
             None => Some("no recent P(H) is known"),
@@ -195,7 +193,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The first filter but presence that drops a runner, and why.
+    /// The first filter other than presence that drops a runner, and the reason.
     fn dropped(
         &self,
         spec: &JobSpec,
@@ -243,7 +241,7 @@ impl Scene<'_> {
         {
             return Some((Filter::Pool, format!("not in pool `{pool}`")));
         }
-        // stake ≥ 1.5 × max_price, without fractions; a product beyond u128 is beyond any stake.
+        // stake ≥ 1.5 × max_price in integers; a product beyond u128 exceeds any stake.
         let covered = spec
             .max_price
             .checked_mul(3)
@@ -256,8 +254,7 @@ impl Scene<'_> {
     }
 }
 
-/// The model or server that the work names and a runner does not. One that names none at all takes
-/// any.
+/// The model or server that the work names and a runner lacks. A runner that names none takes any.
 fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static str, &'a str)> {
     let (named, known) = match work {
         Work::Llm(work) => {

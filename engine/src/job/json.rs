@@ -1,71 +1,66 @@
-//! JSON documents (RFC 8259): what runners return and what a schema is written in.
+//! JSON documents (RFC 8259): runners' results and schemas.
 //!
-//! Strictly the RFC's grammar in UTF-8. On top: a name stands once in an object, nesting ends at
-//! [`MAX_NESTING`], numbers are exact ([`Decimal`]). A tree takes up to a hundred times the memory
-//! of its text, so whoever reads many results keeps no tree.
+//! Strictly the RFC's grammar in UTF-8, with further rules: names are unique in an object, nesting
+//! is limited to [`MAX_NESTING`], and numbers are exact ([`Decimal`]). A tree takes up to a hundred
+//! times the memory of its text, so callers that read many results should not keep trees.
 
 use super::decimal::{Decimal, DecimalError};
 use crate::primitives::json::{Expected, Scanner};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-/// Lists and objects around a value at most, those that it is itself included.
+/// Maximum number of lists and objects around a value, including the value itself.
 pub const MAX_NESTING: usize = 64;
 
-/// A JSON value. Equal values are equal here, however they were written: `1.0` is `1`, `"\u0061"`
-/// is `"a"`, and names of an object have no order. [`Display`](fmt::Display) writes a value's one
-/// text: names ascending by their bytes, no spaces, nothing escaped that need not be.
+/// A JSON value. Equality ignores notation: `1.0` equals `1`, `"\u0061"` equals `"a"`, and an
+/// object's names have no order. [`Display`](fmt::Display) writes the canonical text of a value:
+/// names ascending by their bytes, no spaces, no unnecessary escapes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Json {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number.
     Number(Decimal),
-    /// A string.
     Text(String),
-    /// A list.
     List(Vec<Json>),
-    /// An object.
     Object(BTreeMap<String, Json>),
 }
 
-/// Why bytes are no [`Json`].
+/// Why bytes are not a [`Json`] document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// No UTF-8.
-    #[error("no UTF-8 from byte {at} on")]
+    /// Not UTF-8.
+    #[error("not UTF-8 from byte {at} on")]
     Utf8 {
-        /// Where valid text ends.
+        /// The end of the valid text.
         at: usize,
     },
-    /// Not the grammar.
+    /// A violation of the grammar.
     #[error("{0}")]
     Syntax(#[from] Expected),
-    /// Lists and objects in one another beyond the limit.
+    /// Lists and objects nested deeper than [`MAX_NESTING`].
     #[error("nested deeper than {MAX_NESTING} at byte {at}")]
     Nesting {
-        /// Where the first too deep one begins.
+        /// The start of the first value that is too deep.
         at: usize,
     },
-    /// A name that its object already has.
-    #[error("a name for the second time before byte {at}")]
+    /// A name that occurs twice in an object.
+    #[error("a duplicate name before byte {at}")]
     Duplicate {
-        /// Where the name ends.
+        /// The end of the name.
         at: usize,
     },
-    /// A number that is no [`Decimal`].
+    /// A number that is not a [`Decimal`].
     #[error("{problem}, at byte {at}")]
     Number {
-        /// Where it begins.
+        /// The start of the number.
         at: usize,
-        /// Why it is none.
         problem: DecimalError,
     },
 }
 
 impl Json {
-    /// Reads a document, all of it.
+    /// Parses a whole document.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         let text =
             str::from_utf8(bytes).map_err(|error| JsonError::Utf8 { at: error.valid_up_to() })?;
@@ -75,14 +70,14 @@ impl Json {
         Ok(value)
     }
 
-    /// The value that a JSON pointer (RFC 6901) leads to; `None`: nothing is there, or it is no
-    /// pointer.
+    /// The value at a JSON pointer (RFC 6901); `None` if there is no such value, or the pointer is
+    /// invalid.
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         let pointer = Pointer::parse(pointer).ok()?;
         self.at(&pointer)
     }
 
-    /// The value that a pointer leads to; `None`: nothing is there.
+    /// The value at a pointer; `None` if there is no such value.
     pub fn at(&self, pointer: &Pointer) -> Option<&Self> {
         pointer.0.iter().try_fold(self, |value, token| match value {
             Self::Object(members) => members.get(token),
@@ -92,7 +87,7 @@ impl Json {
     }
 }
 
-/// Reads the value that comes next, with `depth` lists and objects around it.
+/// Reads the next value, which has `depth` lists and objects around it.
 fn read(scanner: &mut Scanner<'_>, depth: usize) -> Result<Json, JsonError> {
     scanner.skip_white();
     match scanner.peek() {
@@ -211,19 +206,20 @@ fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer(Vec<String>);
 
-/// Why a text is no pointer.
+/// Why a text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// Not empty, and without a slash at its start.
-    #[error("is no JSON pointer: neither empty nor with a / at its start")]
+    /// Not empty, and without a leading slash.
+    #[error("is not a JSON pointer: neither empty nor with a / at its start")]
     Start,
-    /// A tilde that escapes nothing.
-    #[error("is no JSON pointer: a ~ that is neither ~0 nor ~1")]
+    /// A tilde that is not part of an escape.
+    #[error("is not a JSON pointer: a ~ that is neither ~0 nor ~1")]
     Escape,
 }
 
 impl Pointer {
-    /// Splits a pointer: empty, or tokens each with a `/` before it, `~0` for `~`, `~1` for `/`.
+    /// Splits a pointer: empty, or tokens that each follow a `/`, with `~0` for `~` and `~1` for
+    /// `/`.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         let mut parts = text.split('/');
         if parts.next() != Some("") {
@@ -233,13 +229,13 @@ impl Pointer {
             if !part.split('~').skip(1).all(|rest| rest.starts_with(['0', '1'])) {
                 return Err(PointerError::Escape);
             }
-            // In this order: ~01 is ~1, not a slash.
+            // The order matters: ~01 is ~1, not a slash.
             Ok(part.replace("~1", "/").replace("~0", "~"))
         };
         parts.map(token).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The names and positions on the way, without escapes.
+    /// The unescaped names and positions along the path.
     pub fn tokens(&self) -> &[String] {
         &self.0
     }
@@ -251,7 +247,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A name as a pointer has it.
+/// A name, escaped as a token of a pointer.
 pub fn token(name: &str) -> Cow<'_, str> {
     if !name.contains(['~', '/']) {
         return Cow::Borrowed(name);
@@ -259,7 +255,7 @@ pub fn token(name: &str) -> Cow<'_, str> {
     Cow::Owned(name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The position that a token names in a list: digits without a zero before them.
+/// The list position that a token names: digits without a leading zero.
 pub fn position(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());

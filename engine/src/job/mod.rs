@@ -1,5 +1,5 @@
-//! System actors 0x02 and 0x03: jobs, who may do them, who is drawn, whose result counts
-//! (spec jobs.md §2–5).
+//! System actors 0x02 and 0x03: jobs, their candidates, the draw of committees, and which result
+//! counts (spec jobs.md §2–5).
 
 pub mod decimal;
 pub mod document;

@@ -1,4 +1,4 @@
-//! Which runner served a submitter last (spec jobs.md §4).
+//! The most recently used runner of a submitter (spec jobs.md §4).
 
 use super::selection::Favoured;
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
 
 /// The runner that last won a verified job of one submitter and job kind.
 ///
-/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\]. One past its time goes on the next read.
+/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\]. An expired record is removed on the next
+/// read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MruRecord {
     /// The winner: first committee member, in draw order, whose result agreed.
@@ -21,8 +22,8 @@ pub struct MruRecord {
 }
 
 impl MruRecord {
-    /// Whether the record still favours its runner at `now`, where records count through `ttl`
-    /// blocks, the last included.
+    /// Whether the record still favours its runner at `now`. It counts through `ttl` blocks, the
+    /// last included.
     pub const fn is_live(&self, now: Height, ttl: u64) -> bool {
         now.since(self.set_at) <= ttl
     }
@@ -36,7 +37,7 @@ impl MruRecord {
         bytes
     }
 
-    /// Reads the stored form; every 28 bytes are one.
+    /// Reads the stored form; any 28 bytes are valid.
     pub fn from_bytes(bytes: &[u8; 28]) -> Self {
         let (runner, set_at) = bytes.split_first_chunk().expect("20 of 28 bytes");
         let set_at = set_at.first_chunk().expect("the other 8");
@@ -57,23 +58,21 @@ impl Decode for MruRecord {
     }
 }
 
-/// What a draw read of the record, and by which rule it counted.
+/// The record as a draw read it, with the rules that applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MruRead {
-    /// The runner.
     pub runner: Address,
     /// The block that made its result final.
     pub set_at: Height,
-    /// Blocks through which the record counts.
+    /// Number of blocks for which the record counts.
     pub ttl_blocks: u64,
-    /// By how much the runner's weight is multiplied in draw 0.
+    /// The factor on the runner's weight in draw 0.
     pub multiplier: u64,
 }
 record!(MruRead { runner, set_at, ttl_blocks, multiplier });
 
 impl MruRead {
-    /// The runner, and by how much it is favoured, where the record was not past its time in the
-    /// block at `height`.
+    /// The runner and its multiplier, if the record had not expired in the block at `height`.
     pub fn live_at(&self, height: Height) -> Option<Favoured> {
         let Self { runner, set_at, ttl_blocks, multiplier } = *self;
         let live = MruRecord { runner, set_at }.is_live(height, ttl_blocks);

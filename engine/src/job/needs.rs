@@ -1,10 +1,10 @@
-//! What a job needs of its runners that a runner may lack, or lack for a while.
+//! The abilities that a job needs and a runner may lack, permanently or temporarily.
 
 use super::spec::{JobSpec, Work};
 use crate::registry::Ability;
 
-/// The labels of all that `spec` needs: its kind, the models or the server that the work names, a
-/// trusted execution environment, a pool.
+/// The labels of everything that `spec` needs: its kind, the models or the server that the work
+/// names, a trusted execution environment, a pool.
 pub fn of(spec: &JobSpec) -> impl Iterator<Item = Ability> {
     let kind = Ability::Kind(spec.work.kind());
     let named = match &spec.work {

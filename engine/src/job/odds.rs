@@ -1,22 +1,23 @@
-//! How likely a draw takes each candidate, over all seeds: exact fractions.
+//! The probability that a draw picks each candidate, over all seeds, as exact fractions.
 //!
-//! `r` is 64 bits of a hash modulo the total, so that a fraction is off by less than total / 2^64.
+//! `r` is 64 bits of a hash modulo the total, so each fraction is off by less than total / 2^64.
 //!
-//! Candidates of one weight are alike. A state of a draw is how many of each weight it has taken;
-//! the chance of each state follows from those one draw before, and what is taken of a weight on
-//! average, divided by how many have it, is the chance of each of them.
+//! Candidates with the same weight have the same chances. The state of a draw is the number of
+//! candidates of each weight that it has taken. Each state's probability follows from those one
+//! draw before. The average number taken of a weight, divided by the number of candidates with that
+//! weight, is the chance of each of them.
 
 use std::collections::BTreeMap;
 
-/// Steps from state to state at most: beyond, only the first draw's chances are told.
+/// Maximum number of transitions between states; beyond it only the first draw's chances are
+/// returned.
 const MOST_STEPS: usize = 20_000;
 
 /// A fraction of integers in lowest terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fraction {
-    /// The numerator,
     pub of: u128,
-    /// and the denominator, which is not 0.
+    /// The denominator, not 0.
     pub all: u128,
 }
 
@@ -38,13 +39,13 @@ impl Fraction {
     }
 
     fn times(self, of: u128, all: u128) -> Option<Self> {
-        // Reduced crosswise first: the products are in lowest terms then.
+        // Reduced crosswise first, so that the products are in lowest terms.
         let (ours, theirs) = (Self::new(self.of, all), Self::new(of, self.all));
         Some(Self { of: ours.of.checked_mul(theirs.of)?, all: ours.all.checked_mul(theirs.all)? })
     }
 }
 
-/// The greatest number that divides both; `b` is not 0.
+/// The greatest common divisor; `b` is not 0.
 const fn gcd(mut a: u128, mut b: u128) -> u128 {
     while a != 0 {
         (a, b) = (b % a, a);
@@ -55,20 +56,21 @@ const fn gcd(mut a: u128, mut b: u128) -> u128 {
 /// A candidate's chances over all seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Odds {
-    /// To be drawn first.
+    /// The chance to be drawn first.
     pub first: Fraction,
-    /// To be in the committee. `None` where the numbers leave a u128, or there are too many states.
+    /// The chance to be in the committee; `None` if the numbers overflow a u128 or there are too
+    /// many states.
     pub any: Option<Fraction>,
 }
 
-/// The chances of each candidate, by its weight, in a draw of `m`. `favoured`: the place of the MRU
-/// runner, whose weight counts so many times in draw 0. Empty where there are fewer than `m`
-/// candidates, since nobody is drawn then, where `m` is 0, and where a weight is 0, as none is.
+/// The chances of each candidate, by its weight, in a draw of `m`. `favoured` is the index of the
+/// MRU runner and the factor on its weight in draw 0. Empty if there are fewer than `m` candidates,
+/// because none is drawn then, if `m` is 0, or if a weight is 0, which does not occur.
 pub fn odds(weights: &[u16], favoured: Option<(usize, u16)>, m: usize) -> Vec<Odds> {
     if m == 0 || weights.len() < m || weights.contains(&0) {
         return Vec::new();
     }
-    // By weight in draw 0 and after it: how many have it.
+    // The number of candidates by their weights in draw 0 and after it.
     let of = |place: usize| {
         let weight = weights[place];
         let times = favoured.filter(|(at, _)| *at == place).map_or(1, |(_, times)| times);
@@ -92,7 +94,7 @@ pub fn odds(weights: &[u16], favoured: Option<(usize, u16)>, m: usize) -> Vec<Od
         .collect()
 }
 
-/// How many of each class are in the committee on average.
+/// The average number of candidates of each class in the committee.
 fn taken(classes: &[((u128, u128), u128)], m: usize) -> Option<Vec<Fraction>> {
     let mut states = BTreeMap::from([(vec![0u128; classes.len()], Fraction::ONE)]);
     let mut steps = 0;
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The definition: every order in which `m` can be drawn, with its chance.
+    /// By definition: sums over every order in which `m` can be drawn, with its chance.
     #[test]
     fn chances_are_sums_over_all_orders() {
         /// Weights in draw 0 and after it.
@@ -210,7 +212,7 @@ mod tests {
         }
     }
 
-    /// What the draw does, counted over many seeds.
+    /// Frequencies in draws with many seeds.
     #[test]
     fn draws_come_out_as_the_chances_say() {
         let stakes: Vec<u128> = vec![1, 1, 3, 7, 15];

@@ -1,14 +1,14 @@
-//! A subset of JSON Schema (draft 2020-12), compiled once and strict, since every validator has to
-//! agree on what it says.
+//! A subset of JSON Schema (draft 2020-12), compiled once and strictly, because all validators have
+//! to agree on its verdicts.
 //!
-//! A keyword that is neither in [`KEYWORDS`] nor [`IGNORED`] does not compile: a schema that is
-//! weaker than it reads would verify what its author meant to refuse. There are no references, so
-//! that a schema is a finite tree, and no patterns. `integer` takes 1.0, as the standard has it;
-//! lengths of texts count code points; `uniqueItems`, `enum` and `const` compare values, not what
-//! they were written as.
+//! A keyword that is in neither [`KEYWORDS`] nor [`IGNORED`] does not compile: a schema that is
+//! weaker than it reads would verify results that its author meant to refuse. There are no
+//! references, so that a schema is a finite tree, and no patterns. `integer` accepts 1.0, as in the
+//! standard; lengths of texts count code points; `uniqueItems`, `enum` and `const` compare values,
+//! not notation.
 //!
-//! A check takes [`Steps`], about one for each keyword that is held against a value. How many there
-//! are follows from the document's length alone: no schema makes a document cost more than that.
+//! A check costs [`Steps`], about one per keyword that is tested on a value. The number available
+//! follows from the document's length alone: no schema makes a document cost more than that.
 
 use super::{
     decimal::Decimal,
@@ -19,14 +19,14 @@ use std::{
     fmt::Write as _,
 };
 
-/// Bytes of a schema's text at most.
+/// Maximum length of a schema's text, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024;
-/// Schemas around a schema at most, itself included.
+/// Maximum nesting of schemas, including the outermost.
 pub const MAX_DEPTH: usize = 32;
-/// Schemas in a schema at most, itself included.
+/// Maximum number of schemas in a schema, including itself.
 pub const MAX_NODES: usize = 4_096;
 
-/// The keywords there are, in the order they are checked.
+/// The supported keywords, in the order in which they are checked.
 pub const KEYWORDS: [&str; 23] = [
     "type",
     "const",
@@ -53,24 +53,23 @@ pub const KEYWORDS: [&str; 23] = [
     "not",
 ];
 
-/// Keywords that say nothing about values; what they hold is not looked at.
+/// Keywords that do not constrain values; their contents are ignored.
 pub const IGNORED: [&str; 4] = ["$schema", "$comment", "title", "description"];
 
-/// Why a text is no schema, and where in it.
+/// Why a text is not a schema, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// More text than a schema may have.
-    #[error("is {0} bytes long; {MAX_BYTES} at most")]
+    /// A text longer than [`MAX_BYTES`].
+    #[error("is {0} bytes long; the maximum is {MAX_BYTES}")]
     TooLong(usize),
-    /// No JSON.
-    #[error("is no JSON: {0}")]
+    #[error("is not JSON: {0}")]
     NotJson(#[from] JsonError),
-    /// JSON, and no schema as there are here.
+    /// JSON that is not a supported schema.
     #[error("{problem}, at `{at}`")]
     Refused {
         /// JSON pointer to the place.
         at: String,
-        /// What is there and what would do.
+        /// The problem and the expected value.
         problem: String,
     },
 }
@@ -78,36 +77,35 @@ pub enum SchemaError {
 /// Why a document does not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// A keyword does not hold.
+    /// A keyword is violated.
     #[error("breaks `{keyword}` of its schema at `{at}`")]
     Broken {
-        /// The keyword.
         keyword: &'static str,
-        /// JSON pointer to the value in the document, or to where it should be.
+        /// JSON pointer to the value in the document, or to the missing value's place.
         at: String,
     },
-    /// It takes longer to tell than a document of its length may.
+    /// The check takes more steps than a document of its length may.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
 }
 
-/// There are no [`Steps`] left.
+/// The error when no [`Steps`] are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("takes more steps to check than a result of its length may")]
 pub struct Exhausted;
 
-/// What checks of one document may still take.
+/// The number of steps that checks of one document may still take.
 #[derive(Debug)]
 pub struct Steps(u64);
 
 impl Steps {
-    /// For a document of `len` bytes: 65,536 steps and 8 a byte. The densest document has a value
-    /// in two bytes, so about fifteen keywords can look at each of them.
+    /// For a document of `len` bytes: 65,536 steps plus 8 per byte. The densest document has one
+    /// value per two bytes, so about fifteen keywords can be tested on each value.
     pub const fn for_document(len: usize) -> Self {
         Self(65_536 + 8 * len as u64)
     }
 
-    /// Takes `count` of them.
+    /// Takes `count` steps.
     pub fn take(&mut self, count: usize) -> Result<(), Exhausted> {
         self.0 = self.0.checked_sub(count as u64).ok_or(Exhausted)?;
         Ok(())
@@ -119,7 +117,7 @@ impl Steps {
 pub struct Schema(Node);
 
 impl Schema {
-    /// Compiles a schema from its text.
+    /// Compiles a schema from its text, JSON of at most [`MAX_BYTES`] bytes.
     pub fn compile(text: &str) -> Result<Self, SchemaError> {
         if text.len() > MAX_BYTES {
             return Err(SchemaError::TooLong(text.len()));
@@ -129,7 +127,7 @@ impl Schema {
         compiler.node("false", &json, 1).map(Self)
     }
 
-    /// Whether a document passes.
+    /// Checks that a document passes.
     pub fn check(&self, document: &Json, steps: &mut Steps) -> Result<(), Violation> {
         self.0.check(document, steps).map_err(|stop| match stop {
             Stop::Exhausted(exhausted) => exhausted.into(),
@@ -140,7 +138,7 @@ impl Schema {
                         Segment::Name(name) => write!(at, "/{}", token(name)),
                         Segment::Index(index) => write!(at, "/{index}"),
                     };
-                    written.expect("a string takes what is written to it");
+                    written.expect("writing to a string never fails");
                 }
                 Violation::Broken { keyword, at }
             }
@@ -148,18 +146,17 @@ impl Schema {
     }
 }
 
-/// A schema: what has to hold. Without rules it takes everything.
+/// A schema as a list of rules. Without rules it accepts everything.
 #[derive(Debug)]
 struct Node(Vec<Rule>);
 
-/// A keyword and what it asks for.
+/// A keyword and its test.
 #[derive(Debug)]
 struct Rule {
     keyword: &'static str,
     test: Test,
 }
 
-/// What a keyword asks for.
 #[derive(Debug)]
 enum Test {
     /// `false`: nothing passes.
@@ -168,37 +165,35 @@ enum Test {
     Types(Vec<Type>),
     /// One of these values.
     Among(BTreeSet<Json>),
-    /// A number that stands so to this one.
+    /// A number that compares so with this one.
     Number(fn(&Decimal, &Decimal) -> bool, Decimal),
-    /// A number that is an integer times this one.
+    /// An integer multiple of this number.
     Multiple(Decimal),
-    /// A text whose code points are so many.
+    /// A text whose number of code points compares so with this number.
     Length(fn(&u64, &u64) -> bool, u64),
-    /// A list whose items are so many.
+    /// A list whose number of items compares so with this number.
     Items(fn(&u64, &u64) -> bool, u64),
-    /// An object whose members are so many.
+    /// An object whose number of members compares so with this number.
     Members(fn(&u64, &u64) -> bool, u64),
-    /// Members that must be there.
+    /// Members that must be present.
     Required(Vec<String>),
-    /// Members that must pass if they are there.
+    /// Members that must pass if they are present.
     Properties(BTreeMap<String, Node>),
-    /// What all other members must pass.
+    /// The schema of all members except these.
     Others(BTreeSet<String>, Node),
-    /// What every item must pass.
+    /// The schema of every item.
     Each(Node),
-    /// No item twice.
+    /// No two items are equal.
     Unique,
-    /// All of these.
+    /// All of these schemas.
     All(Vec<Node>),
-    /// At least one of these.
+    /// At least one of these schemas.
     Any(Vec<Node>),
-    /// Exactly one of these.
+    /// Exactly one of these schemas.
     One(Vec<Node>),
-    /// Not this.
     Not(Node),
 }
 
-/// The types that `type` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Null,
@@ -240,7 +235,7 @@ impl Type {
 
 /// Why a check ends early.
 enum Stop<'a> {
-    /// A keyword does not hold; the way to the value, last step first.
+    /// A keyword is violated; the path to the value, last step first.
     Broken { keyword: &'static str, path: Vec<Segment<'a>> },
     /// No steps are left.
     Exhausted(Exhausted),
@@ -278,7 +273,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the value passes, where that it does not is no violation yet.
+    /// Whether the value passes, in a place where a failure is not yet a violation.
     fn takes(&self, value: &Json, steps: &mut Steps) -> Result<bool, Exhausted> {
         match self.check(value, steps) {
             Ok(()) => Ok(true),
@@ -289,8 +284,8 @@ impl Node {
 }
 
 impl Test {
-    /// Whether the test itself holds; a violation is one of a schema inside it. A test of one type
-    /// says nothing about values of another.
+    /// Whether the test itself holds; an error is a violation of a nested schema. A test for one
+    /// type accepts values of all other types.
     fn holds<'a>(&'a self, value: &'a Json, steps: &mut Steps) -> Result<bool, Stop<'a>> {
         match (self, value) {
             (Self::Never, _) => return Ok(false),
@@ -298,7 +293,7 @@ impl Test {
             (Self::Among(values), _) => return Ok(values.contains(value)),
             (Self::Number(holds, limit), Json::Number(number)) => return Ok(holds(number, limit)),
             (Self::Multiple(step), Json::Number(number)) => {
-                // A division of two integers of some hundred digits.
+                // It divides two integers of some hundred digits.
                 steps.take(16)?;
                 return Ok(number.is_multiple_of(step));
             }
@@ -366,7 +361,7 @@ impl Test {
     }
 }
 
-/// Whether no two items are equal: sorted, equal ones are neighbours.
+/// Whether no two items are equal: after sorting, equal items are adjacent.
 fn is_unique(items: &[Json], steps: &mut Steps) -> Result<bool, Exhausted> {
     let levels = items.len().checked_ilog2().unwrap_or(0) as usize;
     for item in items {
@@ -378,7 +373,7 @@ fn is_unique(items: &[Json], steps: &mut Steps) -> Result<bool, Exhausted> {
     Ok(sorted.windows(2).all(|pair| pair[0] != pair[1]))
 }
 
-/// What comparing a value may take: its values, and its texts by the 64 bytes.
+/// The cost of comparing a value: one per value in it, plus one per 64 bytes of text.
 fn weigh(value: &Json, steps: &mut Steps) -> Result<usize, Exhausted> {
     steps.take(1)?;
     let mut weight = 1;
@@ -399,11 +394,11 @@ fn weigh(value: &Json, steps: &mut Steps) -> Result<usize, Exhausted> {
     Ok(weight)
 }
 
-/// Where compiling is.
+/// The state of a compilation.
 struct Compiler {
-    /// Schemas so far.
+    /// Number of schemas so far.
     nodes: usize,
-    /// JSON pointer to the value that is looked at.
+    /// JSON pointer to the current value.
     at: String,
 }
 
@@ -412,7 +407,7 @@ impl Compiler {
         Err(SchemaError::Refused { at: self.at.clone(), problem: problem.into() })
     }
 
-    /// Does `what` one name further down.
+    /// Runs `what` one name further down.
     fn below<T>(
         &mut self,
         name: &str,
@@ -426,7 +421,7 @@ impl Compiler {
         Ok(done)
     }
 
-    /// A schema that stands under `keyword`, `depth` schemas deep.
+    /// Compiles a schema under `keyword`, `depth` schemas deep.
     fn node(
         &mut self,
         keyword: &'static str,
@@ -449,7 +444,7 @@ impl Compiler {
         let known =
             |name: &&String| KEYWORDS.contains(&name.as_str()) || IGNORED.contains(&name.as_str());
         if let Some(name) = members.keys().find(|name| !known(name)) {
-            let problem = format!("`{name}` is no keyword that there is here");
+            let problem = format!("`{name}` is not a supported keyword");
             return self.below(name, |c| c.refuse(problem));
         }
         let mut rules = Vec::new();
@@ -462,12 +457,12 @@ impl Compiler {
         Ok(Node(rules))
     }
 
-    /// What a keyword asks for; `None`: nothing.
+    /// The test of a keyword; `None` if it constrains nothing.
     fn test(
         &mut self,
         keyword: &'static str,
         value: &Json,
-        beside: &BTreeMap<String, Json>,
+        siblings: &BTreeMap<String, Json>,
         depth: usize,
     ) -> Result<Option<Test>, SchemaError> {
         Ok(Some(match keyword {
@@ -498,7 +493,7 @@ impl Compiler {
                 Test::Properties(nodes)
             }
             "additionalProperties" => {
-                let known = match beside.get("properties") {
+                let known = match siblings.get("properties") {
                     Some(Json::Object(members)) => members.keys().cloned().collect(),
                     _ => BTreeSet::new(),
                 };
@@ -514,7 +509,7 @@ impl Compiler {
             "anyOf" => Test::Any(self.nodes(keyword, value, depth)?),
             "oneOf" => Test::One(self.nodes(keyword, value, depth)?),
             "not" => Test::Not(self.node(keyword, value, depth + 1)?),
-            other => unreachable!("{other} is in the list of keywords and not here"),
+            other => unreachable!("{other} is in the list of keywords but not handled here"),
         }))
     }
 
@@ -547,7 +542,7 @@ impl Compiler {
         Ok(types)
     }
 
-    /// Texts, each once.
+    /// A list of distinct texts.
     fn names(&self, value: &Json) -> Result<Vec<String>, SchemaError> {
         let expected = "a list of strings is expected, none of them twice";
         let Json::List(items) = value else { return self.refuse(expected) };

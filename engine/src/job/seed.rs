@@ -1,13 +1,13 @@
-//! What the seeds of draws are made of (spec jobs.md §4): the parameter `selection.seed`.
+//! The seeds of draws (spec jobs.md §4): the parameter `selection.seed`.
 //!
 //! A draw in block H is seeded by
 //! * `parent`: the hash of block H − 1, whose proposer can try as many hashes as it likes;
 //! * `certificate`: the newest certificate on the chain as of H − 1. The proposer that embeds it
-//!   can choose among sets of votes, and no other.
+//!   can choose among sets of votes, but nothing else.
 //!
-//! Under `certificate` the vote of the proposer that embeds it is left out: an Ed25519 signature is
-//! not the only one that its key can make of a message, so a proposer could try signatures of its
-//! own as it can try hashes.
+//! `certificate` leaves out the vote of the proposer that embeds the certificate: an Ed25519 key
+//! can make many valid signatures of one message, so a proposer could otherwise try its own
+//! signatures as it can try hashes.
 
 use crate::{
     primitives::{
@@ -18,19 +18,19 @@ use crate::{
 };
 use std::{fmt, str::FromStr};
 
-/// What the seeds of a chain's draws are made of; fixed at genesis.
+/// The source of a chain's draw seeds; fixed at genesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeedRule {
-    /// The parent block's hash: what the source says.
+    /// The parent block's hash, as in the source.
     #[default]
     Parent,
-    /// The votes' signatures in the newest certificate that the parent or a block before it embeds.
-    /// While there is none, the parent's hash.
+    /// The votes' signatures in the newest certificate that the parent or an earlier block embeds.
+    /// Until the first certificate, the parent's hash.
     Certificate,
 }
 
 impl SeedRule {
-    /// Every rule, in the order they are documented.
+    /// Every rule, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Parent, Self::Certificate];
     /// The parameter's key.
     pub const KEY: &'static str = "selection.seed";
@@ -50,9 +50,9 @@ impl fmt::Display for SeedRule {
     }
 }
 
-/// Why a text names no rule.
+/// The error for an unknown rule's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no rule of seeds: expected parent or certificate")]
+#[error("`{0}` is not a seed rule: expected parent or certificate")]
 pub struct SeedRuleError(String);
 
 impl FromStr for SeedRule {
@@ -78,18 +78,18 @@ impl Decode for SeedRule {
     }
 }
 
-/// The certificate that draws of the next blocks are seeded by.
+/// The certificate that seeds the draws of the next blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeedCertificate {
-    /// The block that it certifies.
+    /// The certified block.
     pub height: Height,
-    /// What it gives to seeds (`Certificate::seed_digest`).
+    /// Its contribution to seeds (`Certificate::seed_digest`).
     pub digest: Hash,
 }
 record!(SeedCertificate { height, digest });
 
-/// How many certificates a proposer that has all `n` votes can choose among, and one more for
-/// embedding none: n over `quorum`, plus 1. `None` where that leaves a u128.
+/// Number of certificates among which a proposer that has all `n` votes can choose, plus 1 for
+/// embedding none: n over `quorum`, plus 1. `None` on overflow of a u128.
 pub fn choices(n: u32, quorum: u32) -> Option<u128> {
     let few = quorum.min(n.checked_sub(quorum)?);
     // After step i the value is n over i + 1: each division is exact.
@@ -113,7 +113,7 @@ mod tests {
         let error = "beacon".parse::<SeedRule>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`beacon` is no rule of seeds: expected parent or certificate"
+            "`beacon` is not a seed rule: expected parent or certificate"
         );
     }
 

@@ -1,5 +1,5 @@
 //! The weighted draw of a committee (spec jobs.md §4): CIP-2 §5 with CIP-11 §9.3's preference for
-//! the runner used last.
+//! the most recently used runner.
 
 use crate::{
     presence::Connectivity,
@@ -14,47 +14,46 @@ const RETRY_DOMAIN: &[u8] = b"retry:";
 
 /// floor(log2(stake / MIN_STAKE + 1)) + 1: at least 1, at most 85.
 pub const fn stake_to_weight(stake: Wei) -> u64 {
-    // The floor of the quotient does not change the logarithm's. Nor does an end of the sum at
-    // 2^128, as no power of two times MIN_STAKE lies within MIN_STAKE of that.
+    // Taking the floor of the quotient does not change the floor of the logarithm. Saturating the
+    // sum at 2^128 does not either, because no power of two times MIN_STAKE lies within MIN_STAKE
+    // of that.
     let min = MIN_STAKE.get();
     let sum = stake.get().saturating_add(min);
-    // Shifted to the sum's length, the least stake is at most twice too large.
+    // Shifted to the sum's bit length, the minimum stake is at most twice the sum.
     let shift = min.leading_zeros() - sum.leading_zeros();
     (shift + (sum >= min << shift) as u32) as u64
 }
 
-/// The seed of a job's first draw. `made_of`: the hash of the parent of the block that draws, or
-/// what a certificate gives instead ([`SeedRule`](super::SeedRule)).
+/// The seed of a job's first draw. `made_of` is the parent hash of the block that draws, or a
+/// certificate's digest ([`SeedRule`](super::SeedRule)).
 pub fn seed(made_of: Hash, job_id: Hash, submitted_at: Height) -> Hash {
     let at = submitted_at.get().to_le_bytes();
     keccak256(&[made_of.as_bytes(), SEED_DOMAIN, job_id.as_bytes(), &at])
 }
 
-/// The seed of the draw that retry number `retry` (from 1) makes, from the first draw's.
+/// The seed of retry number `retry` (from 1), derived from the first draw's seed.
 pub fn retry_seed(original: Hash, retry: u32) -> Hash {
     keccak256(&[original.as_bytes(), RETRY_DOMAIN, &retry.to_le_bytes()])
 }
 
-/// A drawn committee, and how it came about.
+/// A drawn committee, and the draws that produced it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The runners in the order they were drawn.
+    /// The runners, in draw order.
     pub committee: Vec<Address>,
-    /// One entry per draw.
     pub draws: Vec<Draw>,
 }
 record!(Selection { committee, draws });
 
-/// One draw: `r` fell on `picked` among the candidates that were left.
+/// One draw: `r` selected `picked` among the remaining candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// Its number, from 0.
+    /// Number of the draw, from 0.
     pub draw: u64,
     /// The random number, below `total`.
     pub r: u64,
-    /// The weights of the candidates left, the MRU runner's multiplied where it was.
+    /// The sum of the remaining candidates' weights, with the MRU runner's multiplied in draw 0.
     pub total: u64,
-    /// Whom it fell on.
     pub picked: Address,
 }
 record!(Draw { draw, r, total, picked });
@@ -62,15 +61,14 @@ record!(Draw { draw, r, total, picked });
 /// A runner with a live MRU record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Favoured {
-    /// The runner.
     pub runner: Address,
-    /// By how much its weight is multiplied in draw 0: 1 to [`Connectivity::MAX_MULTIPLIER`], which
-    /// others are taken for.
+    /// The factor on its weight in draw 0: 1 to [`Connectivity::MAX_MULTIPLIER`]. Other values are
+    /// clamped.
     pub multiplier: u64,
 }
 record!(Favoured { runner, multiplier });
 
-/// The committee of `m` drawn from `candidates`; nobody where there are fewer: the job waits.
+/// The committee of `m` drawn from `candidates`; empty if there are fewer: the job waits.
 pub fn committee(
     candidates: &[(Address, Wei)],
     seed: Hash,
@@ -83,10 +81,10 @@ pub fn committee(
     }
 }
 
-/// Draws `m` of `candidates` (address and stake, in any order), or all where there are fewer.
+/// Draws `m` of `candidates` (address and stake, in any order), or all if there are fewer.
 ///
-/// Weighted Fisher–Yates over the candidates in ascending order of address. `mru`: a runner with a
-/// live MRU record, favoured in draw 0 only, and only if it is a candidate.
+/// Weighted Fisher–Yates over the candidates in ascending order of address. `mru` is a runner with
+/// a live MRU record, favoured in draw 0 only, and only if it is a candidate.
 pub fn draw(
     candidates: &[(Address, Wei)],
     seed: Hash,
@@ -101,7 +99,7 @@ pub fn draw(
     let mut favoured = mru.and_then(|Favoured { runner, multiplier }| {
         let at = sorted.partition_point(|(address, _)| *address < runner);
         let weight = (sorted.get(at)?.0 == runner).then(|| pool.weights[at])?;
-        // A recording may say anything.
+        // A recording may contain any value.
         let multiplier = multiplier.clamp(1, Connectivity::MAX_MULTIPLIER);
         pool.set(at, weight * multiplier as u16);
         Some((at, weight))
@@ -110,7 +108,7 @@ pub fn draw(
     let m = m.min(sorted.len());
     let mut draws = Vec::with_capacity(m);
     let mut state = seed;
-    // Who stands at each place.
+    // The candidate at each place.
     let mut order: Vec<usize> = (0..sorted.len()).collect();
     for i in 0..m {
         let total = pool.total;
@@ -118,12 +116,12 @@ pub fn draw(
         let low = state.as_bytes().first_chunk().expect("8 of 32 bytes");
         let r = u64::from_le_bytes(*low) % total;
         let at = pool.find(r);
-        // Only in draw 0 is someone favoured.
+        // The preference counts in draw 0 only.
         if let Some((at, weight)) = favoured.take() {
             pool.set(at, weight);
         }
 
-        // Fisher–Yates: the first of those left takes the place of the one that was drawn.
+        // Fisher–Yates: the first remaining candidate moves to the place of the one that was drawn.
         order.swap(i, at);
         pool.set(at, pool.weights[i]);
         pool.set(i, 0);
@@ -132,31 +130,30 @@ pub fn draw(
     Selection { committee: draws.iter().map(|draw| draw.picked).collect(), draws }
 }
 
-/// Whether candidates are in ascending order already, as the filters leave them.
+/// Whether candidates are already in ascending order, as the filters leave them.
 fn is_sorted(candidates: &[(Address, Wei)]) -> bool {
-    // Nearly always the first bytes say so, and comparing those is all that this costs.
+    // The first bytes nearly always decide, so this costs little more than comparing those.
     let first = |(Address(bytes), _): &(Address, Wei)| {
         u64::from_be_bytes(*bytes.first_chunk().expect("8 of 20 bytes"))
     };
     candidates.is_sorted_by(|a, b| first(a) < first(b) || a <= b)
 }
 
-/// Candidates whose weights are summed together: a draw looks at one sum for each block and at the
-/// weights of one block.
+/// Number of candidates whose weights are summed together: a draw looks at one sum per block and at
+/// the weights of one block.
 const BLOCK: usize = 256;
 
-/// The weights of a draw's candidates, each at its place; 0 where nobody is left.
+/// The weights of a draw's candidates by place; 0 at places that have been drawn.
 struct Pool {
     weights: Vec<u16>,
-    /// Of each block.
+    /// The sum of each block's weights.
     sums: Vec<u32>,
-    /// Of all.
     total: u64,
 }
 
 const _: () = assert!(
     stake_to_weight(Wei::new(u128::MAX)) * Connectivity::MAX_MULTIPLIER <= u16::MAX as u64,
-    "the largest weight fits where it stands, multiplied too"
+    "the largest weight fits into a u16, even multiplied"
 );
 
 impl Pool {
@@ -176,8 +173,8 @@ impl Pool {
         self.total = self.total - u64::from(old) + u64::from(weight);
     }
 
-    /// Whom `r`, which is below the total, falls on: the weights before it are at most `r`, with
-    /// its own they are more.
+    /// The candidate that `r`, which is below the total, selects: the weights before it sum to at
+    /// most `r`, and with its own weight to more.
     fn find(&self, mut r: u64) -> usize {
         let mut block = 0;
         while r >= u64::from(self.sums[block]) {
@@ -218,7 +215,7 @@ mod tests {
         check(u128::MAX, 85);
     }
 
-    /// The weight's definition, on both sides of each step.
+    /// Compares with the weight's definition, on both sides of each step.
     #[test]
     fn weights_step_where_the_definition_does() {
         let min = MIN_STAKE.get();
@@ -234,7 +231,7 @@ mod tests {
         }
     }
 
-    /// The rules once more, as the specification's reference has them.
+    /// An independent implementation of the rules, as in the specification's reference.
     fn expected(
         candidates: &[(Address, Wei)],
         seed: Hash,
@@ -307,7 +304,7 @@ mod tests {
         let mru = Address([3; 20]);
         let favoured = |runner, multiplier| Some(Favoured { runner, multiplier });
         let selection = draw(&candidates(5), Hash::ZERO, 3, favoured(mru, 4));
-        // Every weight is 2; the bonus of 6 goes with draw 0, whoever was picked.
+        // Every weight is 2; the bonus of 6 ends with draw 0, regardless of the pick.
         let totals: Vec<_> = selection.draws.iter().map(|draw| draw.total).collect();
         assert_eq!(totals, [16, 8, 6]);
         let tenfold = draw(&candidates(5), Hash::ZERO, 3, favoured(mru, 10));
@@ -317,7 +314,7 @@ mod tests {
             draw(&candidates(1), Hash::ZERO, 1, favoured(Address([0; 20]), multiplier))
         };
         let totals = [0, 1, 100, 101, u64::MAX].map(|multiplier| first(multiplier).draws[0].total);
-        assert_eq!(totals, [2, 2, 200, 200, 200], "whatever a recording says");
+        assert_eq!(totals, [2, 2, 200, 200, 200], "values out of range are clamped");
         let stranger = favoured(Address([9; 20]), 4);
         assert_eq!(
             draw(&candidates(5), Hash::ZERO, 3, stranger),

@@ -1,4 +1,4 @@
-//! What a submitter asks for (spec jobs.md §2).
+//! The specification of a job by its submitter (spec jobs.md §2).
 
 pub use super::{
     state::{
@@ -9,42 +9,41 @@ pub use super::{
     work::{CommandWork, Delivery, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
 };
 use crate::{
+    actor::effect::MAX_HANDLER_BYTES,
     primitives::{Address, Hash, Wei, codec::to_vec, keccak256},
     record,
 };
 use std::borrow::Cow;
 
-/// The most a result may hold: one block carries it as a transaction, with room to spare
+/// Maximum length of a result, in bytes: one block carries it as a transaction, with room to spare
 /// (a block holds 1,000,000 cells, a byte is a cell).
 pub const MAX_RETURN_BYTES: u32 = 512 * 1024;
-/// The longest a job may wait for its result, in blocks: about 12 hours at 1 s.
+/// Maximum timeout of a job, in blocks: about 12 hours at 1 s.
 pub const MAX_TIMEOUT_BLOCKS: u64 = 43_200;
-/// The most memory a job may ask for, in MiB.
+/// Maximum memory of a job, in MiB.
 pub const MAX_MEMORY_MB: u32 = 65_536;
 
-/// The shortest time of a job that a committee does, in blocks.
+/// Minimum timeout of a committee's job, in blocks.
 pub const MIN_COMMITTEE_TIMEOUT: u64 = 8;
-/// A handler's name is at most as long as a key of an actor's store.
-const MAX_HANDLER_BYTES: usize = 256;
-/// What an aggregator gets, in thousandths of what runners are paid for their time.
+/// The aggregator's pay, in thousandths of the runners' pay for their time.
 const AGGREGATION_PERMILLE: u128 = 15;
 
-/// What an aggregator gets on top of `gross`: 1.5 %, rounded down.
+/// The aggregator's pay on top of `gross`: 1.5 %, rounded down.
 pub const fn aggregation(gross: Wei) -> Wei {
     let (whole, rest) = (gross.get() / 1_000, gross.get() % 1_000);
     Wei::new(whole * AGGREGATION_PERMILLE + rest * AGGREGATION_PERMILLE / 1_000)
 }
 
-/// What the work may take and give.
+/// Limits and format of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Longest result, in bytes.
+    /// Maximum length of the result, in bytes.
     pub max_return_bytes: u32,
-    /// How long it may run, in ms.
+    /// Maximum duration, in ms.
     pub expected_execution_ms: u64,
-    /// What the result is: `json`, `text` or `bytes`; for readers, nothing checks it.
+    /// The result's format: `json`, `text` or `bytes`. Informational: nothing checks it.
     pub data_format: String,
-    /// Memory, in MiB.
+    /// Maximum memory, in MiB.
     pub max_memory_mb: u32,
 }
 record!(Bounds { max_return_bytes, expected_execution_ms, data_format, max_memory_mb });
@@ -52,9 +51,7 @@ record!(Bounds { max_return_bytes, expected_execution_ms, data_format, max_memor
 /// Where the verified result is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// The actor.
     pub actor: Address,
-    /// Its handler.
     pub handler: String,
 }
 record!(Callback { actor, handler });
@@ -62,19 +59,16 @@ record!(Callback { actor, handler });
 /// A job as its submitter signs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpec {
-    /// The work.
     pub work: Work,
-    /// Its limits.
     pub bounds: Bounds,
-    /// How its result is verified.
     pub verification: Verification,
-    /// The most the work may cost, held in escrow.
+    /// The maximum price of the work, held in escrow.
     pub max_price: Wei,
-    /// What the runner gets on top, held in escrow.
+    /// The runner's tip on top of the price, held in escrow.
     pub tip: Wei,
-    /// The job fails where it has no verified result this many blocks after its submission.
+    /// The job fails if it has no verified result this many blocks after its submission.
     pub timeout_blocks: u64,
-    /// Who is told of the result.
+    /// The actor to be told of the result.
     pub callback: Option<Callback>,
     /// Only members of this pool are candidates.
     pub required_runner_pool: Option<String>,
@@ -93,18 +87,17 @@ record!(JobSpec {
     tee_required,
 });
 
-/// Which field of a spec cannot stand, and why.
+/// An invalid field of a spec, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("InvalidJobSpec: {field} {problem}")]
 pub struct SpecError {
-    /// The field's name.
     pub field: Cow<'static, str>,
-    /// What is wrong and what would do.
+    /// The problem and the expected value.
     pub problem: String,
 }
 
 impl JobSpec {
-    /// Checks every rule that needs the spec alone.
+    /// Checks every rule that depends only on the spec.
     pub fn check(&self) -> Result<(), SpecError> {
         let refuse =
             |field: &'static str, problem: String| Err(SpecError { field: field.into(), problem });
@@ -136,7 +129,7 @@ impl JobSpec {
             return refuse("max_price", "is 0; runners work for money".into());
         }
         if self.escrow() == Wei::new(u128::MAX) {
-            return refuse("tip", "and max_price together are beyond any balance".into());
+            return refuse("tip", "and max_price together exceed any balance".into());
         }
         within("timeout_blocks", self.timeout_blocks, MAX_TIMEOUT_BLOCKS)?;
         if let Err((field, problem)) = self.verification.check() {
@@ -172,12 +165,12 @@ impl JobSpec {
         Ok(())
     }
 
-    /// Whether several runners do the work, and commit before they reveal.
+    /// Whether several runners do the work and commit before they reveal.
     pub const fn is_committee(&self) -> bool {
         self.verification.runners > 1
     }
 
-    /// What escrow holds for the job: its price at most, the tip, and what an aggregator may get.
+    /// The escrow of the job in wei: its maximum price, the tip, and an aggregator's maximum pay.
     pub const fn escrow(&self) -> Wei {
         let aggregation = match self.is_committee() {
             true => aggregation(self.max_price),

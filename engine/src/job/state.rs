@@ -1,4 +1,4 @@
-//! What the chain keeps of a job (spec jobs.md §5, §6).
+//! The chain's record of a job (spec jobs.md §5, §6).
 //!
 //! ```text
 //!            draw             M = 1: the result
@@ -11,7 +11,7 @@
 //!      └───────────────┴──────────────────────┴─ after 3 retries, or without candidates ─▶ Failed
 //! ```
 //!
-//! Its submitter may cancel a job that is Pending or Assigned: it is Cancelled then.
+//! The submitter may cancel a job that is Pending or Assigned: it becomes Cancelled.
 
 use super::spec::JobSpec;
 use crate::{
@@ -24,32 +24,32 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Draws after the first (jobs.md §6).
+/// Number of draws after the first (jobs.md §6).
 pub const MAX_RETRIES: u32 = 3;
 
-/// Blocks after the commitments are closed in which the aggregator brings all results or none: one
+/// Blocks after the commitments close in which the aggregator must submit all results or none: one
 /// to ask for them, one for the transaction.
 pub const WHOLE_BLOCKS: u64 = 2;
-/// Blocks after the commitments are closed in which only the aggregator brings results: as many
-/// again for those of which some are missing.
+/// Blocks after the commitments close in which only the aggregator may submit results:
+/// [`WHOLE_BLOCKS`], and as many again for an incomplete set.
 pub const AGGREGATOR_BLOCKS: u64 = 4;
 
-/// Where a job stands. Every change is an event.
+/// The state of a job. Every change is an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobStatus {
-    /// Recorded; fewer candidates than it asks for, drawn again each block.
+    /// Recorded; there are fewer candidates than it asks for, so it is drawn again each block.
     Pending,
     /// A committee was drawn.
     Assigned(Assignment),
-    /// Of a committee of several, some have committed to their results.
+    /// Some members of a committee of several have committed to their results.
     Running(Round),
-    /// No more commitments count; results are being revealed.
+    /// Commitments are closed; results are being revealed.
     Committed(Round),
     /// A verified result is final.
     Verified(Assignment, Outcome),
-    /// No verified result; the escrow went back.
+    /// No verified result; the escrow was returned.
     Failed(Failure),
-    /// Its submitter took it back; the escrow went back.
+    /// Cancelled by its submitter; the escrow was returned.
     Cancelled(Cancellation),
 }
 
@@ -58,83 +58,79 @@ pub enum JobStatus {
 pub struct Assignment {
     /// The block that drew.
     pub height: Height,
-    /// Its timestamp, from which the runner's time counts.
+    /// The block's timestamp, from which the runner's time counts.
     pub timestamp_ms: u64,
-    /// The draw's seed.
     pub seed: Hash,
     /// Root of the map from each candidate's address to its stake.
     pub candidates_root: Hash,
-    /// Who was drawn, in draw order.
+    /// The members, in draw order.
     pub committee: Vec<Address>,
 }
 record!(Assignment { height, timestamp_ms, seed, candidates_root, committee });
 
-/// What a committee of several has committed to and revealed.
+/// Commitments and reveals of a committee of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Who is in it.
     pub assignment: Assignment,
-    /// In the order of the committee.
+    /// In draw order.
     pub commitments: Vec<Commitment>,
-    /// Since when no more commitments count; `None`: they still do.
+    /// Set once commitments are closed.
     pub closing: Option<Closing>,
 }
 record!(Round { assignment, commitments, closing });
 
-/// A runner's word that it has a result, which it cannot change any more.
+/// A runner's irrevocable statement that it has a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// Whose.
     pub runner: Address,
     /// keccak256(result ‖ signature\[65\] over job and result).
     pub hash: Hash,
-    /// Timestamp of the block that took it: the runner's time counts until then.
+    /// Timestamp of the block that included it: the runner's time counts until then.
     pub timestamp_ms: u64,
     /// The result, once revealed.
     pub result: Option<Arc<Vec<u8>>>,
 }
 record!(Commitment { runner, hash, timestamp_ms, result });
 
-/// Runners that have committed to results of a job that was verified without these: each stays
-/// assigned until it shows its result or pays.
+/// Commitments whose results are missing although the job was verified without them: each runner
+/// stays assigned until it shows its result or pays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
-    /// When the committee's commitments were closed.
+    /// The block in which commitments closed.
     pub closed: Height,
     /// The last block in which the results may be shown: the attempt's deadline.
     pub due: Height,
-    /// What each of them pays at most that has not shown its result by then.
+    /// The maximum fine in wei of each runner that has not shown its result by then.
     pub fine: Wei,
-    /// What they have committed to, in the order of the committee.
+    /// Their commitments, in draw order.
     pub commitments: Vec<Commitment>,
 }
 record!(Withheld { closed, due, fine, commitments });
 
-/// The end of the time for commitments.
+/// The close of the time for commitments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
-    /// The block.
     pub height: Height,
-    /// Who is to reveal all results: of those that committed the one of the highest reputation,
-    /// ties by address.
+    /// The runner that reveals all results: of those that committed, the one with the highest
+    /// reputation, ties broken by address.
     pub aggregator: Address,
 }
 record!(Closing { height, aggregator });
 
-/// A final result. Its bytes stand in the transaction that brought it.
+/// A final result. Its bytes are in the transaction that submitted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The block that made it final.
     pub height: Height,
-    /// Whose result it is: the first in draw order that agrees.
+    /// The first runner in draw order whose result agrees.
     pub runner: Address,
     /// keccak256 of the result.
     pub result_hash: Hash,
-    /// Who agrees with it, in draw order, the runner itself included.
+    /// The runners that agree with it, in draw order, including `runner`.
     pub agreeing: Vec<Address>,
-    /// What runners were paid in all, tip and aggregation included.
+    /// Total pay of the runners in wei, including tip and aggregation.
     pub paid: Wei,
-    /// What a system deployer took from the runner's stake for a wrong result.
+    /// The amount in wei that a system deployer took from the runner's stake for a wrong result.
     pub slashed: Option<Wei>,
 }
 record!(Outcome { height, runner, result_hash, agreeing, paid, slashed });
@@ -142,25 +138,23 @@ record!(Outcome { height, runner, result_hash, agreeing, paid, slashed });
 /// The end of a job without a verified result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The block.
     pub height: Height,
-    /// Why.
     pub reason: FailureReason,
-    /// The last committee, where there was one.
+    /// The last committee, if one was drawn.
     pub assignment: Option<Assignment>,
 }
 record!(Failure { height, reason, assignment });
 
-/// Why a job, or one attempt at it, came to nothing.
+/// Why a job, or one attempt at it, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
-    /// Fewer candidates than asked for, up to the deadline.
+    /// Fewer candidates than asked for until the deadline.
     NoCandidates,
     /// Too few results in time.
     NoResult,
-    /// The results do not agree, as far as the mode wants.
+    /// The results do not agree as the mode requires.
     NoAgreement,
-    /// So many of the committee said that they cannot do the work that the others are too few.
+    /// Too few members are left that have not reported that they cannot do the work.
     WorkFailed,
 }
 
@@ -171,12 +165,12 @@ names!(FailureReason:
     WorkFailed = "work_failed",
 );
 
-/// Why something of a runner's was burned.
+/// Why part of a runner's stake was burned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlashReason {
-    /// A system deployer found its bonded result wrong.
+    /// A system deployer declared its bonded result wrong.
     WrongResult,
-    /// It committed to a result and showed no valid one.
+    /// It committed to a result and did not show a valid one.
     Withheld,
     /// It signed two commitments in one attempt.
     Equivocation,
@@ -188,12 +182,11 @@ names!(SlashReason:
     Equivocation = "equivocation",
 );
 
-/// The end of a job that was taken back.
+/// The end of a job that was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancellation {
-    /// The block.
     pub height: Height,
-    /// The committee, where there was one.
+    /// The committee, if one was drawn.
     pub assignment: Option<Assignment>,
 }
 record!(Cancellation { height, assignment });
@@ -212,7 +205,7 @@ impl JobStatus {
         }
     }
 
-    /// The draw that stands, where there was one.
+    /// The current or last draw, if there was one.
     pub const fn assignment(&self) -> Option<&Assignment> {
         match self {
             Self::Pending => None,
@@ -223,7 +216,7 @@ impl JobStatus {
         }
     }
 
-    /// The committee that works on the job now; nobody where it waits or has ended.
+    /// The committee that works on the job now; empty if the job waits or has ended.
     pub fn at_work(&self) -> &[Address] {
         match self {
             Self::Assigned(assignment) => &assignment.committee,
@@ -232,7 +225,7 @@ impl JobStatus {
         }
     }
 
-    /// The block that ended the job.
+    /// The block that ended the job; `None` while it is open.
     pub const fn ended_at(&self) -> Option<Height> {
         match self {
             Self::Verified(_, outcome) => Some(outcome.height),
@@ -244,7 +237,7 @@ impl JobStatus {
 }
 
 impl Round {
-    /// A runner's commitment.
+    /// The commitment of this runner.
     pub fn commitment(&self, runner: &Address) -> Option<&Commitment> {
         self.commitments.iter().find(|commitment| commitment.runner == *runner)
     }
@@ -291,36 +284,35 @@ impl Decode for JobStatus {
     }
 }
 
-/// The attempt that a job is in: its first, or a retry.
+/// The current attempt at a job: its first, or a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// 0 for the first, then the number of the retry.
+    /// 0 for the first attempt, then the number of the retry.
     pub number: u32,
-    /// The block from which its time counts.
+    /// The block from which the attempt's time counts.
     pub since: Height,
-    /// Seed of the job's first draw that found a committee; retries are drawn from it.
+    /// Seed of the job's first draw that found a committee; retries derive theirs from it.
     pub seed: Option<Hash>,
-    /// Runners that were silent in earlier attempts: no candidates any more.
+    /// Runners that were silent in earlier attempts and are no longer candidates.
     pub excluded: Vec<Address>,
-    /// Runners that said, in this attempt or an earlier one, that they cannot do the work: no
-    /// candidates any more either, but not silent. Each committee adds each of its members once at
-    /// most.
+    /// Runners that reported, in this attempt or an earlier one, that they cannot do the work. They
+    /// are no longer candidates either, but were not silent. Each committee adds each of its
+    /// members at most once.
     pub reported: Vec<Reported>,
 }
 record!(Attempt { number, since, seed, excluded, reported });
 
-/// A runner that cannot do a job.
+/// A runner that reported that it cannot do a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
-    /// Who.
     pub runner: Address,
-    /// Why, in the runner's words.
+    /// The reason in the runner's words.
     pub reason: String,
 }
 record!(Reported { runner, reason });
 
 impl Attempt {
-    /// Whether a runner said that it cannot do the work.
+    /// Whether this runner reported that it cannot do the work.
     pub fn is_reported_by(&self, runner: &Address) -> bool {
         self.reported.iter().any(|reported| reported.runner == *runner)
     }
@@ -329,25 +321,21 @@ impl Attempt {
 /// A job as the dispatcher (0x02) keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What was asked for.
     pub spec: Arc<JobSpec>,
-    /// By whom.
     pub submitter: Address,
-    /// The nonce of its submission: with specification and submitter it gives the job's id.
+    /// The nonce of its submission: together with specification and submitter it determines the
+    /// job's id.
     pub nonce: u64,
-    /// In which block.
     pub submitted_at: Height,
-    /// Where it stands.
     pub status: JobStatus,
-    /// How often it was tried.
     pub attempt: Attempt,
-    /// Runners proved to have signed two commitments for one attempt; each pays once.
+    /// Runners proved to have signed two commitments for one attempt; each is fined once.
     pub equivocated: Vec<Address>,
 }
 record!(Job { spec, submitter, nonce, submitted_at, status, attempt, equivocated });
 
 impl Job {
-    /// A job that a block records.
+    /// A pending job that a block records.
     pub const fn new(
         spec: Arc<JobSpec>,
         (submitter, nonce): (Address, u64),
@@ -371,18 +359,18 @@ impl Job {
         }
     }
 
-    /// The last block of the attempt: results count up to it.
+    /// The last block of the attempt in which results count.
     pub fn deadline(&self) -> Height {
         self.attempt.since.after(self.spec.timeout_blocks)
     }
 
-    /// The last block whose commitments count: half of the attempt's time.
+    /// The last block in which commitments count: half of the attempt's time.
     pub fn commit_deadline(&self) -> Height {
         self.attempt.since.after(self.spec.timeout_blocks / 2)
     }
 
-    /// The first block in which the aggregator may bring fewer results than were committed to;
-    /// `None`: commitments still count, or the job has ended.
+    /// The first block in which the aggregator may submit fewer results than there are commitments;
+    /// `None` unless results are being revealed.
     pub fn partial_reveals_from(&self) -> Option<Height> {
         let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
             return None;
@@ -390,8 +378,8 @@ impl Job {
         Some(closing.height.after(WHOLE_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))
     }
 
-    /// The first block in which a runner's own reveal counts, where the aggregator has brought
-    /// none; `None`: commitments still count, or the job has ended.
+    /// The first block in which a runner's own reveal counts if the aggregator has not submitted
+    /// any; `None` unless results are being revealed.
     pub fn own_reveals_from(&self) -> Option<Height> {
         let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
             return None;
@@ -399,13 +387,14 @@ impl Job {
         Some(closing.height.after(AGGREGATOR_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))
     }
 
-    /// Members of the committee at work that have not said that they cannot do the work.
+    /// Number of members of the working committee that have not reported that they cannot do the
+    /// work.
     pub fn still_at_work(&self) -> usize {
         let committee = self.status.at_work().iter();
         committee.filter(|runner| !self.attempt.is_reported_by(runner)).count()
     }
 
-    /// The next block in which time alone changes something.
+    /// The next block at which the mere passage of time changes something.
     pub fn due(&self) -> Height {
         match &self.status {
             JobStatus::Assigned(_) | JobStatus::Running(_) if self.spec.is_committee() => {

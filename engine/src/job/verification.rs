@@ -1,21 +1,21 @@
-//! How a result becomes the verified one (spec jobs.md §5).
+//! The rules for accepting a result as verified (spec jobs.md §5).
 //!
-//! A committee of M runners does the work; each mode says which of the results agree, and how many
-//! of M have to. [`Verification::agree`] decides, from the results' bytes alone:
+//! A committee of M runners does the work. Each mode defines which results agree, and how many of M
+//! have to. [`Verification::agree`] decides from the results' bytes alone:
 //!
-//! | mode | M | results agree whose |
+//! | mode | M | results agree if |
 //! |---|---|---|
-//! | `none`, `economic_bond` | 1 | the one result is taken |
-//! | `majority_vote` | ≥ 3 | values at `vote_field` are equal |
-//! | `structured_match` | ≥ 2 | checks all hold, each alone and in pairs |
-//! | `deterministic` | ≥ 2 | bytes are equal |
-//! | `semantic_similarity` | ≥ 3 | embeddings point the same way, nearly |
+//! | `none`, `economic_bond` | 1 | (the only result is accepted) |
+//! | `majority_vote` | ≥ 3 | their values at `vote_field` are equal |
+//! | `structured_match` | ≥ 2 | all checks hold, for each alone and in pairs |
+//! | `deterministic` | ≥ 2 | their bytes are equal |
+//! | `semantic_similarity` | ≥ 3 | their embeddings point in nearly the same direction |
 //!
-//! More than half of M must agree whatever the threshold, so that no two results can both be
-//! verified. Numbers are exact decimals and integers; there is no rounding that could tell
-//! validators apart. Time grows with the results' bytes: each is read once, for `structured_match`
-//! within the [`Steps`](super::schema::Steps) of its length, and pairs compare hashes, numbers or
-//! vectors. 64 embeddings of 4,096 dimensions take 8 million multiplications of 64-bit integers.
+//! More than half of M must agree whatever the threshold is, so that no two results can both be
+//! verified. Numbers are exact decimals and integers, so rounding cannot make validators disagree.
+//! Time grows with the results' bytes: each is read once, for `structured_match` within the
+//! [`Steps`](super::schema::Steps) of its length, and pairs compare hashes, numbers or vectors. 64
+//! embeddings of 4,096 dimensions take 8 million multiplications of 64-bit integers.
 
 mod check;
 mod similarity;
@@ -32,23 +32,23 @@ use crate::primitives::{
 };
 use std::{fmt, str::FromStr};
 
-/// The largest committee.
+/// Maximum size of a committee.
 pub const MAX_COMMITTEE: u32 = 64;
-/// Checks of a `structured_match` at most.
+/// Maximum number of checks of a `structured_match`.
 pub const MAX_CHECKS: usize = 32;
-/// Bytes of a JSON pointer at most.
+/// Maximum length of a JSON pointer, in bytes.
 pub const MAX_POINTER: usize = 1_024;
-/// Characters of a reason that people are given at most.
+/// Maximum length of a reason that people read, in characters.
 const MAX_REASON: usize = 300;
 
-/// How a result becomes the verified one.
+/// The rule by which a result is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerificationMode {
-    /// The one runner's result is taken.
+    /// The only runner's result is accepted.
     None,
-    /// The one runner's result is taken; a wrong one is slashable.
+    /// The only runner's result is accepted; a wrong one is slashable.
     EconomicBond,
-    /// Results vote with one of their fields.
+    /// Results vote by the value of one of their fields.
     MajorityVote,
     /// Results pass checks and match one another.
     StructuredMatch,
@@ -59,7 +59,6 @@ pub enum VerificationMode {
 }
 
 impl VerificationMode {
-    /// Every mode.
     pub const ALL: [Self; 6] = [
         Self::None,
         Self::EconomicBond,
@@ -81,7 +80,7 @@ impl VerificationMode {
         }
     }
 
-    /// The smallest committee that can say anything in this mode.
+    /// The minimum committee size in this mode.
     pub const fn least_runners(self) -> u32 {
         match self {
             Self::None | Self::EconomicBond => 1,
@@ -90,7 +89,7 @@ impl VerificationMode {
         }
     }
 
-    /// Whether one runner's result is taken as it is.
+    /// Whether one runner's result is accepted as it is.
     pub const fn takes_one(self) -> bool {
         matches!(self, Self::None | Self::EconomicBond)
     }
@@ -102,11 +101,11 @@ impl fmt::Display for VerificationMode {
     }
 }
 
-/// Why a text names no mode.
+/// The error for an unknown mode's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no verification mode: expected none, economic_bond, majority_vote, structured_match, \
-     deterministic or semantic_similarity"
+    "`{0}` is not a verification mode: expected none, economic_bond, majority_vote, \
+     structured_match, deterministic or semantic_similarity"
 )]
 pub struct VerificationModeError(String);
 
@@ -131,41 +130,40 @@ impl Decode for VerificationMode {
     }
 }
 
-/// Verification asked for. Which fields a mode takes, and within which limits, says
-/// [`check`](Self::check).
+/// The verification that a submitter asks for. [`check`](Self::check) defines the fields of each
+/// mode and their limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// How.
     pub mode: VerificationMode,
     /// M, the size of the committee.
     pub runners: u32,
-    /// How many of M must agree; `None`: more than half.
+    /// Number of results of M that must agree; `None`: more than half.
     pub threshold: Option<u32>,
-    /// `majority_vote`: JSON pointer to the value that votes.
+    /// `majority_vote`: JSON pointer to the value that is the vote.
     pub vote_field: Option<String>,
-    /// `structured_match`: what has to hold.
+    /// `structured_match`: the checks that have to hold.
     pub checks: Vec<Check>,
-    /// `semantic_similarity`: how close, and in which model's eyes.
+    /// `semantic_similarity`: the model and the required closeness.
     pub similarity: Option<Similarity>,
 }
 
-/// Which results agree.
+/// The results that agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreement {
-    /// Whose result is the verified one: a position among the results.
+    /// The index of the verified result among the results.
     pub winner: usize,
-    /// Everyone whose result agrees with it, itself included; ascending, so that the first is the
+    /// The indices of all results that agree with it, itself included, ascending: the first is the
     /// first in draw order.
     pub agreeing: Vec<usize>,
 }
 
 impl Verification {
-    /// One runner, whose result is taken.
+    /// Mode `none`: one runner, whose result is accepted.
     pub const fn none() -> Self {
         Self::of(VerificationMode::None, 1)
     }
 
-    /// `runners` runners in a mode, none of its other fields given.
+    /// A mode with `runners` runners and none of its other fields.
     pub const fn of(mode: VerificationMode, runners: u32) -> Self {
         Self {
             mode,
@@ -177,7 +175,7 @@ impl Verification {
         }
     }
 
-    /// How many results must agree: the threshold, or the smallest strict majority of M.
+    /// Number of results that must agree: the threshold, or the smallest strict majority of M.
     pub const fn needed(&self) -> u32 {
         match self.threshold {
             Some(threshold) => threshold,
@@ -185,7 +183,7 @@ impl Verification {
         }
     }
 
-    /// The first field that cannot stand, and why.
+    /// Checks all fields. The error is the first invalid field and the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_numbers()?;
         let stray = |field, given: bool, mode: VerificationMode| match given && self.mode != mode {
@@ -226,7 +224,7 @@ impl Verification {
         }
     }
 
-    /// The same of M and the threshold.
+    /// Checks M and the threshold, like [`Self::check`].
     fn check_numbers(&self) -> Result<(), (&'static str, String)> {
         let Self { mode, runners, threshold, .. } = self;
         let field = "verification.runners";
@@ -254,10 +252,10 @@ impl Verification {
         Ok(())
     }
 
-    /// Which of the results are the verified one; `None`: too few agree.
+    /// The verified result and those that agree with it; `None` if too few agree.
     ///
-    /// `results` are in draw order; one that was never revealed is not there, and what is beyond M
-    /// is not looked at. A verification that [`check`](Self::check) refuses verifies nothing.
+    /// `results` are in draw order, without those never revealed; results beyond M are ignored. A
+    /// verification that [`check`](Self::check) refuses verifies nothing.
     pub fn agree(&self, results: &[&[u8]]) -> Option<Agreement> {
         let most = self.runners.min(MAX_COMMITTEE) as usize;
         let results = &results[..results.len().min(most)];
@@ -285,7 +283,7 @@ impl Verification {
         }
     }
 
-    /// Why a result can agree with no other, whatever those are; `None`: nothing speaks against it.
+    /// Why a result cannot agree with any other; `None` if it may.
     pub fn why_not(&self, result: &[u8]) -> Option<String> {
         let read = match self.mode {
             VerificationMode::None
@@ -302,8 +300,9 @@ impl Verification {
         read.err().map(|reason| shortened(&reason))
     }
 
-    /// The largest group around one of the members, the first such one's, if it is large enough.
-    /// Members agree with themselves; `agree` is asked about others, once for each pair.
+    /// The largest group of results that agree with one member, the first such group on a tie, if
+    /// it is large enough. Members agree with themselves; `agree` is called once for each pair of
+    /// others.
     fn largest<T>(
         &self,
         members: Vec<(usize, T)>,
@@ -318,7 +317,7 @@ impl Verification {
                 }
             }
         }
-        // The last of the largest in reverse order is the first of them.
+        // In reverse order `max_by_key` returns the first of the largest groups.
         let best = (0..groups.len()).rev().max_by_key(|&at| groups[at].len())?;
         let mut agreeing = groups.swap_remove(best);
         agreeing.sort_unstable();
@@ -327,34 +326,33 @@ impl Verification {
     }
 }
 
-/// The results that can agree with others, each with its position and what was read of it.
+/// The results that can agree with others, with their indices and the parts that `read` extracts.
 fn members<'r, T>(results: &[&'r [u8]], read: impl Fn(&'r [u8]) -> Option<T>) -> Vec<(usize, T)> {
     let results = results.iter().enumerate();
     results.filter_map(|(index, &result)| Some((index, read(result)?))).collect()
 }
 
-/// What a result votes for.
+/// The digest of the value that a result votes for.
 fn vote(pointer: &Pointer, result: &[u8]) -> Result<Hash, String> {
     let json = parse(result)?;
     Ok(digest(&field(&json, pointer)?.to_string()))
 }
 
-/// A result as JSON.
+/// Parses a result as JSON.
 fn parse(result: &[u8]) -> Result<Json, String> {
-    Json::parse(result).map_err(|error| format!("is no JSON: {error}"))
+    Json::parse(result).map_err(|error| format!("is not JSON: {error}"))
 }
 
-/// A result's value at a pointer.
 fn field<'j>(json: &'j Json, pointer: &Pointer) -> Result<&'j Json, String> {
     json.at(pointer).ok_or_else(|| format!("has nothing at `{pointer}`"))
 }
 
-/// What stands for a value, of any size, that has this one text.
+/// The digest of a value's canonical text, in place of the value, which may be of any size.
 fn digest(text: &str) -> Hash {
     keccak256(&[text.as_bytes()])
 }
 
-/// A reason at a length that people can read: it may quote what strangers wrote.
+/// Truncates a reason for people, because it may quote text from strangers.
 fn shortened(reason: &str) -> String {
     match reason.char_indices().nth(MAX_REASON) {
         Some((end, _)) => format!("{}…", &reason[..end]),
@@ -362,7 +360,7 @@ fn shortened(reason: &str) -> String {
     }
 }
 
-/// A record without the fields that are not given; no checks are no field.
+/// A record without the fields that are not given; an empty list of checks is left out.
 impl Encode for Verification {
     fn encode(&self, w: &mut Writer) {
         struct Given<'a>(&'a Vec<Check>);

@@ -1,4 +1,4 @@
-//! What runners are asked to do (spec jobs.md §2, §7).
+//! The work that runners are asked to do (spec jobs.md §2, §7).
 
 use super::json::{Json, Pointer};
 use crate::{
@@ -8,17 +8,17 @@ use crate::{
     registry::JobKind,
 };
 
-/// Blocks that a receipt may be made to wait for: an hour of Ethereum.
+/// Maximum number of blocks that a receipt may wait for: an hour of Ethereum.
 pub const MAX_CONFIRMATIONS: u32 = 300;
 
-/// The work itself.
+/// The work, one variant per job kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A language model's answer.
     Llm(LlmWork),
     /// An HTTP request.
     Http(HttpWork),
-    /// A tool's answer, called through the Model Context Protocol.
+    /// The answer of a tool that is called through the Model Context Protocol.
     Mcp(McpWork),
     /// An Ethereum transaction, signed elsewhere.
     EthSend(EthSendWork),
@@ -27,7 +27,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The kind that runners register for and MRU records are kept by.
+    /// The kind, for which runners register and by which MRU records are kept.
     pub const fn kind(&self) -> JobKind {
         match self {
             Self::Llm(_) => JobKind::Llm,
@@ -46,14 +46,14 @@ pub struct LlmWork {
     pub model: String,
     /// The conversation so far.
     pub messages: Vec<LlmMessage>,
-    /// Tokens of the answer at most; `None`: as the endpoint has it.
+    /// Maximum number of tokens in the answer; `None`: the endpoint's default.
     pub max_tokens: Option<u32>,
-    /// Sampling temperature in thousandths; `None`: as the endpoint has it.
+    /// Sampling temperature in thousandths; `None`: the endpoint's default.
     pub temperature_milli: Option<u32>,
-    /// What the endpoint samples with, where it takes one.
+    /// The endpoint's sampling seed, if it takes one.
     pub seed: Option<u64>,
-    /// The model that embeds the answer. The result then is a JSON object of `text`, `model` and
-    /// `embedding`; else it is the answer's text.
+    /// The model that embeds the answer. With it the result is a JSON object of `text`, `model` and
+    /// `embedding`, without it the answer's text.
     pub embedding_model: Option<String>,
 }
 record!(LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model });
@@ -63,7 +63,6 @@ record!(LlmWork { model, messages, max_tokens, temperature_milli, seed, embeddin
 pub struct LlmMessage {
     /// `system`, `user` or `assistant`.
     pub role: String,
-    /// What was said.
     pub content: String,
 }
 record!(LlmMessage { role, content });
@@ -71,15 +70,14 @@ record!(LlmMessage { role, content });
 /// Parameters of an `http` job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpWork {
-    /// GET, POST, …
+    /// The method, such as GET or POST.
     pub method: String,
-    /// http or https.
+    /// An http or https URL.
     pub url: String,
     /// Names and values, in order.
     pub headers: Vec<(String, String)>,
-    /// The request's body.
     pub body: Option<Vec<u8>>,
-    /// A JSON pointer (RFC 6901) into the answer; what it points at is the result.
+    /// A JSON pointer (RFC 6901) into the answer; the value at it is the result.
     pub pointer: Option<String>,
 }
 record!(HttpWork { method, url, headers, body, pointer });
@@ -89,7 +87,6 @@ record!(HttpWork { method, url, headers, body, pointer });
 pub struct McpWork {
     /// The server, by a name that runners register.
     pub server: String,
-    /// The tool.
     pub tool: String,
     /// The tool's arguments: a JSON object.
     pub arguments: String,
@@ -101,7 +98,7 @@ record!(McpWork { server, tool, arguments });
 pub struct EthSendWork {
     /// The signed transaction, as `eth_sendRawTransaction` takes it (EIP-2718).
     pub transaction: Vec<u8>,
-    /// Blocks, its own included, that the receipt waits for; at least 1.
+    /// Number of blocks that the receipt waits for, including its own; at least 1.
     pub confirmations: u32,
 }
 record!(EthSendWork { transaction, confirmations });
@@ -111,21 +108,19 @@ record!(EthSendWork { transaction, confirmations });
 pub struct CommandWork {
     /// The program, found through the runner's PATH.
     pub program: String,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// Environment, beside the runner's PATH.
+    /// Environment variables in addition to the runner's PATH.
     pub env: Vec<(String, String)>,
-    /// Standard input.
     pub stdin: Option<Vec<u8>>,
-    /// How the command comes to who runs it; `None`: with the job.
+    /// How the command reaches its executor; `None`: with the job.
     pub delivery: Option<Delivery>,
 }
 record!(CommandWork { program, args, env, stdin, delivery });
 
-/// Another way for a command than with the job.
+/// A delivery of the command other than with the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Delivery {
-    /// The job's runner hands the command to a pool that works by leases, and answers for the
+    /// The job's runner hands the command to a pool that works by leases, and is liable for the
     /// result.
     Lease,
 }
@@ -162,7 +157,7 @@ impl Decode for Work {
 }
 
 impl Work {
-    /// The first field that cannot stand, and why.
+    /// Checks all fields. The error is the first invalid field and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let named = |field, name: &str, expected: &str| match name.is_empty() {
             true => Err((field, format!("is empty; expected {expected}"))),
@@ -204,13 +199,13 @@ impl Work {
                 named("work.tool", &work.tool, "a tool's name")?;
                 match Json::parse(work.arguments.as_bytes()) {
                     Ok(Json::Object(_)) => Ok(()),
-                    Ok(_) => Err(("work.arguments", "is no JSON object".into())),
-                    Err(error) => Err(("work.arguments", format!("is no JSON object: {error}"))),
+                    Ok(_) => Err(("work.arguments", "is not a JSON object".into())),
+                    Err(error) => Err(("work.arguments", format!("is not a JSON object: {error}"))),
                 }
             }
             Self::EthSend(work) => {
                 if work.transaction.is_empty() {
-                    return Err(("work.transaction", "is empty; expected a signed one".into()));
+                    return Err(("work.transaction", "is empty; expected signed bytes".into()));
                 }
                 if !(1..=MAX_CONFIRMATIONS).contains(&work.confirmations) {
                     let got = work.confirmations;

@@ -1,8 +1,8 @@
 //! One job: the phases it goes through, its attempts, and how they end.
 //!
-//! What a job is in is a [`Phase`]; a lease that can still be used stands in it, so that there is
-//! one at most, and none in a phase that has none. Every change goes through a function here that
-//! takes the phase apart.
+//! The state of a job is a [`Phase`]. A lease that can be used is part of its phase, so that there
+//! is at most one, and only in the phase that has one. All changes go through functions here that
+//! destructure the phase.
 
 use super::{
     Concurrency, Config, JobId, JobState, LeaseKey, LeaseState, Member, Refusal, RunId, RunIf,
@@ -18,14 +18,13 @@ use crate::{
 };
 use std::{collections::BTreeSet, mem};
 
-/// Upon what a job is tried again.
+/// The reasons for which a job is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOn {
-    /// Its runner is gone.
+    /// The lease expired or was revoked before the job's time was over.
     pub lease_lost: bool,
-    /// Its runner says that it failed.
+    /// Its runner reports that it failed.
     pub failure: bool,
-    /// It took too long.
     pub timeout: bool,
 }
 record!(RetryOn { lease_lost, failure, timeout });
@@ -36,25 +35,24 @@ impl Default for RetryOn {
     }
 }
 
-/// What is the same for all of a job's attempts.
+/// The rules that hold for all of a job's attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What a runner must be capable of.
+    /// Capabilities that a runner must have.
     pub requires: Vec<String>,
-    /// How long an attempt may take from its ack.
+    /// Maximum duration of an attempt from its ack.
     pub max_runtime_seconds: u64,
-    /// How often it is granted at most.
+    /// Maximum number of grants.
     pub max_attempts: u32,
-    /// Upon what it is tried again.
     pub retry_on: RetryOn,
-    /// The pause before the second attempt in seconds, which doubles before each further one and is
-    /// [`MAX_BACKOFF_SECONDS`] at most; absent: none.
+    /// The pause before the second attempt in seconds. It doubles before each further attempt, up
+    /// to [`MAX_BACKOFF_SECONDS`]; absent: no pause.
     pub backoff_seconds: Option<u64>,
-    /// Upon what ends of its needs it runs; absent: [`RunIf::Success`].
+    /// The condition on the jobs that it needs; absent: [`RunIf::Success`].
     pub run_if: Option<RunIf>,
-    /// Where it is true, jobs that need this one run although it fails or times out.
+    /// If true, jobs that need this one treat its failure or timeout as a success.
     pub allow_failure: Option<bool>,
-    /// The group of which one job at a time is worked on; absent: none.
+    /// The concurrency group, whose jobs run one at a time; absent: none.
     pub concurrency: Option<Concurrency>,
 }
 record!(Rules {
@@ -68,108 +66,100 @@ record!(Rules {
     concurrency,
 });
 
-/// A job as it is handed in.
+/// A job as it is submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewJob {
-    /// Its id, which no other has.
+    /// Unique among all jobs.
     pub id: JobId,
-    /// Its rules.
     pub rules: Rules,
-    /// Jobs of the same run that must end before it is queued, as its condition says.
+    /// Jobs of the same run that must end, as `run_if` says, before this one is queued.
     pub needs: BTreeSet<JobId>,
 }
 
-/// A grant, and what became of it. Times are the server's, in milliseconds.
+/// A grant and its progress. Times are the server's, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Who got it.
     pub runner: RunnerId,
-    /// Its lease's key.
     pub lease: LeaseKey,
-    /// When.
     pub granted_at: u64,
-    /// When its holder acked it.
     pub acked_at: Option<u64>,
-    /// When its last heartbeat came.
+    /// Time of the last heartbeat.
     pub heartbeat_at: Option<u64>,
 }
 record!(Attempt { runner, lease, granted_at, acked_at, heartbeat_at });
 
-/// An attempt whose lease is of no use any more.
+/// An attempt whose lease has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Past {
     attempt: Attempt,
     state: LeaseState,
     ended_at: u64,
-    /// What the message said that ended it.
+    /// The hash of the message that ended it, if one did.
     said: Option<Hash>,
 }
 record!(Past { attempt, state, ended_at, said });
 
-/// How a job ended, by its holder's word.
+/// The end of a job as its holder reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// It did what it should.
     Succeeded,
-    /// It did not.
     Failed,
-    /// The holder stopped it when its time was over.
+    /// The holder stopped it because its time was over.
     TimedOut,
 }
 
-/// What the holder of a lease is told upon a heartbeat. Times are in milliseconds.
+/// The answer to a heartbeat. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// How long the lease holds from now on.
+    /// The time until the lease expires.
     pub ttl: u64,
-    /// How long the holder has to stop, if it is to.
+    /// The time left to stop the job; present after a cancel request.
     pub cancel: Option<u64>,
-    /// How long the holder may still upload and complete, where the job's time is over.
+    /// The time left to upload and complete; present when the job's time is over.
     pub grace: Option<u64>,
 }
 
-/// How far the holder of a lease is. After `until` there is the configuration's grace, in which
-/// the job's end may still be told.
+/// The stage of a live lease. After `until` comes the configured grace, in which the holder may
+/// still report the job's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It must ack by then.
+    /// The holder must ack by `ack_by`.
     Granted { ack_by: u64 },
-    /// It has acked, and must stop by then.
+    /// The holder has acked, and must stop by `until`.
     Starting { until: u64 },
-    /// It has sent a heartbeat, and must stop by then.
+    /// The holder has sent a heartbeat, and must stop by `until`.
     Running { until: u64 },
-    /// It must say by then that it stopped.
+    /// The holder must report by `deadline` that it stopped.
     Canceling { deadline: u64, why: Why },
 }
 
-/// A lease that can be used.
+/// A live lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holding {
     attempt: Attempt,
-    /// It is good while this has not come.
+    /// The time at which it expires without a heartbeat.
     expires: u64,
     stage: Stage,
 }
 
-/// What a job is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Jobs that it needs have not ended yet; the others went like that.
+    /// Jobs that it needs have not ended yet; `others` is the worst outcome of those that have.
     Waiting { needs: BTreeSet<JobId>, others: Went },
-    /// It joins the queue then, to be tried again.
+    /// It joins the queue at `until` for another attempt.
     Pausing { until: u64 },
-    /// It stands in the queue.
+    /// It is in the queue at this position.
     Queued { position: u64 },
-    /// Somebody has its lease.
+    /// A runner holds its lease.
     Held(Holding),
-    /// It is over.
+    /// It ended at this time, in milliseconds.
     Ended { state: JobState, why: Why, at: u64 },
 }
 
-/// What became of jobs that another one needs: of several the last of these.
+/// The outcome of needed jobs, from best to worst: for several jobs the worst counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Went {
-    /// As it should.
+    /// It succeeded, or was allowed to fail.
     Well,
     /// It was canceled, or skipped although none failed.
     Unfinished,
@@ -177,18 +167,16 @@ pub(super) enum Went {
     Badly,
 }
 
-/// What follows for the board from a change of a job.
+/// The consequence of a job's change for the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Nothing.
     Stays,
-    /// It is to be queued, at the back.
+    /// The job is to be queued, at the back.
     Requeue,
-    /// It has ended.
     Ends,
 }
 
-/// A job.
+/// A job with its current attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     id: JobId,
@@ -196,11 +184,10 @@ pub struct Job {
     rules: Rules,
     phase: Phase,
     past: Vec<Past>,
-    /// How often it has become terminal: once at most.
+    /// Number of times it has become terminal: at most once.
     finalized: u32,
-    /// Its ticket in the group of its own; absent before it joins.
+    /// Its ticket in its own concurrency group; absent before it joins.
     turn: Option<u64>,
-    /// The group of its run, and the run's ticket.
     run_turn: Option<RunTurn>,
 }
 
@@ -219,22 +206,21 @@ impl Job {
         Self { id, run, rules, phase, past: Vec::new(), finalized: 0, turn: None, run_turn }
     }
 
-    /// Its id.
     pub const fn id(&self) -> &JobId {
         &self.id
     }
 
-    /// The run that it belongs to.
+    /// The run that the job belongs to.
     pub const fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// What is the same for all of its attempts.
+    /// The rules that hold for all of its attempts.
     pub const fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// What it is in.
+    /// The state as the protocol names it.
     pub const fn state(&self) -> JobState {
         match &self.phase {
             Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
@@ -250,7 +236,7 @@ impl Job {
         }
     }
 
-    /// When and why it ended.
+    /// The time and the reason of its end; `None` while it is open.
     pub const fn end(&self) -> Option<(u64, Why)> {
         match &self.phase {
             Phase::Ended { why, at, .. } => Some((*at, *why)),
@@ -258,18 +244,18 @@ impl Job {
         }
     }
 
-    /// The number of its last attempt, from 1; 0 before the first.
+    /// The number of its latest attempt, from 1; 0 before the first.
     pub fn attempt(&self) -> u32 {
         let live = u32::from(matches!(self.phase, Phase::Held(_)));
         u32::try_from(self.past.len()).unwrap_or(u32::MAX).saturating_add(live)
     }
 
-    /// How often it has become terminal: once at most.
+    /// Number of times it has become terminal: at most once.
     pub const fn finalized(&self) -> u32 {
         self.finalized
     }
 
-    /// Where it stands in the queue.
+    /// Its position in the queue, if queued.
     pub const fn position(&self) -> Option<u64> {
         match &self.phase {
             Phase::Queued { position } => Some(*position),
@@ -277,7 +263,7 @@ impl Job {
         }
     }
 
-    /// The jobs that it waits for.
+    /// The jobs that it still waits for.
     pub fn needs(&self) -> impl Iterator<Item = &JobId> {
         let needs = match &self.phase {
             Phase::Waiting { needs, .. } => Some(needs),
@@ -286,12 +272,12 @@ impl Job {
         needs.into_iter().flatten()
     }
 
-    /// Whether it waits for nothing but its turn in a concurrency group.
+    /// Whether it waits only for its turn in a concurrency group.
     pub fn waits_for_turn(&self) -> bool {
         matches!(&self.phase, Phase::Waiting { needs, .. } if needs.is_empty())
     }
 
-    /// The groups that it has joined, with its tickets: its run's first.
+    /// The groups that it has joined and its tickets, its run's group first.
     pub(super) fn turns(&self) -> impl Iterator<Item = (&str, u64, Member)> {
         let run = self.run_turn.as_ref().map(|RunTurn { group, ticket }| {
             (group.as_str(), *ticket, Member::Run(self.run.clone()))
@@ -305,17 +291,17 @@ impl Job {
         run.into_iter().chain(own)
     }
 
-    /// Whether it has a ticket in the group of its own.
+    /// Whether it has a ticket in its own concurrency group.
     pub(super) const fn has_joined(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// It has joined the group of its own.
+    /// Sets its ticket in its own concurrency group.
     pub(super) const fn join(&mut self, ticket: u64) {
         self.turn = Some(ticket);
     }
 
-    /// When the lease that can be used runs out.
+    /// When its live lease expires; `None` without one.
     pub const fn expires_at(&self) -> Option<u64> {
         match &self.phase {
             Phase::Held(held) => Some(held.expires),
@@ -323,7 +309,8 @@ impl Job {
         }
     }
 
-    /// Its attempts from the first, each with its lease's state and when that ended.
+    /// Its attempts from the first, each with its lease's state and the time at which the lease
+    /// ended.
     pub fn attempts(&self) -> impl Iterator<Item = (&Attempt, LeaseState, Option<u64>)> {
         let past = self.past.iter().map(|past| (&past.attempt, past.state, Some(past.ended_at)));
         let live = match &self.phase {
@@ -333,14 +320,14 @@ impl Job {
         past.chain(live)
     }
 
-    /// The attempt of this lease, from 1, and the lease's state.
+    /// The attempt with this lease, its number from 1, and the lease's state.
     pub(super) fn attempt_of(&self, lease: &LeaseKey) -> Option<(u32, &Attempt, LeaseState)> {
         let all = (1..).zip(self.attempts());
         let mut of = all.filter(|(_, (attempt, ..))| attempt.lease.is(lease));
         of.next().map(|(number, (attempt, state, _))| (number, attempt, state))
     }
 
-    /// By when its runner has to have stopped it, and why, where it is to be canceled.
+    /// The deadline and the reason of a requested cancel.
     pub const fn canceling(&self) -> Option<(u64, Why)> {
         match &self.phase {
             Phase::Held(Holding { stage: Stage::Canceling { deadline, why }, .. }) => {
@@ -350,7 +337,7 @@ impl Job {
         }
     }
 
-    /// When something happens to it by itself.
+    /// The next time at which it changes without a message.
     pub(super) fn wake(&self, config: &Config) -> Option<u64> {
         match &self.phase {
             Phase::Held(held) => Some(held.expires.min(held.stage.end(config))),
@@ -359,7 +346,7 @@ impl Job {
         }
     }
 
-    /// When it joins the queue to be tried again.
+    /// When it joins the queue for another attempt, if it pauses.
     pub const fn resumes_at(&self) -> Option<u64> {
         match &self.phase {
             Phase::Pausing { until } => Some(*until),
@@ -367,7 +354,7 @@ impl Job {
         }
     }
 
-    /// What its end is for the jobs that need it.
+    /// The outcome that counts for the jobs that need it.
     pub(super) fn went(&self) -> Went {
         match &self.phase {
             Phase::Ended { state: JobState::Succeeded, .. } => Went::Well,
@@ -379,7 +366,7 @@ impl Job {
         }
     }
 
-    /// A job that it waits for has ended.
+    /// Handles the end of a job that it needs.
     pub(super) fn need_ended(&mut self, need: &JobId, went: Went, now: u64) -> Then {
         let Phase::Waiting { needs, others } = &mut self.phase else { return Then::Stays };
         needs.remove(need);
@@ -399,21 +386,21 @@ impl Job {
         self.finalize(JobState::Skipped, why, now)
     }
 
-    /// Ends its pause before another attempt: it keeps its turns, and so joins the queue.
+    /// Ends the pause before another attempt. It keeps its turns, so it joins the queue.
     pub(super) fn resume(&mut self) {
         if let Phase::Pausing { .. } = self.phase {
             self.phase = Phase::Waiting { needs: BTreeSet::new(), others: Went::Well };
         }
     }
 
-    /// Puts it into the queue, unless it has ended.
+    /// Sets its position in the queue, unless it has ended.
     pub(super) fn queue(&mut self, position: u64) {
         if !matches!(self.phase, Phase::Ended { .. }) {
             self.phase = Phase::Queued { position };
         }
     }
 
-    /// Grants it, if it stands in the queue.
+    /// Grants its lease if it is queued.
     pub(super) fn grant(
         &mut self,
         config: &Config,
@@ -432,7 +419,7 @@ impl Job {
         true
     }
 
-    /// The lease that a message bears, if it can be used.
+    /// The live lease with this key.
     fn held(&mut self, lease: &LeaseKey) -> Result<&mut Holding, Refusal> {
         match &mut self.phase {
             Phase::Held(held) if held.attempt.lease.is(lease) => Ok(held),
@@ -443,7 +430,7 @@ impl Job {
         }
     }
 
-    /// The holder has accepted the lease.
+    /// The holder has accepted the lease; a repeat changes nothing.
     pub(super) fn ack(&mut self, lease: &LeaseKey, now: u64) -> Result<(), Refusal> {
         let runtime = ms(self.rules.max_runtime_seconds);
         let held = self.held(lease)?;
@@ -454,7 +441,7 @@ impl Job {
         Ok(())
     }
 
-    /// The holder lives.
+    /// Renews the lease: the holder is alive.
     pub(super) fn heartbeat(
         &mut self,
         config: &Config,
@@ -479,7 +466,7 @@ impl Job {
         Ok(beat)
     }
 
-    /// The holder is done; `said` is the hash of all that it says. `None`: it has said so before.
+    /// The holder is done; `said` is the hash of its message. `None`: a repeat of the same message.
     pub(super) fn complete(
         &mut self,
         lease: &LeaseKey,
@@ -505,8 +492,8 @@ impl Job {
         }
     }
 
-    /// The holder has stopped; `said` is the hash of all that it says. `None`: it has said so
-    /// before.
+    /// The holder has stopped; `said` is the hash of its message. `None`: a repeat of the same
+    /// message.
     pub(super) fn cancel_ack(
         &mut self,
         lease: &LeaseKey,
@@ -523,7 +510,7 @@ impl Job {
         }
     }
 
-    /// Accepts what was accepted before, with which the lease ended.
+    /// Accepts a repeat of the message that ended the lease.
     fn repeats(
         &self,
         lease: &LeaseKey,
@@ -538,7 +525,7 @@ impl Job {
         }
     }
 
-    /// Stops it for this reason.
+    /// Cancels it, or asks its runner to stop it.
     pub(super) fn cancel(&mut self, config: &Config, why: Why, now: u64) -> Result<Then, Refusal> {
         let state = JobState::Canceled;
         match &mut self.phase {
@@ -564,7 +551,7 @@ impl Job {
         }
     }
 
-    /// Somebody takes the lease back.
+    /// Takes the lease back on request.
     pub(super) fn revoke(&mut self, now: u64) -> Result<Then, Refusal> {
         match self.phase {
             Phase::Held(_) => Ok(self.lose(LeaseState::Revoked, now)),
@@ -573,7 +560,7 @@ impl Job {
         }
     }
 
-    /// The first of its times that has come by `now` is up.
+    /// Handles the first deadline that has passed by `now`.
     pub(super) fn time_out(&mut self, config: &Config, now: u64) -> Then {
         let held = match &self.phase {
             Phase::Held(held) => held,
@@ -590,8 +577,8 @@ impl Job {
         }
     }
 
-    /// The lease is lost: the job ends as canceled if it was to be stopped, as timed out if its
-    /// time is over; else it is tried again.
+    /// Handles the loss of the lease: the job ends as canceled if it was to be stopped, and as
+    /// timed out if its time is over; otherwise it is tried again.
     fn lose(&mut self, state: LeaseState, now: u64) -> Then {
         let on = self.rules.retry_on;
         let (end, why, again) = match &self.phase {
@@ -604,7 +591,7 @@ impl Job {
         self.leave(state, None, end, why, again, now)
     }
 
-    /// Ends the lease, and the job with it unless it is to be tried again and has attempts left.
+    /// Ends the lease. The job ends too, unless `again` is set and attempts are left.
     fn leave(
         &mut self,
         lease: LeaseState,
@@ -614,7 +601,7 @@ impl Job {
         again: bool,
         now: u64,
     ) -> Then {
-        // Until the board queues it, it waits for nothing.
+        // It waits for nothing until the board queues it.
         let phase = mem::replace(&mut self.phase, Phase::Pausing { until: now });
         if let Phase::Held(Holding { attempt, .. }) = phase {
             self.past.push(Past { attempt, state: lease, ended_at: now, said });
@@ -631,7 +618,7 @@ impl Job {
         }
     }
 
-    /// The pause after its last attempt, in seconds.
+    /// The pause after the latest attempt, in seconds.
     fn backoff(&self) -> u64 {
         let first = self.rules.backoff_seconds.unwrap_or(0);
         let doubled = self.attempt().saturating_sub(1).min(u64::BITS - 1);
@@ -654,13 +641,13 @@ impl Holding {
     }
 }
 
-/// How a job ends whose time is over: the state, the reason, and whether it is tried again.
+/// The end of a job whose time is over: state, reason, and whether it is tried again.
 const fn timed_out(on: RetryOn) -> (JobState, Why, bool) {
     (JobState::TimedOut, Why::MaxRuntime, on.timeout)
 }
 
 impl Stage {
-    /// The time that it has.
+    /// The deadline of this stage, without the grace.
     const fn until(self) -> u64 {
         match self {
             Self::Granted { ack_by: until }
@@ -670,7 +657,7 @@ impl Stage {
         }
     }
 
-    /// When it ends by itself.
+    /// When the stage ends without a message.
     const fn end(self, config: &Config) -> u64 {
         match self {
             Self::Starting { until } | Self::Running { until } => {
@@ -680,7 +667,7 @@ impl Stage {
         }
     }
 
-    /// Whether the job's time is over.
+    /// Whether the job's own time is over.
     const fn is_overtime(self, now: u64) -> bool {
         match self {
             Self::Starting { until } | Self::Running { until } => now >= until,
@@ -689,7 +676,7 @@ impl Stage {
     }
 }
 
-/// What a lease in this state is no good for.
+/// The refusal of a message with a lease in this state.
 const fn ended(state: LeaseState) -> Stale {
     match state {
         LeaseState::Expired => Stale::LeaseExpired,

@@ -1,30 +1,30 @@
-//! Times and bounds.
+//! Times and limits of leases.
 
-/// What every lease is granted with, and how long the rest may take. Times are in seconds.
+/// Parameters of every lease. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long a lease holds without a heartbeat.
+    /// Time after which a lease without a heartbeat expires.
     pub lease_ttl_seconds: u64,
-    /// How often the holder says that it lives.
+    /// Interval between the holder's heartbeats.
     pub heartbeat_interval_seconds: u64,
-    /// How long a granted lease may go without an ack.
+    /// Time after which a granted lease without an ack is revoked.
     pub ack_timeout_seconds: u64,
-    /// How long a runner has to stop what is canceled.
+    /// Time that a runner has to stop a canceled job.
     pub cancel_deadline_seconds: u64,
-    /// How long a job may run, where it does not say.
+    /// Maximum runtime of a job that does not specify one.
     pub max_runtime_seconds: u64,
-    /// How long after a job's time its logs, its artifacts and one completion are taken; 0: not at
-    /// all.
+    /// Time after a job's runtime in which its logs, its artifacts and one completion are still
+    /// accepted; 0: none.
     pub grace_seconds: u64,
-    /// How often a job is granted at most, where it does not say.
+    /// Maximum number of grants of a job that does not specify one.
     pub max_attempts: u32,
 }
 
 /// The longest time of any kind, in seconds: a year.
 pub const MAX_SECONDS: u64 = 365 * 24 * 3600;
-/// The longest pause before another attempt: an hour.
+/// The longest pause before another attempt, in seconds: an hour.
 pub const MAX_BACKOFF_SECONDS: u64 = 3_600;
-/// The most attempts a job can have.
+/// The maximum number of attempts of a job.
 pub const MAX_ATTEMPTS: u32 = 100;
 
 /// The recommended defaults (Delta CI, Recommended Defaults; spec leases.md, Second round, for the
@@ -43,35 +43,25 @@ impl Default for Config {
     }
 }
 
-/// Why no lease can be granted with these values.
+/// The error for values with which no lease can be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A time that is none, or without end.
+    /// A time that is zero or too long.
     #[error("{field}: {got} is not from 1 to {MAX_SECONDS}")]
-    Time {
-        /// Which.
-        field: &'static str,
-        /// What was got.
-        got: u64,
-    },
-    /// A grace without end.
+    Time { field: &'static str, got: u64 },
+    /// A grace that is too long.
     #[error("grace_seconds: {0} is not from 0 to {MAX_SECONDS}")]
     Grace(u64),
     /// Leases would expire between heartbeats.
     #[error("lease_ttl_seconds: {ttl} is not above heartbeat_interval_seconds, {interval}")]
-    Ttl {
-        /// The lease's time.
-        ttl: u64,
-        /// The heartbeats'.
-        interval: u64,
-    },
-    /// No attempt, or too many.
+    Ttl { ttl: u64, interval: u64 },
+    /// No attempts, or too many.
     #[error("max_attempts: {0} is not from 1 to {MAX_ATTEMPTS}")]
     Attempts(u32),
 }
 
 impl Config {
-    /// Whether leases can be granted with these values.
+    /// Checks that leases can be granted with these values.
     pub fn check(&self) -> Result<(), ConfigError> {
         let times = [
             ("lease_ttl_seconds", self.lease_ttl_seconds),
@@ -99,7 +89,7 @@ impl Config {
     }
 }
 
-/// Seconds as the milliseconds that time is counted in.
+/// Converts seconds to milliseconds, the unit of all times here; saturates.
 pub(super) const fn ms(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000)
 }

@@ -1,4 +1,4 @@
-//! The fencing token: what stands for a lease, and why a message that bears one is refused.
+//! The fencing token: the key of a lease, and why a message with it is refused.
 
 use crate::{
     names,
@@ -10,10 +10,10 @@ use crate::{
 };
 use std::fmt;
 
-/// Keeps hashes of lease ids apart from whatever else is hashed.
+/// Separates hashes of lease ids from all other hashes.
 const DOMAIN: &[u8] = b"cowboy/lease/v1";
 
-/// The hash of a lease's id: enough to know the id again, useless to whoever reads it.
+/// The hash of a lease's id: enough to recognize the id, useless for forging it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseKey(Hash);
 
@@ -23,19 +23,19 @@ impl LeaseKey {
         Self(keccak256(&[DOMAIN, lease_id.as_bytes()]))
     }
 
-    /// The hash's bytes.
+    /// The bytes of the hash.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0.0
     }
 
-    /// Whether both are of one lease; takes as long for any two.
+    /// Whether both are the key of one lease, in constant time.
     pub(super) fn is(&self, other: &Self) -> bool {
         let pairs = self.as_bytes().iter().zip(other.as_bytes());
         pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
 
-/// Not even the hash is worth showing.
+/// Hides even the hash.
 impl fmt::Debug for LeaseKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LeaseKey(..)")
@@ -77,31 +77,30 @@ names!(Stale:
     LeaseCanceled = "LEASE_CANCELED",
 );
 
-/// Why a message changes nothing.
+/// Why a message is refused and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Its lease is dead.
     #[error("stale lease: {0}")]
     Stale(Stale),
-    /// Its lease was not acked yet. The lease lives.
+    /// The lease has not been acked yet. It stays live.
     #[error("the lease was not acked yet")]
     NotAcked,
-    /// The job is to be stopped, and cannot be completed any more. The lease lives.
+    /// The job is to be stopped and can no longer be completed. The lease stays live.
     #[error("the job is to be stopped")]
     CancelRequested,
-    /// Its lease is another runner's.
+    /// The lease belongs to another runner.
     #[error("the lease is another runner's")]
     WrongRunner,
-    /// Its lease is of another job.
-    #[error("the lease is of another job")]
+    /// The lease is for another job.
+    #[error("the lease is for another job")]
     WrongJob,
-    /// Nobody asked for the job to be canceled.
     #[error("no cancel was requested")]
     NoCancelRequested,
     /// The job has ended.
     #[error("the job has ended")]
     Ended,
-    /// Nobody holds a lease of the job.
+    /// No runner holds a lease of the job.
     #[error("the job has no live lease")]
     NotLeased,
     /// There is no such job or run.

@@ -1,4 +1,4 @@
-//! All jobs: the queue, who is granted what, and what time does to leases.
+//! All jobs: the queue, grants to runners, and deadlines of leases.
 
 use super::{
     Attempt, Beat, Concurrency, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey,
@@ -14,19 +14,19 @@ use std::{
     mem,
 };
 
-/// Jobs that a run can have.
+/// Maximum number of jobs in a run.
 pub const MAX_RUN_JOBS: usize = 1_000;
-/// Jobs that have not ended, of all runs.
+/// Maximum number of jobs of all runs that have not ended.
 pub const MAX_OPEN_JOBS: usize = 100_000;
 
 /// Every job and every lease, with one owner.
 ///
-/// Each call says what time it is, in milliseconds; time that goes backwards stands still. What was
-/// due until then happens first, in the order in which it was due. Between calls
-/// [`next_wake`](Self::next_wake) says when [`advance`](Self::advance) has something to do.
+/// Each call passes the current time in milliseconds; time that goes backwards is ignored.
+/// Everything that was due until then happens first, in the order in which it was due. Between
+/// calls [`next_wake`](Self::next_wake) says when to call [`advance`](Self::advance).
 ///
-/// After each call [`drain`](Self::drain) says what has changed: whoever keeps the board writes it
-/// down before anybody hears of the call's outcome, and can build the board from that again
+/// After each call [`drain`](Self::drain) returns the changes. The owner of the board stores them
+/// before it reveals the call's outcome, and can rebuild the board from them
 /// ([`restore`](Self::restore)).
 #[derive(Clone, Debug)]
 pub struct Board {
@@ -34,128 +34,106 @@ pub struct Board {
     now: u64,
     jobs: BTreeMap<JobId, Job>,
     runs: BTreeMap<RunId, BTreeSet<JobId>>,
-    /// How many jobs are in each state.
+    /// Number of jobs in each state.
     states: BTreeMap<JobState, usize>,
-    /// Who waits for a job.
+    /// The jobs that wait for each job.
     needed_by: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// Jobs to be granted.
+    /// Jobs that can be granted.
     queue: Queue,
-    /// Who may be worked on of those that share a concurrency group.
+    /// Turns in concurrency groups.
     turns: Turns,
-    /// The job of each lease, usable or not.
+    /// The job of each lease, live or ended.
     leases: BTreeMap<LeaseKey, JobId>,
-    /// When something happens to a job by itself.
+    /// The times at which jobs change without a message.
     wakes: BTreeSet<(u64, JobId)>,
     changes: Changes,
 }
 
-/// What has changed since it was asked last.
+/// The changes since the last [`Board::drain`].
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Jobs that are not what they were.
+    /// Jobs that have changed.
     pub jobs: BTreeSet<JobId>,
-    /// States that were entered, in order.
+    /// State transitions, in order.
     pub events: Vec<Event>,
 }
 
 /// A job or its lease has entered another state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in milliseconds.
+    /// Time in milliseconds.
     pub at: u64,
-    /// Which job.
     pub job: JobId,
-    /// In which attempt; 0 before the first.
+    /// The number of the attempt; 0 before the first.
     pub attempt: u32,
-    /// Its state.
     pub state: JobState,
-    /// That of the attempt's lease.
+    /// The state of the attempt's lease.
     pub lease: Option<LeaseState>,
 }
 
-/// A runner that asks for work.
+/// A runner's request for work.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Who asks.
     pub runner: &'a RunnerId,
-    /// What it is capable of.
+    /// The runner's capabilities.
     pub capabilities: &'a BTreeSet<String>,
-    /// The key of the id that a lease would have; no other lease has it.
+    /// The key of the id that a granted lease will have; unique among leases.
     pub lease: LeaseKey,
 }
 
 /// A lease that was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// The job.
     pub job: JobId,
-    /// Its run.
     pub run: RunId,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How long it may take.
+    /// Maximum duration of the attempt, from its ack.
     pub max_runtime_seconds: u64,
 }
 
-/// What follows from a change.
+/// A consequence of a change that is still to be handled.
 #[derive(Debug)]
 enum Step {
-    /// This job has ended.
     Ended(JobId),
-    /// It has its turn in a concurrency group.
+    /// The member has its turn in a concurrency group.
     Turn(Member),
     /// A later member of its concurrency group takes this job's place.
     Supersede(JobId),
 }
 
-/// Why a run is not taken.
+/// Why a run is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// A run of nothing, or too large.
+    /// A run without jobs, or with too many.
     #[error("a run has from 1 to {MAX_RUN_JOBS} jobs, not {0}")]
     Jobs(usize),
-    /// Too much is waiting.
+    /// Too many jobs are open.
     #[error("{MAX_OPEN_JOBS} jobs are open already")]
     Full,
-    /// Jobs that ask for too many different things.
+    /// The open jobs have too many different sets of requirements.
     #[error("job `{0}`: open jobs have {MAX_SETS} different sets of requirements already")]
     Sets(JobId),
-    /// An id that is taken.
+    /// A job or run with this id exists.
     #[error("the id `{0}` is taken")]
     Taken(String),
-    /// A job needs one that the run does not have.
     #[error("job `{job}` needs `{need}`, which the run does not have")]
-    UnknownNeed {
-        /// The job.
-        job: JobId,
-        /// What it needs.
-        need: JobId,
-    },
-    /// Jobs that wait for one another.
+    UnknownNeed { job: JobId, need: JobId },
     #[error("job `{0}` needs itself, through others or directly")]
     Cycle(JobId),
-    /// A rule that cannot be kept.
+    /// A rule with a value out of range.
     #[error("job `{job}`: {field} is {got}, not from 1 to {most}")]
-    Rule {
-        /// The job.
-        job: JobId,
-        /// Which rule.
-        field: &'static str,
-        /// What was got.
-        got: u64,
-        /// The most.
-        most: u64,
-    },
+    Rule { job: JobId, field: &'static str, got: u64, most: u64 },
 }
 
-/// Why jobs make no board.
+/// Why a board cannot be restored from jobs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// Leases could not be granted.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Two of one id, one position, one ticket or one lease.
-    #[error("job `{0}` stands in the way of another")]
+    /// Two jobs share an id, a position, a ticket or a lease.
+    #[error("job `{0}` collides with another job")]
     Twice(JobId),
 }
 
@@ -178,8 +156,8 @@ impl Board {
         })
     }
 
-    /// The board that these jobs were on. Leases keep the times that they were granted with; the
-    /// grace after a job's time is the configuration's.
+    /// Rebuilds the board from its jobs. Leases keep their deadlines; the grace after a job's time
+    /// comes from the configuration.
     pub fn restore(
         config: Config,
         jobs: impl IntoIterator<Item = Job>,
@@ -206,17 +184,16 @@ impl Board {
         Ok(board)
     }
 
-    /// What leases are granted with.
+    /// The parameters of leases.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// A job.
     pub fn job(&self, id: &str) -> Option<&Job> {
         self.jobs.get(id)
     }
 
-    /// A run's jobs.
+    /// The jobs of a run; `None` if there is no such run.
     pub fn run(&self, id: &str) -> Option<impl Iterator<Item = &Job>> {
         let jobs = self.runs.get(id)?;
         Some(jobs.iter().filter_map(|id| self.jobs.get(id)))
@@ -227,14 +204,14 @@ impl Board {
         self.jobs.values()
     }
 
-    /// The jobs to be granted with their positions, in no order: the least position is the first.
-    /// It walks all of them.
+    /// The jobs that can be granted with their positions, in no particular order; the least
+    /// position is first in the queue. Takes time linear in the number of queued jobs.
     pub fn queue(&self) -> impl Iterator<Item = (u64, &JobId)> {
         self.queue.all()
     }
 
-    /// Of each set of requirements that queued jobs have the first job and its position. This is
-    /// what a request for work walks: at most [`MAX_SETS`], unless an earlier version took more.
+    /// For each set of requirements with queued jobs, the first job and its position. A request for
+    /// work walks this list: at most [`MAX_SETS`] entries, unless an earlier version took more.
     pub fn heads(&self) -> impl Iterator<Item = (&[String], u64, &JobId)> {
         self.queue.heads()
     }
@@ -244,7 +221,7 @@ impl Board {
         self.queue.head(requires)
     }
 
-    /// The concurrency group that a job waits for its turn in, and the member that has the turn.
+    /// The concurrency group for whose turn a job waits, and the member that has the turn.
     pub fn before(&self, job: &str) -> Option<(&str, &Member)> {
         let job = self.jobs.get(job).filter(|job| job.waits_for_turn())?;
         job.turns().find_map(|(group, ticket, member)| {
@@ -252,12 +229,12 @@ impl Board {
         })
     }
 
-    /// How many jobs are in each state; states that no job is in may be missing.
+    /// Number of jobs in each state; states without jobs may be missing.
     pub const fn states(&self) -> &BTreeMap<JobState, usize> {
         &self.states
     }
 
-    /// How many jobs can be granted. It walks the sets of requirements.
+    /// Number of jobs that can be granted. Takes time linear in the sets of requirements.
     pub fn queued(&self) -> usize {
         self.queue.count()
     }
@@ -267,29 +244,29 @@ impl Board {
         open.map(|(_, count)| count).sum()
     }
 
-    /// When something happens by itself.
+    /// The next time at which something changes without a message, in milliseconds.
     pub fn next_wake(&self) -> Option<u64> {
         self.wakes.first().map(|(at, _)| *at)
     }
 
-    /// What has changed since this was called last.
+    /// Returns the changes since the last call.
     pub fn drain(&mut self) -> Changes {
         mem::take(&mut self.changes)
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Handles all deadlines that have passed by `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
         while let Some((at, id)) = self.wakes.first().cloned().filter(|(at, _)| *at <= self.now) {
             let now = self.now;
-            // What is due takes its own time, however late it is looked at.
+            // Each change takes effect at its own deadline, however late this call is.
             let config = self.config;
             self.change(&id, at, |job, _| Ok(((), job.time_out(&config, now))))
-                .expect("a job that wakes is there, and its time is never refused");
+                .expect("a job that wakes is there, and its deadline is never refused");
         }
     }
 
-    /// Takes a run, which may share a concurrency group with others: all of its jobs or none.
+    /// Takes all jobs of a run or none. The run may share a concurrency group with others.
     pub fn submit(
         &mut self,
         run: RunId,
@@ -365,7 +342,8 @@ impl Board {
                 return Err(SubmitError::UnknownNeed { job: (*job).clone(), need: need.clone() });
             }
         }
-        // What needs nothing that is left can go; what stays when nothing goes waits in a circle.
+        // Repeatedly removes the jobs that need no remaining job; those that remain at the end form
+        // a cycle.
         let mut left: BTreeMap<&JobId, usize> =
             own.iter().map(|(job, needs)| (*job, needs.len())).collect();
         let mut needed_by: BTreeMap<&JobId, Vec<&JobId>> = BTreeMap::new();
@@ -378,7 +356,7 @@ impl Board {
             left.remove(done);
             for job in needed_by.remove(done).unwrap_or_default() {
                 let needs =
-                    left.get_mut(job).expect("a job stays until all that it needs has gone");
+                    left.get_mut(job).expect("a job stays until all jobs that it needs have gone");
                 *needs -= 1;
                 if *needs == 0 {
                     free.push(job);
@@ -388,7 +366,7 @@ impl Board {
         left.first_key_value().map_or(Ok(()), |(job, _)| Err(SubmitError::Cycle((*job).clone())))
     }
 
-    /// Grants the first job of the queue that asks for nothing the runner lacks.
+    /// Grants the first job in the queue that requires only capabilities the runner has.
     pub fn lease(&mut self, request: Request<'_>, now: u64) -> Option<Granted> {
         self.advance(now);
         let Request { runner, capabilities, lease } = request;
@@ -426,7 +404,7 @@ impl Board {
         self.change(&id, self.now, |job, now| job.ack(lease, now).map(|()| ((), Then::Stays)))
     }
 
-    /// Heartbeat: the holder lives. The answer: how long it may go on, and with what.
+    /// Heartbeat: renews the holder's lease. Returns the time it has left, and a cancel request.
     pub fn heartbeat(
         &mut self,
         lease: &LeaseKey,
@@ -440,9 +418,8 @@ impl Board {
         })
     }
 
-    /// Complete: the holder is done, and `said` is the hash of all that it says. Whether it is
-    /// news. A completion in the grace after the job's time ends the job as timed out, whatever
-    /// `end` is.
+    /// Complete: the holder is done; `said` is the hash of its message. Returns false for a repeat.
+    /// A completion in the grace after the job's time ends the job as timed out, whatever `end` is.
     pub fn complete(
         &mut self,
         lease: &LeaseKey,
@@ -458,8 +435,8 @@ impl Board {
         })
     }
 
-    /// CancelAck: the holder has stopped, and `said` is the hash of all that it says. Whether it is
-    /// news.
+    /// CancelAck: the holder has stopped; `said` is the hash of its message. Returns false for a
+    /// repeat.
     pub fn cancel_ack(
         &mut self,
         lease: &LeaseKey,
@@ -474,7 +451,7 @@ impl Board {
         })
     }
 
-    /// The job and the attempt that the bearer of an active lease may write to.
+    /// The job and the attempt to which the bearer of an active lease may write.
     pub fn active(
         &mut self,
         lease: &LeaseKey,
@@ -493,7 +470,7 @@ impl Board {
         }
     }
 
-    /// Stops a job on request. The answer: the state it is in then.
+    /// Cancels a job on request. Returns the state that it is in then.
     pub fn cancel(&mut self, job: &str, now: u64) -> Result<JobState, Refusal> {
         self.advance(now);
         let config = self.config;
@@ -504,14 +481,14 @@ impl Board {
         })
     }
 
-    /// Somebody wants all jobs of the run stopped that have not ended. How many there were.
+    /// Cancels all jobs of the run that have not ended. Returns their number.
     pub fn cancel_run(&mut self, run: &str, now: u64) -> Result<usize, Refusal> {
         self.advance(now);
         let jobs = self.runs.get(run).ok_or(Refusal::NotFound)?;
         let open: Vec<_> =
             jobs.iter().filter(|id| !self.jobs[*id].state().is_terminal()).cloned().collect();
         for id in &open {
-            // One may have ended with another that it needs.
+            // A job may have ended together with one that it needs.
             match self.cancel(&id.0, now) {
                 Ok(_) | Err(Refusal::Ended) => {}
                 Err(refusal) => return Err(refusal),
@@ -520,7 +497,7 @@ impl Board {
         Ok(open.len())
     }
 
-    /// Somebody takes the job's lease back. The answer: the state the job is in then.
+    /// Revokes the job's lease on request. Returns the state that the job is in then.
     pub fn revoke(&mut self, job: &str, now: u64) -> Result<JobState, Refusal> {
         self.advance(now);
         let id = self.known(job)?;
@@ -528,7 +505,7 @@ impl Board {
         Ok(self.jobs[&id].state())
     }
 
-    /// Takes a run off the board whose jobs have all ended, with its leases. Whether it was there.
+    /// Removes a run and its leases if all of its jobs have ended. Returns whether it was removed.
     pub fn forget(&mut self, run: &str) -> bool {
         let Some(jobs) = self.runs.get(run) else { return false };
         if jobs.iter().any(|id| !self.jobs[id].state().is_terminal()) {
@@ -558,7 +535,7 @@ impl Board {
         job.and_then(|job| job.attempt_of(lease)).ok_or(Refusal::Stale(Stale::UnknownLease))
     }
 
-    /// The job whose lease a runner bears.
+    /// The job of the lease that a runner bears.
     fn bearer(&mut self, lease: &LeaseKey, runner: &RunnerId, now: u64) -> Result<JobId, Refusal> {
         self.advance(now);
         let unknown = Refusal::Stale(Stale::UnknownLease);
@@ -570,7 +547,7 @@ impl Board {
         Ok(id)
     }
 
-    /// Changes a job, and does what follows. Where `change` refuses, nothing has changed.
+    /// Changes a job and handles the consequences. When `change` refuses, nothing changes.
     fn change<T>(
         &mut self,
         id: &JobId,
@@ -583,8 +560,8 @@ impl Board {
         Ok(answer)
     }
 
-    /// Does what follows from changes, and what follows from that. Jobs may follow one another in
-    /// long rows, so this is a list and no recursion.
+    /// Handles the consequences of changes, and theirs in turn. Chains of jobs may be long, so this
+    /// uses a queue instead of recursion.
     fn settle(&mut self, mut steps: VecDeque<Step>, now: u64) {
         while let Some(step) = steps.pop_front() {
             match step {
@@ -594,7 +571,7 @@ impl Board {
                         let told = self.apply(&other, now, &mut steps, |job, now| {
                             Ok(((), job.need_ended(&id, went, now)))
                         });
-                        told.expect("a job that needs another is there, and told");
+                        told.expect("a job that needs another exists and accepts its end");
                     }
                     steps.extend(self.leave_groups(&id).into_iter().map(Step::Turn));
                 }
@@ -606,7 +583,7 @@ impl Board {
                 }
                 Step::Supersede(id) => {
                     let config = self.config;
-                    // An error: it has ended since.
+                    // An error means that it has ended since.
                     let _ = self.apply(&id, now, &mut steps, |job, now| {
                         Ok(((), job.cancel(&config, Why::Superseded, now)?))
                     });
@@ -615,7 +592,7 @@ impl Board {
         }
     }
 
-    /// Changes one job and what is derived from it.
+    /// Changes one job and the indexes derived from it.
     fn apply<T>(
         &mut self,
         id: &JobId,
@@ -660,7 +637,7 @@ impl Board {
         Ok(answer)
     }
 
-    /// One job fewer is in this state.
+    /// Decrements the number of jobs in this state.
     fn leaves(&mut self, state: JobState) {
         if let Some(count) = self.states.get_mut(&state) {
             *count -= 1;
@@ -698,8 +675,8 @@ impl Board {
         }
     }
 
-    /// Has the members stopped that joined the group before, the last of them first: what waits for
-    /// its turn does not get it then.
+    /// Cancels the members that joined the group before, last first, so that none that waits gets
+    /// its turn.
     fn supersede(&self, group: &str, ticket: u64, member: &Member, steps: &mut VecDeque<Step>) {
         for before in self.turns.before(group, ticket, member).rev() {
             match before {
@@ -712,8 +689,8 @@ impl Board {
         }
     }
 
-    /// A job has ended: it leaves its group, and so does its run with its last job. Who has a turn
-    /// now.
+    /// Removes an ended job from its group, and its run from its group when it was the run's last
+    /// job. Returns the members that have their turn now.
     fn leave_groups(&mut self, id: &JobId) -> Vec<Member> {
         let Some(job) = self.jobs.get(id) else { return Vec::new() };
         let ended = |job: &JobId| self.jobs[job].state().is_terminal();
@@ -729,8 +706,7 @@ impl Board {
             .collect()
     }
 
-    /// Puts a job that comes from elsewhere into what is derived from jobs. Whether its tickets are
-    /// its own.
+    /// Adds a restored job to the indexes. Returns whether its tickets are unique.
     fn enter(&mut self, job: &Job) -> bool {
         let id = job.id();
         self.runs.entry(job.run().clone()).or_default().insert(id.clone());
@@ -745,14 +721,14 @@ impl Board {
             self.needed_by.entry(need.clone()).or_default().insert(id.clone());
         }
         self.wakes.extend(job.wake(&self.config).map(|at| (at, id.clone())));
-        // An open job keeps its run's ticket too.
+        // An open job's run keeps its ticket too.
         job.state().is_terminal() || {
             let mut joined = job.turns();
             joined.all(|(group, ticket, member)| self.turns.put(group, ticket, member))
         }
     }
 
-    /// Writes down that a job has entered the state it is in.
+    /// Records that a job has entered its current state.
     fn note(&mut self, id: &JobId, at: u64) {
         let job = &self.jobs[id];
         let event = Event {

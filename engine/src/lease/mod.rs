@@ -1,7 +1,7 @@
 //! Leases: who may execute a job, and until when (spec leases.md; Delta CI's runner protocol).
 //!
-//! A job is executed by the runner that holds its lease and by nobody else. Whoever knows the
-//! lease's id holds it: only its hash, [`LeaseKey`], is known here.
+//! Only the runner that holds a job's lease executes it. To know the lease's id is to hold the
+//! lease; the server stores only its hash, [`LeaseKey`].
 //!
 //! ```text
 //!            grant           ack            heartbeat          complete
@@ -12,41 +12,42 @@
 //!                                              CANCEL_REQUESTED ─────────▶ CANCELED
 //! ```
 //!
-//! * Upon a request for work: the first job of the queue that asks for nothing the runner lacks is
-//!   granted. The grant counts as an attempt.
-//! * Upon an ack: the lease is active, and the job's time runs. A repeat changes nothing.
-//! * Upon a heartbeat: the lease's time restarts, and the holder is told of a cancel request.
-//! * Upon a completion: the job ends, or is queued again where it asks for that. The same
-//!   completion again is accepted again; another is stale.
+//! * On a request for work, the first job in the queue that requires only capabilities the runner
+//!   has is granted. The grant counts as an attempt.
+//! * On an ack, the lease becomes active and the job's time starts. A repeat changes nothing.
+//! * On a heartbeat, the lease is renewed, and the holder learns of a cancel request.
+//! * On a completion, the job ends, or is queued again if its rules ask for that. A repeat of the
+//!   same completion is accepted; another completion is stale.
 //! * When the job's own time is over, its lease lives on for the grace: uploads and one completion
-//!   are accepted, heartbeats extend the lease to the end of the grace at most. The job ends as
-//!   timed out, whatever the completion says; without one when the grace or the lease ends.
-//! * Upon a request to cancel: a job that nobody works on ends at once; otherwise its runner is
-//!   told, and has until the deadline to say that it stopped.
-//! * When a deadline passes, an unacked lease is revoked and a silent one expires. Before the end
-//!   of its own time the job is then queued again, at the back, while it has attempts left. Past
+//!   are accepted, and heartbeats extend the lease to the end of the grace at most. The job ends as
+//!   timed out, whatever the completion says; without a completion it ends when the grace or the
+//!   lease ends.
+//! * On a cancel request, a job without a runner ends at once; otherwise its runner is told, and
+//!   has until the deadline to report that it stopped.
+//! * When a deadline passes, an unacked lease is revoked and a silent one expires. If the job's own
+//!   time is not over, the job is then queued again, at the back, while it has attempts left. Past
 //!   the cancel deadline the job is canceled.
 //! * When a job ends, each job that needs it is queued, waits for its other needs, or is skipped,
 //!   as its condition says ([`RunIf`]).
 //! * A job that is tried again after a pause joins the queue at the end of the pause.
-//! * A job that shares a concurrency group, by itself or by its run, joins the queue when those
-//!   before it in the group have ended.
+//! * A job that shares a concurrency group, by itself or through its run, joins the queue when the
+//!   earlier members of the group have ended.
 //!
-//! Messages are looked at in this order: is the lease known, is it this runner's, is it about this
-//! job, is it still good. What is refused changes nothing ([`Refusal`]).
+//! Messages are checked in this order: the lease is known, it is this runner's, it is for this job,
+//! it is still valid. A refused message changes nothing ([`Refusal`]).
 //!
-//! [`Board`] is all of it, driven by calls with the server's time in milliseconds; its docs are the
-//! contract.
+//! [`Board`] is the whole state machine, driven by calls with the server's time in milliseconds;
+//! its docs are the contract.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`config`] | times and bounds |
+//! | [`config`] | times and limits |
 //! | [`fence`] | leases' keys, and why a message is refused |
-//! | [`state`] | what jobs and leases are in |
+//! | [`state`] | states of jobs and leases |
 //! | [`attempt`] | one job: its attempts, and how they end |
-//! | `queue` | the jobs to be granted, by what they ask of a runner |
-//! | `turns` | concurrency groups: which of their members may be worked on |
-//! | [`grant`] | all jobs: who gets what, what time does |
+//! | `queue` | the jobs that can be granted, by requirements |
+//! | `turns` | concurrency groups: which of their members may run |
+//! | [`grant`] | all jobs: grants to runners, deadlines of leases |
 
 pub mod attempt;
 pub mod config;
@@ -69,7 +70,7 @@ pub use turns::{Concurrency, Member};
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use std::{borrow::Borrow, fmt};
 
-/// The longest id of a job, a run or a runner, in bytes.
+/// The maximum length of the id of a job, a run or a runner, in bytes.
 pub const MAX_ID: usize = 128;
 
 macro_rules! id {
@@ -115,7 +116,7 @@ id!(
     JobId
 );
 id!(
-    /// Names a run: jobs that were handed in together.
+    /// Names a run: jobs that were submitted together.
     RunId
 );
 id!(

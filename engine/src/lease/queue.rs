@@ -1,35 +1,35 @@
-//! The jobs to be granted, by what they ask of a runner.
+//! The jobs that can be granted, by requirements.
 //!
 //! A request for work looks at each set of requirements once, however many jobs wait: the jobs of
-//! one set are in the order of their positions, and a runner can do all of them or none. How many
-//! sets the open jobs may have is bounded where jobs are taken ([`MAX_SETS`]).
+//! one set are in order of their positions, and a runner can run all of them or none. The number of
+//! sets that open jobs may have is limited when jobs are submitted ([`MAX_SETS`]).
 
 use super::{JobId, NewJob};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sets of requirements that open jobs can have. A request for work looks at each of them: at this
-/// bound it takes a fraction of a millisecond.
+/// Maximum number of sets of requirements among open jobs. A request for work looks at each of
+/// them: at this limit it takes a fraction of a millisecond.
 pub const MAX_SETS: usize = 1_000;
 
-/// The queue of each set of requirements that open jobs have.
+/// A queue for each set of requirements that open jobs have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     sets: BTreeMap<Vec<String>, Alike>,
-    /// The position of the next job that is queued.
+    /// The position of the next job to be queued.
     back: u64,
 }
 
-/// The jobs that ask for the same.
+/// The jobs with the same requirements.
 #[derive(Clone, Debug, Default)]
 struct Alike {
-    /// How many of them have not ended.
+    /// Number of these jobs that have not ended.
     open: usize,
-    /// Those to be granted.
+    /// Those that can be granted, by position.
     queued: BTreeMap<u64, JobId>,
 }
 
 impl Queue {
-    /// The first of these jobs whose requirements are one set too many.
+    /// The first of these jobs whose requirements would exceed [`MAX_SETS`].
     pub fn excess<'a>(&self, jobs: &'a [NewJob]) -> Option<&'a JobId> {
         let mut new = BTreeSet::new();
         let mut other = jobs.iter().filter(|job| !self.sets.contains_key(&job.rules.requires));
@@ -38,7 +38,7 @@ impl Queue {
         excess.map(|job| &job.id)
     }
 
-    /// There is one more open job with these requirements.
+    /// Counts one more open job with these requirements.
     pub fn open(&mut self, requires: &[String]) {
         match self.sets.get_mut(requires) {
             Some(alike) => alike.open += 1,
@@ -49,7 +49,7 @@ impl Queue {
         }
     }
 
-    /// A job with these requirements has ended.
+    /// Counts one fewer open job with these requirements.
     pub fn close(&mut self, requires: &[String]) {
         if let Some(alike) = self.sets.get_mut(requires) {
             alike.open -= 1;
@@ -59,14 +59,14 @@ impl Queue {
         }
     }
 
-    /// Puts an open job at the back. Its position.
+    /// Puts an open job at the back. Returns its position.
     pub fn push(&mut self, requires: &[String], job: JobId) -> u64 {
         let position = self.back;
         self.put(requires, position, job);
         position
     }
 
-    /// Puts an open job where it was before.
+    /// Restores an open job at its former position.
     pub fn put(&mut self, requires: &[String], position: u64, job: JobId) {
         self.back = self.back.max(position.saturating_add(1));
         if let Some(alike) = self.sets.get_mut(requires) {
@@ -74,14 +74,14 @@ impl Queue {
         }
     }
 
-    /// Takes out the job at this position.
+    /// Removes the job at this position.
     pub fn remove(&mut self, requires: &[String], position: u64) {
         if let Some(alike) = self.sets.get_mut(requires) {
             alike.queued.remove(&position);
         }
     }
 
-    /// Of each set with queued jobs the first job and its position.
+    /// For each set with queued jobs, the first job and its position.
     pub fn heads(&self) -> impl Iterator<Item = (&[String], u64, &JobId)> {
         self.sets.iter().filter_map(|(requires, alike)| {
             let (position, job) = alike.queued.first_key_value()?;
@@ -95,7 +95,7 @@ impl Queue {
         Some(*position)
     }
 
-    /// The first job that asks for nothing else than these capabilities.
+    /// The first job that requires only these capabilities.
     pub fn first(&self, capabilities: &BTreeSet<String>) -> Option<&JobId> {
         let able = self.heads().filter(|(requires, ..)| {
             requires.iter().all(|required| capabilities.contains(required))
@@ -103,7 +103,7 @@ impl Queue {
         able.min_by_key(|(_, position, _)| *position).map(|(.., job)| job)
     }
 
-    /// How many jobs can be granted.
+    /// Number of jobs that can be granted.
     pub fn count(&self) -> usize {
         self.sets.values().map(|alike| alike.queued.len()).sum()
     }

@@ -1,29 +1,26 @@
-//! What jobs and leases are in, and why a job ended: the protocol's words.
+//! States of jobs and leases, and why a job ended, in the protocol's terms.
 
 use crate::names;
 
-/// What a job's state is called outside.
+/// A job's state as the protocol names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobState {
     /// Waits for a runner, or for jobs it needs.
     Queued,
     /// Granted, not acked.
     Leased,
-    /// Acked.
     Starting,
     /// Its runner has sent a heartbeat.
     Running,
-    /// Its runner is to stop it.
+    /// Its runner has been asked to stop it.
     CancelRequested,
-    /// Done.
     Succeeded,
-    /// Given up.
     Failed,
-    /// Stopped, or never begun.
+    /// Stopped, or never started.
     Canceled,
-    /// Took too long.
+    /// Its own time was over.
     TimedOut,
-    /// Never begun, for what became of the jobs that it needs.
+    /// Never started, because of how jobs that it needs ended.
     Skipped,
 }
 
@@ -41,7 +38,7 @@ names!(JobState:
 );
 
 impl JobState {
-    /// Whether nothing follows.
+    /// Whether no other state follows.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
@@ -56,16 +53,14 @@ impl JobState {
     }
 }
 
-/// What a lease's state is called outside.
+/// A lease's state as the protocol names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeaseState {
     /// Not acked yet.
     Granted,
-    /// Acked.
     Active,
     /// No heartbeat came in time.
     Expired,
-    /// Taken back.
     Revoked,
     /// Its holder completed the job.
     Completed,
@@ -82,14 +77,14 @@ names!(LeaseState:
     Canceled = "CANCELED",
 );
 
-/// Why a job ended as it did.
+/// Why a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// Its runner said so.
+    /// Its runner reported the end.
     Reported,
     /// Its last attempt's lease was lost.
     LeaseLost,
-    /// Its time was up.
+    /// Its own time was over.
     MaxRuntime,
     /// A user canceled it.
     Requested,
@@ -99,7 +94,7 @@ pub enum Why {
     NeedFailed,
     /// A job that it needs was canceled or skipped.
     NeedUnfinished,
-    /// It was to run only where a job that it needs fails, and none did.
+    /// It runs only if a job that it needs fails, and none did.
     NoNeedFailed,
 }
 
@@ -114,12 +109,12 @@ names!(Why:
     NoNeedFailed = "NO_NEED_FAILED",
 );
 
-/// Upon what ends of the jobs that it needs a job runs.
+/// A job's condition on the ends of the jobs that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunIf {
     /// Every one succeeded, or was allowed to fail.
     Success,
-    /// All have ended, and one failed, directly or through a job that was skipped for it.
+    /// All have ended, and one failed, directly or through a job that was skipped because of it.
     Failure,
     /// All have ended.
     Always,

@@ -1,4 +1,4 @@
-//! Needs, retries, capabilities, the stored form, and messages at random.
+//! Needs, retries, capabilities, the stored form, and random messages.
 
 use super::*;
 use crate::primitives::{
@@ -45,7 +45,7 @@ fn board(jobs: Vec<NewJob>) -> Board {
     board
 }
 
-/// Asks for work as `r`, capable of nothing in particular.
+/// Requests work for runner `r` without capabilities.
 fn lease(board: &mut Board, n: u64, now: u64) -> Option<String> {
     let (runner, capabilities) = ("r".into(), BTreeSet::new());
     let request = Request { runner: &runner, capabilities: &capabilities, lease: key(n) };
@@ -92,7 +92,7 @@ fn a_failure_skips_all_that_need_it_however_long_the_row() {
     assert!(board.job(&names[0]).is_none() && board.run("run").is_none());
 }
 
-/// A job that runs under this condition on its needs.
+/// A job with this condition on its needs.
 fn job_if(id: &str, needs: &[&str], run_if: RunIf) -> NewJob {
     let mut job = job(id, needs);
     job.rules.run_if = Some(run_if);
@@ -135,7 +135,8 @@ fn conditions_say_after_which_ends_a_job_runs() {
     let failed = skipped(Why::NeedFailed);
     assert_eq!(after(badly, false), [failed, failed, queued, queued, queued]);
     assert_eq!(after(badly, true), [queued, waits, none, waits, waits]);
-    // A needed job that has failed decides before the others end, but not for who waits for all.
+    // The failure of a needed job decides before the others end, except for a job that waits for
+    // all.
     let early = |board: &mut Board| {
         finish(board, 1, false, 0);
     };
@@ -162,7 +163,7 @@ fn a_job_pauses_before_it_is_tried_again() {
         let resumes = now + pause * SECOND;
         let job = board.job("a").unwrap();
         assert_eq!((job.state(), job.resumes_at()), (JobState::Queued, Some(resumes)));
-        // It is the same after a restart.
+        // The same holds after a restart.
         let kept: Job = from_slice(&to_vec(job)).unwrap();
         assert_eq!(kept, *job);
         let restored = Board::restore(Config::default(), [kept]).unwrap();
@@ -179,7 +180,7 @@ fn a_job_pauses_before_it_is_tried_again() {
     finish(&mut board, 20, false, now);
     let longest = board.job("a").unwrap().resumes_at().unwrap() - now;
     assert_eq!(longest, config::MAX_BACKOFF_SECONDS * SECOND);
-    // It can be canceled meanwhile, and has no lease to take back.
+    // During the pause it can be canceled, and has no lease to revoke.
     assert_eq!(board.revoke("a", now), Err(Refusal::NotLeased));
     assert_eq!(board.cancel("a", now), Ok(JobState::Canceled));
     assert_eq!(board.next_wake(), None);
@@ -283,7 +284,7 @@ fn a_revoked_lease_sends_the_job_back_to_the_queue() {
     assert_eq!(board.active(&key(3), &"s".into(), 0), Err(Refusal::WrongRunner));
 }
 
-/// A job that runs since 5 s and may take 60 s, with the grace of 15 s after it.
+/// A job that has been running since 5 s and may take 60 s, followed by a grace of 15 s.
 fn overtime(retry_on: RetryOn) -> Board {
     let mut new = job("j", &[]);
     new.rules.max_runtime_seconds = 60;
@@ -309,13 +310,13 @@ fn a_job_whose_time_is_over_may_still_say_how_it_ended() {
             assert_eq!(state(&board, "j"), expected, "{done:?}");
             let (_, lease, _) = board.job("j").unwrap().attempts().next().unwrap();
             assert_eq!(lease, LeaseState::Completed);
-            // The same again is known again, another is not.
+            // A repeat of the same message is accepted, another message is stale.
             assert_eq!(board.complete(&key(1), &"r".into(), done, said(0), late), Ok(false));
             let other = board.complete(&key(1), &"r".into(), done, said(1), late);
             assert_eq!(other, Err(Refusal::Stale(Stale::LeaseCompleted)));
         }
     }
-    // The holder's clock may be ahead: it says itself that the time was over.
+    // The holder's clock may be ahead: it reports itself that the time was over.
     let mut board = overtime(none);
     let early = 65 * SECOND - 1;
     assert_eq!(board.complete(&key(1), &"r".into(), Done::TimedOut, said(0), early), Ok(true));
@@ -339,11 +340,11 @@ fn a_grace_is_not_extended() {
     let (_, lease, _) = board.job("j").unwrap().attempts().next().unwrap();
     assert_eq!(lease, LeaseState::Revoked);
 
-    // A lease that is lost meanwhile is the end of a job that has had its time.
+    // A lost lease during the grace ends the job, because its own time is over.
     let mut board = overtime(retry);
     assert_eq!(board.revoke("j", 70 * SECOND), Ok(JobState::TimedOut));
 
-    // So is a cancel, which is given no more time than was left.
+    // A cancel during the grace gets no more time than was left.
     let mut board = overtime(RetryOn { timeout: true, ..retry });
     assert_eq!(board.cancel("j", 70 * SECOND), Ok(JobState::CancelRequested));
     let left = Beat { ttl, cancel: Some(9 * SECOND), grace: None };
@@ -369,7 +370,7 @@ fn a_lease_that_lives_is_not_stale() {
     assert_eq!(board.cancel_ack(&key(1), &r(), said(0), 0), Ok(true));
 }
 
-/// Hands in runs of 1,000 jobs each, the jobs of a run with the requirements of its number.
+/// Submits runs of 1,000 jobs each; `requires` maps a run's number to its jobs' requirements.
 fn fill(board: &mut Board, runs: usize, requires: impl Fn(usize) -> Vec<String>) {
     for run in 0..runs {
         let jobs = (0..grant::MAX_RUN_JOBS).map(|n| {
@@ -384,7 +385,7 @@ fn fill(board: &mut Board, runs: usize, requires: impl Fn(usize) -> Vec<String>)
 #[test]
 fn a_request_looks_at_each_set_of_requirements_once() {
     let mut board = Board::new(Config::default()).unwrap();
-    // Not in one order, and one of them twice: they are three sets all the same.
+    // The order varies, and a requirement is repeated: there are still three sets.
     fill(&mut board, 98, |run| match run % 3 {
         0 => vec!["gpu".into(), "linux".into()],
         1 => vec!["linux".into(), "gpu".into(), "gpu".into()],
@@ -416,7 +417,7 @@ fn open_jobs_have_so_many_sets_of_requirements() {
     let refused = board.submit("b".into(), None, vec![tagged("b", 0), tagged("b", MAX_SETS)], 0);
     assert_eq!(refused, Err(SubmitError::Sets(JobId(format!("b-{MAX_SETS}")))));
     assert!(board.run("b").is_none(), "all or none");
-    // With what is there already there is room, and with an end there is more.
+    // A set that exists has room, and when a job ends there is room for another set.
     board.submit("c".into(), None, vec![tagged("c", 0)], 0).unwrap();
     board.cancel("a-0", 0).unwrap();
     board.submit("d".into(), None, vec![tagged("d", MAX_SETS)], 0).unwrap_err();
@@ -442,7 +443,7 @@ fn a_run_of_many_needs_is_checked_in_one_walk() {
     assert_eq!(board.queued(), half);
 }
 
-/// A job of this group.
+/// A job in the group `deploy`.
 fn grouped(id: &str, needs: &[&str], cancel: bool) -> NewJob {
     let mut job = job(id, needs);
     job.rules.concurrency = Some(Concurrency { group: "deploy".to_owned(), cancel });
@@ -472,7 +473,7 @@ fn jobs_of_a_group_take_turns_across_runs_and_requirements() {
     assert_eq!(board.before("b"), Some(first));
     assert_eq!(finish(&mut board, 2, true, 0), "free");
     assert_eq!(lease(&mut board, 3, 0), None);
-    // A lost lease keeps the turn.
+    // A lost lease does not give up the turn.
     board.ack(&key(1), &"r".into(), "a", 0).unwrap();
     board.revoke("a", 0).unwrap();
     assert_eq!(finish(&mut board, 4, true, 0), "a");
@@ -496,7 +497,8 @@ fn runs_of_a_group_take_turns() {
     for (n, id) in order {
         assert_eq!(finish(&mut board, n, true, 0), id);
     }
-    // What waits for its turn can be canceled, and what needs it waits as before.
+    // A job that waits for its turn can be canceled, and jobs that need it keep waiting for the
+    // turn.
     submit(&mut board, "fourth", Some(("main", false)), pair("g", "h"));
     let after = vec![job("i", &[]), job_if("j", &["i"], RunIf::Always)];
     submit(&mut board, "fifth", Some(("main", false)), after);
@@ -521,7 +523,7 @@ fn a_later_member_can_take_the_place_of_all_before_it() {
     for id in ["a-2", "b", "b-2"] {
         assert_eq!(end(&board, id), SUPERSEDED, "{id}");
     }
-    // What is being done is stopped first.
+    // A running job is stopped first.
     assert_eq!(end(&board, "a"), (JobState::CancelRequested, None));
     assert_eq!(lease(&mut board, 2, 0), None);
     let stored: Vec<Job> = board.jobs().map(|job| from_slice(&to_vec(job)).unwrap()).collect();
@@ -532,7 +534,7 @@ fn a_later_member_can_take_the_place_of_all_before_it() {
     assert_eq!(finish(&mut board, 4, true, 0), "c-2");
 }
 
-/// However many jobs end one after the other, since each takes the place of the one before.
+/// Works for any number of jobs that end in a chain because each takes the place of the one before.
 #[test]
 fn a_long_row_of_members_is_no_recursion() {
     let mut board = Board::new(Config::default()).unwrap();
@@ -560,7 +562,7 @@ fn the_stored_form_is_frozen() {
     assert_eq!(
         hex::encode(keccak256(&[&forms]).0),
         "bdebf9fbbdbee58d823a9f0902ce68a7ecb17c63e21e4c89d5f0bfaeda03af7b",
-        "the form has changed: databases of leases cannot be read any more"
+        "the format has changed: existing lease databases become unreadable"
     );
 }
 
@@ -570,7 +572,7 @@ fn group(draw: &mut impl FnMut(u64) -> u64) -> Option<Concurrency> {
     (which < 3).then(|| Concurrency { group: which.to_string(), cancel })
 }
 
-/// One job of a group is in the queue or at work at most, and jobs of one run; and a job waits for
+/// At most one job of a group is queued or leased, and jobs of at most one run; and a job waits for
 /// its turn only while another member of its group is.
 fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
     let (mut jobs, mut runs) = (BTreeSet::new(), BTreeMap::new());
@@ -593,8 +595,8 @@ fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
     }
 }
 
-/// Whatever comes in whatever order: what must hold holds, and a board that was written down and
-/// read again goes on as the one it was.
+/// Random messages in random order: the invariants hold, and a board that was stored and restored
+/// behaves like the original.
 #[test]
 fn a_million_random_messages_break_nothing() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

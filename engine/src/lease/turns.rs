@@ -1,33 +1,31 @@
-//! Concurrency groups: of the jobs, or of the runs, that share one, one at a time is worked on.
+//! Concurrency groups: one at a time of the jobs, or of the runs, that share a group is active.
 //!
 //! A run joins its group when it is submitted, a job when it could be queued otherwise. Each gets a
-//! ticket. The holder of a group's lowest ticket has its turn, until it ends; a job that is tried
+//! ticket. The member with a group's lowest ticket has its turn until it ends; a job that is tried
 //! again keeps its turn.
 //!
-//! Groups of runs and groups of jobs are apart, whatever their names. A run waits for nothing once
-//! it has its turn, and a job joins its group after its run has its turn. So no two can wait for
-//! each other.
+//! Groups of runs and groups of jobs are separate, whatever their names. A run that has its turn
+//! waits for nothing else, and a job joins its group only after its run has its turn. So no two
+//! members can wait for each other.
 
 use super::{JobId, RunId};
 use crate::record;
 use std::collections::BTreeMap;
 
-/// The group that a job or a run belongs to.
+/// The group of a job or a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concurrency {
-    /// Its name.
     pub group: String,
-    /// Whether those that joined the group before are canceled.
+    /// Whether a new member cancels those that joined the group before.
     pub cancel: bool,
 }
 record!(Concurrency { group, cancel });
 
-/// A job or a run that has a ticket.
+/// A job or a run with a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Member {
-    /// A job of its own.
+    /// A job in its own group.
     Job(JobId),
-    /// All jobs of a run.
     Run(RunId),
 }
 
@@ -47,21 +45,21 @@ impl Turns {
         }
     }
 
-    /// Gives a member the next ticket.
+    /// Gives a member the next ticket and returns it.
     pub fn join(&mut self, group: &str, member: Member) -> u64 {
         let ticket = self.next;
         self.put(group, ticket, member);
         ticket
     }
 
-    /// Puts a member where it was before. Whether the ticket was free, or its own.
+    /// Restores a member's ticket. Returns whether the ticket was free or already the member's own.
     pub fn put(&mut self, group: &str, ticket: u64, member: Member) -> bool {
         self.next = self.next.max(ticket.saturating_add(1));
         let members = self.groups(&member).entry(group.to_owned()).or_default();
         *members.entry(ticket).or_insert_with(|| member.clone()) == member
     }
 
-    /// A member has ended. Who has its turn now, where it had it until now.
+    /// Removes a member that has ended. If it had the turn, returns the member that has it now.
     pub fn leave(&mut self, group: &str, ticket: u64, member: &Member) -> Option<Member> {
         let groups = self.groups(member);
         let members = groups.get_mut(group)?;
@@ -74,7 +72,7 @@ impl Turns {
         next.filter(|_| was_first)
     }
 
-    /// The members of this one's group with a lower ticket, the first of them first.
+    /// The members of this member's group with a lower ticket, lowest first.
     pub fn before(
         &self,
         group: &str,

@@ -7,30 +7,30 @@ use crate::{
 use bitvec::{order::Lsb0, vec::BitVec};
 use std::fmt;
 
-/// Runners that a vote can carry. The vote's wire form reserves 512 bytes for the bitmap
-/// (CONSENSUS, "It works without a fork"); bitmaps that travel in no vote may be longer.
+/// Maximum number of runners in a vote. The vote's wire form reserves 512 bytes for the bitmap
+/// (CONSENSUS, "It works without a fork"); bitmaps outside votes may be longer.
 pub const CAPACITY: u32 = 4_096;
 
 const _: () =
     assert!(CAPACITY.is_multiple_of(8), "the reserved bytes have no padding of their own");
 
-/// Why bytes are no bitmap of the given length.
+/// Why bytes are not a bitmap of the given length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BitmapError {
-    /// Too few bytes, or too many.
-    #[error("{got} bytes for {len} bits, where {expected} are expected")]
+    /// There are too few or too many bytes.
+    #[error("{got} bytes for {len} bits, expected {expected}")]
     Length {
-        /// The bits announced.
+        /// Number of bits announced.
         len: u32,
-        /// The bytes found.
+        /// Number of bytes found.
         got: usize,
-        /// The bytes that hold so many bits.
+        /// Number of bytes that `len` bits take.
         expected: usize,
     },
-    /// A bit set behind the last one that counts.
+    /// A bit beyond the last one is set.
     #[error("last byte {byte:#04x} sets bits beyond the {len} announced")]
     Padding {
-        /// The bits announced.
+        /// Number of bits announced.
         len: u32,
         /// The last byte.
         byte: u8,
@@ -40,11 +40,11 @@ pub enum BitmapError {
 /// An exact number of bits: bit i lies in byte i / 8 at position i % 8, least significant first;
 /// the padding of the last byte is zero (spec connectivity.md §4).
 ///
-/// Encoded as the record {bit_length, bytes}; decoding refuses another number of bytes and set
-/// padding, and allocates nothing for a length that is not there.
+/// Encoded as the record {bit_length, bytes}. Decoding rejects a wrong number of bytes and set
+/// padding, and allocates no more than the bytes that are there.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bitmap {
-    // Raw bytes behind the last bit stay zero: constructors see to it, no method writes there.
+    // Raw bytes after the last bit stay zero: constructors ensure it, and no method writes there.
     bits: BitVec<u8, Lsb0>,
 }
 
@@ -54,7 +54,7 @@ impl Bitmap {
         Self::truncated(len, vec![0; bytes_for(len)])
     }
 
-    /// Bit i is `bit(i)`, asked in ascending order.
+    /// Bit i is `bit(i)`, called in ascending order.
     pub fn from_fn(len: u32, mut bit: impl FnMut(u32) -> bool) -> Self {
         let mut bitmap = Self::new(len);
         for i in 0..len {
@@ -65,7 +65,7 @@ impl Bitmap {
         bitmap
     }
 
-    /// Reads the form that [`as_bytes`](Self::as_bytes) yields for `len` bits.
+    /// Decodes the form that [`as_bytes`](Self::as_bytes) returns for `len` bits.
     pub fn from_bytes(len: u32, bytes: &[u8]) -> Result<Self, BitmapError> {
         let expected = bytes_for(len);
         if bytes.len() != expected {
@@ -79,10 +79,10 @@ impl Bitmap {
         }
     }
 
-    /// The first `len` bits of `bytes`, whatever stands behind them.
+    /// The first `len` bits of `bytes`; later bits are cleared.
     ///
     /// # Panics
-    /// Where `bytes` are not exactly as many as hold `len` bits.
+    /// If `bytes` is not exactly as long as `len` bits take.
     pub(super) fn truncated(len: u32, mut bytes: Vec<u8>) -> Self {
         assert_eq!(bytes.len(), bytes_for(len), "bytes for {len} bits");
         if let Some(last) = bytes.last_mut() {
@@ -98,12 +98,12 @@ impl Bitmap {
         self.bits.len() as u32 // built from a u32 and never grown
     }
 
-    /// Whether there are no bits at all, set or not.
+    /// Whether the bitmap has no bits at all, set or not.
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }
 
-    /// Bit `at`; false beyond the end, as a missing bit of a vote counts (§4).
+    /// Bit `at`; false beyond the end, as for a missing bit of a vote (§4).
     pub fn get(&self, at: u32) -> bool {
         self.bits.get(at as usize).is_some_and(|bit| *bit)
     }
@@ -111,7 +111,7 @@ impl Bitmap {
     /// Sets bit `at`.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// If `at` is beyond the end.
     pub fn set(&mut self, at: u32, bit: bool) {
         self.bits.set(at as usize, bit);
     }
@@ -137,7 +137,7 @@ const fn bytes_for(len: u32) -> usize {
     len.div_ceil(8) as usize
 }
 
-/// The bits of the last byte that count.
+/// A mask of the bits of the last byte that count.
 const fn last_byte_mask(len: u32) -> u8 {
     match len % 8 {
         0 => 0xff,
@@ -145,7 +145,7 @@ const fn last_byte_mask(len: u32) -> u8 {
     }
 }
 
-/// Length, then the positions that are set.
+/// Prints the length, then the positions of the set bits.
 impl fmt::Debug for Bitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bits ", self.len())?;
@@ -153,7 +153,7 @@ impl fmt::Debug for Bitmap {
     }
 }
 
-/// The bitmap as it is encoded.
+/// The encoded form of a bitmap.
 struct Form {
     bit_length: u32,
     bytes: Vec<u8>,
@@ -219,7 +219,7 @@ mod tests {
             "a2656279746573420002 6a6269745f6c656e67746809".replace(' ', "").as_str(),
             DecodeError::Invalid("bits set beyond the bitmap's end"),
         );
-        // 2^32 - 1 bits announced, two bytes there: refused, and nothing allocated.
+        // 2^32 - 1 bits announced but only two bytes present: rejected, and nothing allocated.
         check(
             "a26562797465734200016a6269745f6c656e6774681affffffff",
             DecodeError::WrongLength { got: 2, expected: 1 << 29 },

@@ -3,32 +3,32 @@
 
 use crate::record;
 
-/// Parameters of CIP-11 §13, all in blocks but for the multiplier.
+/// Parameters of CIP-11 §13, all in blocks except the multiplier.
 ///
-/// A chain's state has those of its next block; a system deployer changes them. Their ranges and
-/// what has to hold between them are those of the `system:cip11:` keys that are governed.
+/// A chain's state holds those of its next block; system deployers change them. Their ranges, and
+/// the conditions between them, are those of the governed `system:cip11:` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connectivity {
-    /// `SUBSET_EPOCH_BLOCKS`: blocks of a subset epoch, unless the committee changes by more than a
-    /// tenth before. A consensus epoch goes by the value that its first block finds.
+    /// `SUBSET_EPOCH_BLOCKS`: length of a subset epoch, unless the committee changes by more than a
+    /// tenth earlier. A consensus epoch uses the value at its first block.
     pub subset_epoch_blocks: u64,
-    /// `OVERLAP_BLOCKS`: blocks after an advance of the subset epoch during which the subsets of
-    /// before count too.
+    /// `OVERLAP_BLOCKS`: blocks after an advance of the subset epoch during which the previous
+    /// subsets count too.
     pub overlap_blocks: u64,
-    /// `HEARTBEAT_BLOCKS`: a validator tells its head, and its runners answer with a ping, once in
-    /// this many blocks.
+    /// `HEARTBEAT_BLOCKS`: interval at which a validator announces its head and its runners answer
+    /// with a ping.
     pub heartbeat_blocks: u64,
-    /// `PRESENCE_TIMEOUT_BLOCKS`: how old a sign of presence may be. A vote counts a runner whose
-    /// last ping is at most this old; a draw counts those of a P(h) that is at most this old.
+    /// `PRESENCE_TIMEOUT_BLOCKS`: maximum age of evidence of presence. A vote counts a runner whose
+    /// last ping is at most this old; a draw uses a P(h) that is at most this old.
     pub presence_timeout_blocks: u64,
-    /// `ACK_TIMEOUT_BLOCKS`: blocks within which a runner has to answer an assignment.
+    /// `ACK_TIMEOUT_BLOCKS`: blocks within which a runner must answer an assignment.
     pub ack_timeout_blocks: u64,
     /// `STALE_HEARTBEAT_BLOCKS`: a last on-chain heartbeat older than this makes a runner
     /// unhealthy, except in phase `sunset`.
     pub stale_heartbeat_blocks: u64,
-    /// `MRU_TTL_BLOCKS`: blocks through which an MRU record counts, the last included.
+    /// `MRU_TTL_BLOCKS`: blocks during which an MRU record counts, including the last.
     pub mru_ttl_blocks: u64,
-    /// `MRU_WEIGHT_MULTIPLIER`: by how much the MRU runner's weight is multiplied in draw 0.
+    /// `MRU_WEIGHT_MULTIPLIER`: factor on the MRU runner's weight in draw 0.
     pub mru_multiplier: u64,
 }
 record!(Connectivity {
@@ -55,9 +55,9 @@ impl Connectivity {
         mru_multiplier: 4,
     };
 
-    /// The most that [`Self::presence_timeout_blocks`] may be: no older P(h) ever counts.
+    /// Maximum of [`Self::presence_timeout_blocks`]: no older P(h) ever counts.
     pub const MAX_PRESENCE_TIMEOUT: u64 = 60;
-    /// The most that [`Self::mru_multiplier`] may be: a draw's weights have room for it.
+    /// Maximum of [`Self::mru_multiplier`]: a draw's weights have room for it.
     pub const MAX_MULTIPLIER: u64 = 100;
 }
 

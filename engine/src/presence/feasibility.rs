@@ -1,18 +1,19 @@
-//! What dishonest validators can do to presence, by their number (spec connectivity.md §5, "Known
-//! limit").
+//! The power of dishonest validators over presence, by their number (spec connectivity.md §5,
+//! "Known limit").
 //!
-//! Which votes a certificate has is chance, or its leader's choice: what counts here is the
-//! certificate that suits the dishonest best. Of `n` validators it leaves out n − quorum.
+//! The votes in a certificate depend on chance, or on its leader's choice, so the certificate that
+//! suits the dishonest validators best counts. It leaves out n − quorum of the `n` validators.
 
 use super::{ThresholdRule, subset, threshold};
 
-/// The fewest dishonest validators of `n` that can make a runner present which no honest one sees.
+/// The fewest dishonest validators of `n` that can make a runner present that no honest one sees.
 pub fn to_fabricate(n: u32, rule: ThresholdRule) -> u32 {
     match rule {
         ThresholdRule::Committee => threshold::of(n),
         ThresholdRule::Quorum => threshold::of(threshold::quorum(n)),
         ThresholdRule::Subset => {
-            // The fewer of the runner's honest validators are heard, the fewer votes it takes.
+            // The fewer honest validators of the runner's subset are heard, the fewer votes it
+            // takes.
             let (subset, omitted) = (subset::size(n as usize) as u32, n - threshold::quorum(n));
             let enough = |dishonest: &u32| {
                 let honest = (subset - dishonest).saturating_sub(omitted);
@@ -23,8 +24,8 @@ pub fn to_fabricate(n: u32, rule: ThresholdRule) -> u32 {
     }
 }
 
-/// The fewest dishonest validators of `n` that can hide a runner which is connected to all of its
-/// subset; 0 where chance alone can.
+/// The fewest dishonest validators of `n` that can hide a runner that is connected to its whole
+/// subset; 0 if chance alone can.
 pub fn to_hide(n: u32, rule: ThresholdRule) -> u32 {
     let (subset, omitted) = (subset::size(n as usize) as u32, n - threshold::quorum(n));
     let enough = |dishonest: &u32| {
@@ -49,14 +50,14 @@ mod tests {
         (0..1 << n).filter(move |chosen: &u32| chosen.count_ones() == size)
     }
 
-    /// Whether a runner of the subset 0..k can be present, and absent, where validators in
-    /// `dishonest` vote `lie` and the others `truth`, over all certificates.
+    /// Whether a runner of the subset 0..k can be present, and absent, over all certificates, if
+    /// validators in `dishonest` vote `lie` and the others `truth`.
     fn outcomes(n: u32, rule: ThresholdRule, dishonest: u32, lie: bool) -> Vec<bool> {
         let k = subset::size(n as usize) as u32;
         let members = [(0..k).collect::<Vec<_>>()];
         let outcome = |certificate: u32| {
             let votes = (0..n).filter(|v| certificate >> v & 1 == 1).map(|v| {
-                // An honest one that is in the subset sees what the dishonest lie about.
+                // An honest validator in the subset sees the opposite of the lie.
                 let seen = if dishonest >> v & 1 == 1 { lie } else { !lie && v < k };
                 (v, Bitmap::from_fn(1, |_| seen))
             });

@@ -1,11 +1,11 @@
-//! Who is reachable: what votes say about it and what the chain concludes (spec connectivity.md
+//! Presence of runners: what votes say about it and what the chain concludes (spec connectivity.md
 //! §1, §3–5).
 //!
-//! What a validator sees by itself is its [`LocalView`]. Each finalization vote carries a
-//! [`Bitmap`] of it over the registry; [`canonical`] counts the votes of one certificate into
-//! P(H), the bitmap that every validator derives alike and nobody stores. Which validators a
-//! runner is connected to is [`subset`]'s to say, and what presence is used for [`Phase`]'s. How
-//! long each thing counts is governed: [`Connectivity`].
+//! A validator's own observations are its [`LocalView`]. Each finalization vote carries a
+//! [`Bitmap`] of it over the registry; [`canonical`] counts the votes of one certificate into P(H),
+//! a bitmap that every validator derives identically and none stores. [`subset`] determines which
+//! validators a runner connects to, and [`Phase`] what presence is used for. The timeouts are
+//! governed: [`Connectivity`].
 
 pub mod bitmap;
 pub mod connectivity;

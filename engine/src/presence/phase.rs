@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{fmt, str::FromStr};
 
-/// What presence and polling are for: the parameter `migration.phase`.
+/// What presence and polling are used for: the parameter `migration.phase`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// P(H) is derived and not used; runners fetch their jobs by polling.
@@ -43,17 +43,17 @@ impl Phase {
         !matches!(self, Self::Shadow)
     }
 
-    /// Whether a runner is unhealthy whose last on-chain heartbeat is stale.
+    /// Whether a stale on-chain heartbeat makes a runner unhealthy.
     pub const fn needs_heartbeats(self) -> bool {
         !matches!(self, Self::Sunset)
     }
 
-    /// Whether validators send assignments over the runners' connections.
+    /// Whether validators push assignments over the runners' connections.
     pub const fn pushes(self) -> bool {
         !matches!(self, Self::Shadow)
     }
 
-    /// Whether runners may fetch jobs, and hand results in, by polling.
+    /// Whether runners may fetch jobs and submit results by polling.
     pub const fn polls(self) -> bool {
         !matches!(self, Self::Sunset)
     }
@@ -65,9 +65,9 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a text names no phase.
+/// The text does not name a phase.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no migration phase: expected shadow, hot-path or sunset")]
+#[error("`{0}` is not a migration phase: expected shadow, hot-path or sunset")]
 pub struct PhaseError(String);
 
 impl FromStr for Phase {
@@ -79,7 +79,7 @@ impl FromStr for Phase {
     }
 }
 
-/// The phase's name, as a text.
+/// Encodes the phase's name, as a text.
 impl Encode for Phase {
     fn encode(&self, w: &mut Writer) {
         w.text(self.name());
@@ -93,12 +93,12 @@ impl Decode for Phase {
     }
 }
 
-/// The phase of a chain, and since when.
+/// The phase of a chain, and its first block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
     /// The phase of the next block.
     pub phase: Phase,
-    /// The first block in this phase: at most the next one. 0: since genesis.
+    /// The first block in this phase: at most the next block; 0 if since genesis.
     pub since: Height,
 }
 record!(Migration { phase, since });

@@ -1,13 +1,13 @@
-//! Which validators a runner connects to (spec connectivity.md §1).
+//! The validators that a runner connects to (spec connectivity.md §1).
 
 use crate::primitives::{PublicKey, keccak256};
 
-/// Validators in a subset at least, where there are as many.
+/// Minimum size of a subset, if there are that many validators.
 pub const MIN_SIZE: usize = 3;
-/// Validators in a subset at most.
+/// Maximum size of a subset.
 pub const MAX_SIZE: usize = 8;
 
-/// k = min(n, clamp(ceil(log2 n) + 1, 3, 8)) for `n` validators; none of none.
+/// k = min(n, clamp(ceil(log2 n) + 1, 3, 8)) for `n` validators; 0 for 0.
 pub const fn size(n: usize) -> usize {
     if n == 0 {
         return 0;

@@ -1,39 +1,39 @@
-//! Counting votes: how many of them say that a runner is present, for many runners at once.
+//! Counting votes: how many of them report a runner as present, for many runners at once.
 //!
-//! Counts are bit-sliced: plane l holds bit l of every runner's count, and one word of it stands
-//! for 64 runners. Votes go in eight at a time. Seven carry-save adders bring them down to the
-//! three lowest planes and one carry of weight eight; carries of the same weight then wait for one
-//! another and enter their plane in pairs. So n votes take about n full adders for each word,
-//! where adding them one by one would take n log n half adders.
+//! Counts are bit-sliced: plane l holds bit l of every runner's count, and one word of it covers 64
+//! runners. Votes are added eight at a time. Seven carry-save adders reduce them to the three
+//! lowest planes and one carry of weight eight; carries of the same weight then wait for one
+//! another and are added to their plane in pairs. So n votes take about n full adders per word,
+//! whereas adding them one by one would take n log n half adders.
 //!
-//! The loops are written over plain words, without a branch, for the compiler to turn into vector
-//! instructions of whatever width the target has. A block of runners is as long as lets all of its
-//! planes stay in the first cache.
+//! The loops run over plain words without branches, so that the compiler can turn them into vector
+//! instructions of the target's width. A block of runners is as long as possible with all of its
+//! planes in the L1 cache.
 //!
-//! No count is compared with the threshold: counts start so far below a power of two that whoever
-//! reaches the threshold reaches that power, and the top plane is the answer.
+//! No count is compared with the threshold. Counts start so far below a power of two that they
+//! reach that power when they reach the threshold, so the top plane is the answer.
 
 use super::Bitmap;
 
-/// Words of a plane. A vote that fits on the wire ([`CAPACITY`](super::CAPACITY)) is one block.
+/// Words per plane. A vote that fits on the wire ([`CAPACITY`](super::CAPACITY)) is one block.
 const WORDS: usize = 64;
 
-/// Bytes of a vote that are counted together.
+/// Number of bytes of a vote that are counted together.
 pub(super) const BLOCK_BYTES: usize = WORDS * 8;
 
-/// Runners that are counted together.
+/// Number of runners that are counted together.
 pub(super) const BLOCK_BITS: u32 = BLOCK_BYTES as u32 * 8;
 
-/// Votes that are added at once.
+/// Number of votes that are added at once.
 const GROUP: usize = 8;
 
-/// Planes whose weight is below that of a group's carry.
+/// Number of planes with a weight below that of a group's carry.
 const LOW: usize = GROUP.ilog2() as usize;
 
 /// One bit of the count of each runner of a block.
 type Plane = [u64; WORDS];
 
-/// A plane that takes carries of groups.
+/// A plane that takes the carries of groups.
 struct High {
     plane: Plane,
     /// A carry of the plane's weight that waits for another.
@@ -43,19 +43,19 @@ struct High {
 /// Counts votes, a block of runners at a time.
 pub(super) struct Tally<'a> {
     votes: &'a [(u32, &'a Bitmap)],
-    /// What every count starts from.
+    /// The initial value of every count.
     start: usize,
     low: [Plane; LOW],
     high: Vec<High>,
-    /// For the votes of a group that end within the block.
+    /// Buffers for the votes of a group that end within the block.
     padded: Vec<[u8; BLOCK_BYTES]>,
 }
 
 impl<'a> Tally<'a> {
-    /// Counts `votes` against a threshold of `need`, at most as many as there are.
+    /// Counts `votes` against a threshold of `need`, which is at most the number of votes.
     pub(super) fn new(votes: &'a [(u32, &'a Bitmap)], need: u32) -> Self {
         debug_assert!(need as usize <= votes.len(), "{need} of {} votes", votes.len());
-        // The top plane's weight is more than the votes: they pass it once, and never twice.
+        // The top plane's weight exceeds the number of votes: they pass it at most once.
         let top = ((usize::BITS - votes.len().leading_zeros()) as usize).max(LOW);
         Self {
             votes,
@@ -66,8 +66,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts the first `words` words of block `at` in every vote, zeros beyond a vote's end. Their
-    /// bits that are set in the answer are the runners that reach the threshold.
+    /// Counts the first `words` words of block `at` in every vote, with zeros beyond a vote's end.
+    /// The bits set in the answer are the runners that reach the threshold.
     pub(super) fn count(&mut self, at: usize, words: usize) -> &[u64] {
         let start = self.start;
         let high = self.high.iter_mut().map(|high| &mut high.plane);
@@ -89,7 +89,7 @@ impl<'a> Tally<'a> {
             }
             high.add(&mut carry, words);
         }
-        &self.high.last().expect("one at least").plane[..words]
+        &self.high.last().expect("there is at least one").plane[..words]
     }
 
     /// Adds a group of at most `N` votes after `seen` others.
@@ -104,8 +104,8 @@ impl<'a> Tally<'a> {
         for ((block, (_, vote)), padded) in votes.iter_mut().zip(group).zip(&mut self.padded) {
             *block = block_of(vote.as_bytes(), at, padded);
         }
-        // Something is held at a level iff that bit of the number of groups seen is set. The
-        // group's carry takes up what is held, level by level, and rests where nothing is.
+        // Level i holds a carry iff bit i of the number of groups seen is set. The group's carry
+        // absorbs the held ones, level by level, and comes to rest at the first free level.
         let (held, free) = self.high.split_at_mut(seen.trailing_ones() as usize);
         let carry = &mut free[0].held;
         add_votes(votes, &mut self.low, carry, words);
@@ -124,7 +124,7 @@ impl<'a> Tally<'a> {
 }
 
 impl High {
-    /// Adds what is held and `carry` to the plane; leaves the next plane's carry.
+    /// Adds the held carry and `carry` to the plane; `carry` becomes that of the next plane.
     fn add(&mut self, carry: &mut Plane, words: usize) {
         let words = self.plane.iter_mut().zip(&self.held).zip(carry).take(words);
         for ((plane, held), carry) in words {
@@ -133,7 +133,7 @@ impl High {
     }
 }
 
-/// Adds at most a group of votes to the low planes; `carry` becomes what is too heavy for them.
+/// Adds at most a group of votes to the low planes; `carry` becomes the overflow.
 fn add_votes<const N: usize>(
     votes: [&[u8; BLOCK_BYTES]; N],
     low: &mut [Plane; LOW],
@@ -165,7 +165,7 @@ fn full_add(a: u64, b: u64, c: u64) -> (u64, u64) {
     (half ^ c, a & b | half & c)
 }
 
-/// Block `at` of a vote; where it ends sooner, `padded` with zeros.
+/// Block `at` of a vote; `padded` with zeros if the vote ends earlier.
 fn block_of<'a>(
     vote: &'a [u8],
     at: usize,

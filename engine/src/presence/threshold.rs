@@ -7,10 +7,10 @@ use super::{
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use std::{fmt, str::FromStr};
 
-/// How many votes make a runner present: the parameter `presence.threshold_rule`.
+/// The number of votes that makes a runner present: the parameter `presence.threshold_rule`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThresholdRule {
-    /// f + 1 of the whole validator set: one of them is honest.
+    /// f + 1 of the whole validator set, so that at least one of them is honest.
     #[default]
     Committee,
     /// The same formula over the votes in the certificate: the source's code block taken literally.
@@ -39,9 +39,9 @@ impl fmt::Display for ThresholdRule {
     }
 }
 
-/// Why a text names no rule.
+/// The text does not name a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no threshold rule: expected committee, quorum or subset")]
+#[error("`{0}` is not a threshold rule: expected committee, quorum or subset")]
 pub struct ThresholdRuleError(String);
 
 impl FromStr for ThresholdRule {
@@ -53,7 +53,7 @@ impl FromStr for ThresholdRule {
     }
 }
 
-/// The rule's name, as a text.
+/// Encodes the rule's name, as a text.
 impl Encode for ThresholdRule {
     fn encode(&self, w: &mut Writer) {
         w.text(self.name());
@@ -72,14 +72,14 @@ pub const fn quorum(n: u32) -> u32 {
     n - n.saturating_sub(1) / 3
 }
 
-/// floor((base − 1) / 3) + 1: f + 1 where `base` = 3f + 1. Of nothing it is 1, which is never
+/// floor((base − 1) / 3) + 1: f + 1 if `base` = 3f + 1. For a base of 0 it is 1, which is never
 /// reached.
 pub const fn of(base: u32) -> u32 {
     base.saturating_sub(1) / 3 + 1
 }
 
-/// For each of `registry_len` runners, how many of `votes` (validator index, bitmap) say it is
-/// present. Missing bits count as 0, surplus bits not at all.
+/// For each of `registry_len` runners, the number of `votes` (validator index, bitmap) that report
+/// it as present. Missing bits count as 0, surplus bits are ignored.
 pub fn counts(votes: &[(u32, &Bitmap)], registry_len: u32) -> Vec<u32> {
     let mut tally = Tally::new(votes, 0);
     let mut counts = Vec::with_capacity(registry_len as usize);
@@ -130,8 +130,8 @@ fn at_least(need: u32, votes: &[(u32, &Bitmap)], registry_len: u32) -> Bitmap {
     Bitmap::truncated(registry_len, bytes)
 }
 
-/// Every runner asks other validators, at most eight of them: reading who they are is all the
-/// work there is, and no word holds more than one answer.
+/// Each runner has its own validators, at most eight. Reading their votes is all the work, and no
+/// word holds more than one answer.
 fn by_subset(
     votes: &[(u32, &Bitmap)],
     registry_len: u32,
@@ -156,10 +156,9 @@ fn by_subset(
     })
 }
 
-/// How often a runner connected to its whole subset is present, as a fraction of integers: in
-/// `.0` of the `.1` equally likely quorums of `validators`, at least `need` of its `k` validators
-/// are in. `None` where the numbers leave a u128 (well above 100 validators) or `k` is more than
-/// `validators`.
+/// How often a runner connected to its whole subset is present, as a fraction of integers: `.0` of
+/// the `.1` equally likely quorums of `validators` contain at least `need` of its `k` validators.
+/// `None` if the numbers overflow a u128 (well above 100 validators) or `k` exceeds `validators`.
 ///
 /// The omitted validators are hypergeometric over the k (§5, "Known limit").
 pub fn visibility(validators: u32, k: u32, need: u32) -> Option<(u128, u128)> {
@@ -193,7 +192,7 @@ mod tests {
 
     type Votes = Vec<(u32, Vec<bool>)>;
 
-    /// The rules once more, one bit at a time.
+    /// An independent implementation of the rules, one bit at a time.
     fn expected(
         votes: &Votes,
         registry_len: u32,
@@ -258,7 +257,7 @@ mod tests {
                 let derived = canonical(&votes_by_ref, len, validators, rule, &members);
                 let bits: Vec<_> = (0..len).map(|i| derived.get(i)).collect();
                 prop_assert_eq!(bits, expected(&votes, len, validators, rule, &members), "{}", rule);
-                // Padding is zero: only then does the strict reading take the bytes back.
+                // Padding is zero: otherwise the strict decoder would reject the bytes.
                 prop_assert_eq!(Bitmap::from_bytes(len, derived.as_bytes()), Ok(derived));
             }
             let said = |i: u32| owned.iter().filter(|(_, bitmap)| bitmap.get(i)).count() as u32;
@@ -266,13 +265,13 @@ mod tests {
         }
     }
 
-    /// A number of bits near the end of a word, of several, of one block or of two.
+    /// A number of bits near the end of a word, of several words, or of one or two blocks.
     fn around_a_border() -> impl Strategy<Value = u32> {
         let border = prop::sample::select(vec![0u32, 64, 128, 512, BLOCK_BITS, 2 * BLOCK_BITS]);
         (border, 0..=18u32).prop_map(|(border, more)| (border + more).saturating_sub(9))
     }
 
-    /// A vote of its own length, in which few, half or most of the bits are set.
+    /// A vote with its own length, in which few, half or most of the bits are set.
     fn vote() -> impl Strategy<Value = Bitmap> {
         let eighths = prop::sample::select(vec![1u64, 4, 7]);
         (around_a_border(), any::<u64>(), eighths).prop_map(|(len, mut state, eighths)| {
@@ -362,7 +361,7 @@ mod tests {
         let error = "majority".parse::<ThresholdRule>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`majority` is no threshold rule: expected committee, quorum or subset"
+            "`majority` is not a threshold rule: expected committee, quorum or subset"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What one validator sees of the runners by itself (spec connectivity.md §3, CIP-11 §7.2): the
-//! bits of its own votes, before the chain concludes anything from them.
+//! One validator's own observations of the runners (spec connectivity.md §3, CIP-11 §7.2): the bits
+//! of its own votes, before the chain concludes anything from them.
 //!
 //! Runner i counts as present at head H iff all of these hold:
 //!
@@ -7,17 +7,17 @@
 //! * a valid ping arrived within the last
 //!   [`presence_timeout_blocks`](super::Connectivity::presence_timeout_blocks)
 //!   ([`LocalView::pinged`]), and no dispatch has failed hard since ([`LocalView::failed`]);
-//! * it did not last say that it takes no work ([`LocalView::accepting`]);
+//! * it takes new work: it has not said otherwise ([`LocalView::accepting`]);
 //! * the chain lets it be connected to this validator, as of the block that is voted on: it is
-//!   registered, has stake enough, and this validator is in its subset;
-//! * it has not taken back something that a job in the mempool needs ([`LocalView::changed`],
+//!   registered, has enough stake, and has this validator in its subset;
+//! * it has not withdrawn something that a job in the mempool needs ([`LocalView::changed`],
 //!   [`LocalView::needed`]).
 //!
-//! The last but one is the chain's to say and is asked for each bit, when the vote is made
-//! ([`LocalView::bitmap`]): a connection may outlive a runner's right to it.
+//! The chain decides the last but one condition, which is asked for each bit when the vote is made
+//! ([`LocalView::bitmap`]), because a connection may outlive a runner's right to it.
 //!
-//! Nothing else sets a bit; polling does not. What is kept per runner is bounded, and there is an
-//! entry for each open connection alone: admission bounds their number by the registry.
+//! Nothing else sets a bit; polling does not. The state per runner is bounded, and only open
+//! connections have an entry: admission bounds their number by the registry.
 
 use super::Bitmap;
 use crate::primitives::{Address, Height};
@@ -26,18 +26,18 @@ use std::{
     fmt,
 };
 
-/// Withdrawn labels kept per runner; further ones are not, withdrawing is advisory (CIP-11 §6.5).
+/// Maximum number of withdrawn labels kept per runner; further ones are dropped, because
+/// withdrawing is advisory (CIP-11 §6.5).
 pub const MAX_WITHDRAWN: usize = 256;
 
-/// What pools are called by, beside other labels.
+/// Prefix that distinguishes pools from other labels.
 pub const POOL_PREFIX: &str = "pool:";
 
-/// Something a job needs and a runner may stop having for a while.
+/// Something that a job needs and a runner may lack for a while.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
     /// A job kind, a model alias, an MCP server, a trusted execution environment.
     Capability(String),
-    /// A pool.
     Entitlement(String),
 }
 
@@ -50,15 +50,15 @@ impl fmt::Display for Label {
     }
 }
 
-/// The first condition of presence that a runner does not meet at a validator, of those that the
-/// chain has no say in.
+/// The first condition of presence that a runner does not meet at a validator, not counting the
+/// chain's condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
     /// No connection is open and authenticated.
     Connection,
-    /// No valid ping arrived in time, or none since a dispatch failed hard.
+    /// No valid ping arrived in time, or none since the last hard failure of a dispatch.
     Ping,
-    /// It said last that it takes no work.
+    /// It last said that it takes no work.
     Work,
     /// It withdrew something that a job in the mempool needs.
     Label,
@@ -82,20 +82,19 @@ struct Link {
 }
 
 impl LocalView {
-    /// The runner completed its handshake. Replaces what an earlier connection left: the runner is
-    /// absent until it pings.
+    /// The runner completed its handshake. Replaces the state of an earlier connection: the runner
+    /// is absent until it pings.
     pub fn opened(&mut self, runner: Address) {
         let link = Link { pinged_at: None, accepting: true, withdrawn: BTreeSet::new() };
         self.links.insert(runner, link);
     }
 
-    /// The runner's connection is gone: it is absent at once.
+    /// The runner's connection is gone; it is absent immediately.
     pub fn lost(&mut self, runner: &Address) {
         self.links.remove(runner);
     }
 
-    /// A valid ping arrived while the validator's head was `head`. Without a connection it is
-    /// none.
+    /// A valid ping arrived while the validator's head was `head`. Ignored without a connection.
     pub fn pinged(&mut self, runner: &Address, head: Height) {
         self.with(runner, |link| link.pinged_at = Some(head));
     }
@@ -126,18 +125,19 @@ impl LocalView {
         });
     }
 
-    /// What the jobs in the mempool need, all of them together.
+    /// Sets the labels that the jobs in the mempool need, all of them together.
     pub fn needed(&mut self, labels: BTreeSet<Label>) {
         self.needed = labels;
     }
 
-    /// Whether some connected runner has withdrawn something: only then [`Self::needed`] matters.
+    /// Whether some connected runner has withdrawn a label; otherwise [`Self::needed`] does not
+    /// matter.
     pub fn has_withdrawals(&self) -> bool {
         self.links.values().any(|link| !link.withdrawn.is_empty())
     }
 
-    /// What keeps the runner from counting as present at `head`, of all that this validator sees of
-    /// it, where a ping counts for `timeout` blocks. `None`: it counts as present.
+    /// The reason why this validator does not count the runner as present at `head`, without the
+    /// chain's condition. A ping counts for `timeout` blocks. `None` if it counts as present.
     pub fn unmet(&self, runner: &Address, head: Height, timeout: u64) -> Option<Unmet> {
         let Some(link) = self.links.get(runner) else { return Some(Unmet::Connection) };
         if link.pinged_at.is_none_or(|at| head.since(at) > timeout) {
@@ -149,7 +149,7 @@ impl LocalView {
         (!link.withdrawn.is_disjoint(&self.needed)).then_some(Unmet::Label)
     }
 
-    /// What the runner said on this connection that it cannot do for now.
+    /// The labels that the runner has withdrawn on this connection.
     pub fn withdrawn(&self, runner: &Address) -> impl Iterator<Item = &Label> {
         self.links.get(runner).into_iter().flat_map(|link| &link.withdrawn)
     }
@@ -161,13 +161,13 @@ impl LocalView {
     }
 
     /// The bits of a vote composed at `head`, indexed by `registry`: the order of registration as
-    /// of the parent of the block voted on (spec §4). `may` says of each runner that could be
-    /// present whether the chain lets it be connected here, as of that block. A ping counts for
+    /// of the parent of the block voted on (spec §4). `may` tells, for each runner that could be
+    /// present, whether the chain lets it be connected here, as of that block. A ping counts for
     /// `timeout` blocks.
     ///
     /// # Panics
     ///
-    /// With more than 2^32 runners, which no registry admits.
+    /// If there are more than 2^32 runners, which no registry admits.
     pub fn bitmap(
         &self,
         registry: &[Address],

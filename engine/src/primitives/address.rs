@@ -43,9 +43,9 @@ impl Address {
     }
 }
 
-/// Why a text is no address.
+/// The reason why a text is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address: expected 0x and 40 hex digits")]
+#[error("`{0}` is not an address: expected 0x and 40 hex digits")]
 pub struct AddressError(String);
 
 impl FromStr for Address {

@@ -11,7 +11,6 @@ pub const CBY: u128 = 1_000_000_000;
 pub struct Wei(u128);
 
 impl Wei {
-    /// No money.
     pub const ZERO: Self = Self(0);
 
     /// An amount from wei.
@@ -29,7 +28,7 @@ impl Wei {
         self.0
     }
 
-    /// Whether the amount is nothing.
+    /// Whether the amount is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -42,7 +41,7 @@ impl Wei {
         }
     }
 
-    /// The difference; `None` where `other` is more.
+    /// The difference; `None` if `other` is larger.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(rest) => Some(Self(rest)),
@@ -58,25 +57,27 @@ impl Wei {
         }
     }
 
-    /// The sum, at most the range's end.
+    /// The sum, capped at the end of the range.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, at least nothing.
+    /// The difference, or zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This price per unit times `units`, at most the range's end.
+    /// This price per unit times `units`, capped at the end of the range.
     pub const fn saturating_mul(self, units: u128) -> Self {
         Self(self.0.saturating_mul(units))
     }
 }
 
-/// Why a text is no amount.
+/// The reason why a text is not an amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount: expected wei (`1500000000`) or CBY with up to 9 decimals (`1.5cby`)")]
+#[error(
+    "`{0}` is not an amount: expected wei (`1500000000`) or CBY with up to 9 decimals (`1.5cby`)"
+)]
 pub struct AmountError(String);
 
 impl FromStr for Wei {
@@ -155,20 +156,20 @@ macro_rules! gas {
         pub struct $name(u64);
 
         impl $name {
-            /// None of it.
+            /// A quantity of zero.
             pub const ZERO: Self = Self(0);
 
-            /// A quantity from its number.
+            /// A quantity of `units`.
             pub const fn new(units: u64) -> Self {
                 Self(units)
             }
 
-            /// The quantity's number.
+            /// The number of units.
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// The sum, at most the range's end.
+            /// The sum, capped at the end of the range.
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }

@@ -1,9 +1,9 @@
 //! Deterministic CBOR (RFC 8949 §4.2), bounded.
 //!
 //! Every record is a map from its field names to their values, keys in the order of their encoded
-//! bytes, integers in their shortest form, all lengths definite. [`from_slice`] accepts exactly
-//! what [`to_vec`] yields: it decodes, encodes again and compares, so that a value has one form
-//! and nothing trails it. Decoding allocates no more than the input is long.
+//! bytes, integers in their shortest form, all lengths definite. [`from_slice`] accepts exactly the
+//! output of [`to_vec`]: it decodes, encodes again and compares, so that a value has one form and
+//! no bytes follow it. Decoding allocates no more than the input is long.
 //!
 //! [`record!`](crate::record) writes both directions for a struct.
 
@@ -11,18 +11,17 @@ use super::merkle::Map;
 use minicbor::{Decoder, Encoder};
 use std::sync::Arc;
 
-/// Why bytes are not the value they should be.
+/// The reason why bytes cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Not the CBOR item that was expected there, or cut short.
     #[error("malformed: {0}")]
     Malformed(String),
     /// A byte string, text or list above its bound.
-    #[error("{got} long where at most {limit} may stand")]
+    #[error("length {got} exceeds the limit of {limit}")]
     TooLong {
         /// The length found.
         got: u64,
-        /// The bound.
         limit: u64,
     },
     /// A fixed-size byte string of another size.
@@ -30,19 +29,19 @@ pub enum DecodeError {
     WrongLength {
         /// The length found.
         got: usize,
-        /// The length asked for.
+        /// The required length.
         expected: usize,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("field `{0}` is missing")]
     MissingField(&'static str),
     /// A field that the record does not have.
     #[error("unknown field `{0}`")]
     UnknownField(String),
-    /// Decodable, but not in the one deterministic form.
+    /// Decodable, but not in its deterministic form.
     #[error("not in deterministic form (RFC 8949 §4.2)")]
     NotDeterministic,
-    /// Well formed, but no value of the type.
+    /// Well formed, but not a value of the type.
     #[error("{0}")]
     Invalid(&'static str),
 }
@@ -53,7 +52,7 @@ impl From<minicbor::decode::Error> for DecodeError {
     }
 }
 
-/// A value with one CBOR form.
+/// A value with exactly one CBOR form.
 pub trait Encode {
     /// Appends the value's form.
     fn encode(&self, w: &mut Writer);
@@ -69,20 +68,20 @@ pub trait Decode: Sized {
     /// Reads the value at the reader's position.
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// What a record without the field has there.
+    /// The value of the field in a record that leaves it out.
     fn absent(field: &'static str) -> Result<Self, DecodeError> {
         Err(DecodeError::MissingField(field))
     }
 }
 
-/// The one form of `value`.
+/// Encodes `value` in its only form.
 pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     let mut w = Writer::new();
     value.encode(&mut w);
     w.finish()
 }
 
-/// Reads a value that fills `bytes` and stands there in its one form.
+/// Decodes a value that fills `bytes` in its only form.
 pub fn from_slice<T: Encode + Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut r = Reader::new(bytes);
     let value = T::decode(&mut r)?;
@@ -112,12 +111,12 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// A writer of nothing yet.
+    /// A writer with an empty buffer.
     pub fn new() -> Self {
         Self(Encoder::new(Vec::new()))
     }
 
-    /// What was written.
+    /// The bytes that were written.
     pub fn finish(self) -> Vec<u8> {
         self.0.into_writer()
     }
@@ -137,7 +136,6 @@ impl Writer {
         infallible!(self.0.bytes(value));
     }
 
-    /// A text.
     pub fn text(&mut self, value: &str) {
         infallible!(self.0.str(value));
     }
@@ -164,7 +162,7 @@ impl Writer {
 pub struct Reader<'a>(Decoder<'a>);
 
 impl<'a> Reader<'a> {
-    /// A reader of bytes that the program itself wrote; what comes from elsewhere goes through
+    /// A reader for bytes that the program itself wrote. Bytes from elsewhere go through
     /// [`from_slice`].
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Decoder::new(bytes))
@@ -219,7 +217,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Bytes left to read: what a list can hold at most.
+    /// Bytes left to read, an upper bound for the items of a list.
     fn remaining(&self) -> usize {
         self.0.input().len().saturating_sub(self.0.position())
     }
@@ -267,23 +265,22 @@ macro_rules! record {
     };
 }
 
-/// Gives an enum without fields the names that the outside knows it by, at most 32 bytes long: in
-/// texts, and as its encoding.
+/// Gives an enum without fields its external names, at most 32 bytes long, which are its text and
+/// its encoding.
 #[macro_export]
 macro_rules! names {
     ($ty:ident: $($variant:ident = $name:literal),* $(,)?) => {
         impl $ty {
-            /// All of them.
+            /// All variants in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Its name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),*
                 }
             }
 
-            /// The one with this name.
+            /// The variant with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().find(|one| one.name() == name).copied()
             }
@@ -405,7 +402,7 @@ impl<T: Encode> Encode for Vec<T> {
 impl<T: Decode> Decode for Vec<T> {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(r.remaining())?;
-        // Items may be larger in memory than on the wire: grow as they come.
+        // Items may be larger in memory than on the wire, so the list grows as they arrive.
         let mut items = Self::new();
         for _ in 0..len {
             items.push(T::decode(r)?);

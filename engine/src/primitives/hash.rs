@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// 32 zero bytes: the parent of the genesis block, the root of nothing.
+    /// 32 zero bytes: the parent of the genesis block, the root of an empty map.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The digest's bytes.

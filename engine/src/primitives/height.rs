@@ -34,17 +34,17 @@ impl Height {
         }
     }
 
-    /// `blocks` further on, saturating.
+    /// The height `blocks` later, saturating.
     pub const fn after(self, blocks: u64) -> Self {
         Self(self.0.saturating_add(blocks))
     }
 
-    /// How many blocks lie between `earlier` and this one; 0 where `earlier` is not earlier.
+    /// Blocks from `earlier` to this height; 0 if `earlier` is not earlier.
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Big-endian bytes, as signed messages and keys carry it.
+    /// Big-endian bytes, as in signed messages and keys.
     pub const fn to_be_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }

@@ -1,9 +1,9 @@
 //! JSON's tokens (RFC 8259), read one after the other.
 //!
-//! What they make up is the caller's: actors build values that they pay for, jobs a tree of exact
+//! The caller builds values from them: actors build values that they pay for, jobs a tree of exact
 //! decimals.
 
-/// What should have stood where reading stopped.
+/// The token that was expected where reading stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is expected at byte {at}")]
 pub struct Expected {
@@ -13,7 +13,7 @@ pub struct Expected {
     pub at: usize,
 }
 
-/// A text and where reading it is.
+/// A text and the reading position in it.
 pub struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -42,24 +42,24 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads `byte` if it comes next, and says whether it did.
+    /// Reads `byte` if it comes next. Returns whether it did.
     pub fn eat(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         self.at += usize::from(there);
         there
     }
 
-    /// Reads `byte`, which is `what`.
+    /// Reads `byte`, which the error names as `what`.
     pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Expected> {
         if self.eat(byte) { Ok(()) } else { self.fail(what) }
     }
 
-    /// The error that `what` should stand here.
+    /// The error that `what` is expected here.
     pub const fn fail<T>(&self, what: &'static str) -> Result<T, Expected> {
         Err(Expected { what, at: self.at })
     }
 
-    /// Reads white space to the text's end.
+    /// Reads white space up to the end of the text, which must follow.
     pub fn end(&mut self) -> Result<(), Expected> {
         self.skip_white();
         if self.at < self.text.len() { self.fail("the end") } else { Ok(()) }
@@ -92,7 +92,7 @@ impl<'a> Scanner<'a> {
         Ok(digits)
     }
 
-    /// Reads a string, quotes and all, and yields what it stands for.
+    /// Reads a string with its quotes and yields its value.
     pub fn string(&mut self) -> Result<String, Expected> {
         self.expect(b'"', "a string")?;
         let mut read = String::new();

@@ -11,7 +11,7 @@ use secp256k1::{
 };
 use std::{cmp::Ordering, fmt, hash};
 
-/// Why bytes are no key.
+/// The reason why bytes are not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not a compressed point of the curve.
@@ -122,7 +122,7 @@ impl SecretKey {
         Keypair::from_secret_bytes(*bytes).map(Self).map_err(|_| KeyError::SecretKey)
     }
 
-    /// The key of `name` on the devnet with this `seed`: keccak256(seed ‖ "/" ‖ name), hashed on
+    /// The key of `name` on the devnet with this `seed`: keccak256(seed ‖ "/" ‖ name), hashed again
     /// until it is a scalar (once in 2^128 it is not).
     pub fn derive(seed: &[u8], name: &str) -> Self {
         let mut digest = keccak256(&[seed, b"/", name.as_bytes()]);
@@ -177,12 +177,12 @@ impl Signature {
         &self.0
     }
 
-    /// The key that signed `digest`; `None` where the bytes are no canonical signature.
+    /// The key that signed `digest`; `None` if the bytes are not a canonical signature.
     pub fn recover(&self, digest: &Hash) -> Option<PublicKey> {
         self.parse()?.recover_ecdsa(message(digest)).ok().map(PublicKey::from_parsed)
     }
 
-    /// What is no canonical form is `None`: a signature has one spelling.
+    /// `None` for a form that is not canonical: a signature has one spelling.
     fn parse(&self) -> Option<RecoverableSignature> {
         let recovery = match self.0[64] {
             0 => RecoveryId::Zero,

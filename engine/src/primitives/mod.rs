@@ -1,4 +1,4 @@
-//! What every other module stands on: identities, hashes, quantities, the codec, JSON's tokens and
+//! The basis of every other module: identities, hashes, quantities, the codec, JSON's tokens and
 //! the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
 
 pub mod address;

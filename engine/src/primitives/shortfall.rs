@@ -1,35 +1,34 @@
-//! An account that has less than it is to pay.
+//! An account whose balance is less than a payment.
 
 use super::{Address, CBY, InCby, Wei};
 use std::fmt;
 
-/// Opens the text of every shortfall.
+/// Prefix of the text of every shortfall.
 const NAME: &str = "InsufficientBalance: ";
 
-/// What an account is to pay and what it has. Its text is that of the chain's error
+/// A payment and the balance that does not cover it. Its text is that of the chain's error
 /// `InsufficientBalance`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Who pays.
     pub payer: Address,
-    /// What it is to pay.
+    /// The amount of the payment.
     pub need: Wei,
-    /// Its balance, which is less.
+    /// The payer's balance, which is less.
     pub have: Wei,
 }
 
 impl Shortfall {
-    /// What is missing.
+    /// The missing amount.
     pub const fn missing(&self) -> Wei {
         self.need.saturating_sub(self.have)
     }
 
-    /// What is missing in whole CBY, and one more for fees.
+    /// The missing amount in whole CBY, plus one for fees.
     pub const fn to_fund(&self) -> u128 {
         self.missing().get().div_ceil(CBY).saturating_add(1)
     }
 
-    /// The first shortfall that an error's text tells of, with or without names.
+    /// The first shortfall in an error's text, with or without names.
     pub fn in_text(text: &str) -> Option<Self> {
         let (payer, text) = text.split_once(" needs ")?;
         let payer = payer.split_whitespace().next_back()?.trim_matches(['(', ')']);

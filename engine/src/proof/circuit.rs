@@ -1,17 +1,18 @@
-//! What a proof says, as constraints.
+//! The statement of a proof, as constraints.
 //!
-//! Its maker knows four numbers of output and a salt such that
+//! The prover knows four numbers of output and a salt such that
 //!
 //! * constraint_hash = hash_4(output),
 //! * output_commitment = hash_2(constraint_hash, salt),
 //!
-//! and made it for this task and this agent: hash_2(hash_2(task_id, agent), output_commitment) is
-//! computed too, so that every public input stands in a constraint (spec speculation.md, Proofs).
+//! and made the proof for this task and this agent: hash_2(hash_2(task_id, agent),
+//! output_commitment) is computed too, so that every public input occurs in a constraint (spec
+//! speculation.md, Proofs).
 //!
-//! A fifth power takes three constraints, x·x = x², x²·x = x³ and x²·x³ = x⁵. Written so, x³ never
-//! stands on the left and x² never on the right: a third of the key's points on either side are
-//! zero, and a prover has nothing to add there. All else is linear and takes none, but for the two
-//! equations above.
+//! A fifth power takes three constraints: x·x = x², x²·x = x³ and x²·x³ = x⁵. Written this way, x³
+//! never occurs on the left and x² never on the right, so a third of the key's points on either
+//! side are zero and cost a prover nothing. Everything else is linear and takes no constraints,
+//! except the two equations above.
 
 use super::{
     constants::WIDTH,
@@ -25,16 +26,16 @@ use ark_relations::gr1cs::{
 };
 use std::{convert::Infallible, vec};
 
-/// Public inputs.
+/// Number of public inputs of the circuit.
 pub const INPUTS: usize = 4;
 /// Permutations: one for the output, one for the commitment, two for task and agent.
 const PERMUTATIONS: usize = 4;
 /// Constraints of the circuit.
 pub const CONSTRAINTS: usize = 3 * POWERS * PERMUTATIONS + 2;
-/// Variables that are no public input: the private ones, and three for each fifth power.
+/// Variables that are not public inputs: the private ones, and three for each fifth power.
 pub(super) const WITNESSES: usize = WIDTH + 1 + 3 * POWERS * PERMUTATIONS;
 
-/// The variables that the equations are about, in the order in which they are numbered.
+/// The variables in the equations, in the order of their numbers.
 struct Variables<N> {
     task_id: N,
     agent: N,
@@ -50,7 +51,7 @@ struct Hashes<N> {
     output_commitment: N,
 }
 
-/// Computes whatever the circuit computes, in the order in which it does.
+/// Computes the circuit's values, in the circuit's order.
 fn compute<A: Arithmetic>(
     arithmetic: &mut A,
     variables: Variables<A::Number>,
@@ -65,16 +66,16 @@ fn compute<A: Arithmetic>(
     Ok(hashes)
 }
 
-/// A value for every variable, and those of the constraints' factors, which follow.
+/// A value for every variable, and the constraints' factors, which follow from these values.
 pub(super) struct Assignment {
     inputs: [Fr; INPUTS],
     witnesses: Vec<Fr>,
     factors: Factors,
 }
 
-/// What each constraint multiplies, in the order of the constraints.
+/// The factors of each constraint, in the order of the constraints.
 pub(super) struct Factors {
-    /// The left factors; then one and the public inputs, each of which Groth16 wants in a row of
+    /// The left factors, then one and the public inputs: Groth16 needs each of these in a row of
     /// its own, times zero.
     pub(super) left: Vec<Fr>,
     /// The right factors, without those zeros.
@@ -82,7 +83,7 @@ pub(super) struct Factors {
 }
 
 impl Assignment {
-    /// The one that follows from a statement and what it is proved with.
+    /// The assignment that follows from a statement and its witness.
     pub(super) fn of(statement: &Statement, witness: &Witness) -> Self {
         let inputs = statement.inputs().map(|input| input.0);
         let [task_id, agent, constraint_hash, output_commitment] = inputs;
@@ -104,8 +105,8 @@ impl Assignment {
         Self { inputs, witnesses, factors }
     }
 
-    /// All values in the order of the matrices' columns, which are one, the inputs, the others; and
-    /// the constraints' factors.
+    /// All values in the order of the matrices' columns (one, the inputs, the others), and the
+    /// constraints' factors.
     pub(super) fn into_parts(self) -> (Vec<Fr>, Factors) {
         let mut columns = Vec::with_capacity(1 + INPUTS + WITNESSES);
         columns.push(Fr::ONE);
@@ -115,7 +116,7 @@ impl Assignment {
     }
 }
 
-/// The field, keeping each power that a variable stands for, and the factors it is a product of.
+/// Field arithmetic that records each power that is a variable, and the factors of its product.
 struct Recorder {
     witnesses: Vec<Fr>,
     factors: Factors,
@@ -141,16 +142,16 @@ impl Arithmetic for Recorder {
     }
 }
 
-/// The circuit, with values for a prover or without for a setup.
+/// The circuit, with values for a prover or without values for a setup.
 pub struct Circuit(Option<Assignment>);
 
 impl Circuit {
-    /// Without values: what a setup reads.
+    /// The circuit without values, as a setup reads it.
     pub fn blank() -> Self {
         Self(None)
     }
 
-    /// With the values that follow from a statement and what it is proved with.
+    /// The circuit with the values that follow from a statement and its witness.
     pub fn of(statement: &Statement, witness: &Witness) -> Self {
         Self(Some(Assignment::of(statement, witness)))
     }
@@ -184,10 +185,10 @@ impl ConstraintSynthesizer<Fr> for Circuit {
     }
 }
 
-/// Writes constraints down.
+/// Adds constraints to a constraint system.
 struct Builder {
     cs: ConstraintSystemRef<Fr>,
-    /// What is left of the assignment.
+    /// Values of the assignment that have no variable yet.
     values: Option<vec::IntoIter<Fr>>,
 }
 

@@ -1,11 +1,10 @@
 //! Poseidon2's parameters over BN254's scalar field, width 4.
 //!
-//! They are those published with Poseidon2's reference implementation for this field and width (x⁵,
-//! 8 full and 56 partial rounds), which the source's own circuits compute with (spec
-//! speculation.md, Proofs). The conformance vectors `poseidon2.json` were made from an independent
-//! copy.
+//! They are published with Poseidon2's reference implementation for this field and width (x⁵, 8
+//! full and 56 partial rounds), and the source's own circuits use them (spec speculation.md,
+//! Proofs). The conformance vectors `poseidon2.json` were made from an independent copy.
 //!
-//! Numbers stand as 64 hexadecimal digits, and become field elements at compile time.
+//! Numbers are written as 64 hexadecimal digits and become field elements at compile time.
 
 use ark_bn254::Fr;
 use ark_ff::BigInt;
@@ -21,7 +20,7 @@ pub(super) const PARTIAL_ROUNDS: usize = 56;
 pub(super) const EXTERNAL_MATRIX: [[u64; WIDTH]; WIDTH] =
     [[5, 7, 1, 3], [4, 6, 1, 1], [1, 3, 5, 7], [1, 1, 4, 6]];
 
-/// The partial rounds' matrix has ones everywhere, and these on top of its diagonal.
+/// The partial rounds' matrix has ones everywhere, plus these on its diagonal.
 pub(super) const INTERNAL_DIAGONAL: [Fr; WIDTH] = elements(&[
     "10dc6e9c006ea38b04b1e03b4bd9490c0d03f98929ca1d7fb56821fd19d3b6e7",
     "0c28145b6a44df3e0149b3d0a30b3bb599df9756d4dd9b84a86b38cfb45a740b",
@@ -29,7 +28,7 @@ pub(super) const INTERNAL_DIAGONAL: [Fr; WIDTH] = elements(&[
     "222c01175718386f2e2e82eb122789e352e105a3b8fa852613bc534433ee428b",
 ]);
 
-/// What a full round adds to each element of the state.
+/// The constants that a full round adds to the elements of the state.
 pub(super) const EXTERNAL_CONSTANTS: [[Fr; WIDTH]; 2 * HALF_FULL_ROUNDS] = [
     elements(&[
         "19b849f69450b06848da1d39bd5e4a4302bb86744edc26238b0878e269ed23e5",
@@ -81,7 +80,7 @@ pub(super) const EXTERNAL_CONSTANTS: [[Fr; WIDTH]; 2 * HALF_FULL_ROUNDS] = [
     ]),
 ];
 
-/// What a partial round adds to the first element.
+/// The constant that a partial round adds to the first element.
 pub(super) const INTERNAL_CONSTANTS: [Fr; PARTIAL_ROUNDS] = elements(&[
     "0c6f8f958be0e93053d7fd4fc54512855535ed1539f051dcb43a26fd926361cf",
     "123106a93cd17578d426e8128ac9d90aa9e8a00708e296e084dd57e69caaf811",
@@ -141,7 +140,7 @@ pub(super) const INTERNAL_CONSTANTS: [Fr; PARTIAL_ROUNDS] = elements(&[
     "0ef915f0ac120b876abccceb344a1d36bad3f3c5ab91a8ddcbec2e060d8befac",
 ]);
 
-/// Reads a table.
+/// Parses a table of numbers.
 const fn elements<const N: usize>(digits: &[&str; N]) -> [Fr; N] {
     let mut elements = [Fr::new(BigInt::new([0; 4])); N];
     let mut i = 0;
@@ -152,7 +151,7 @@ const fn elements<const N: usize>(digits: &[&str; N]) -> [Fr; N] {
     elements
 }
 
-/// Reads 64 hexadecimal digits, the most significant first.
+/// Parses 64 hexadecimal digits, the most significant first.
 const fn element(digits: &str) -> Fr {
     let digits = digits.as_bytes();
     assert!(digits.len() == 64, "an element has 64 digits");

@@ -1,16 +1,16 @@
-//! A proof as it is sent and stored: 388 bytes (spec speculation.md, Proofs).
+//! The form of a proof on the wire and in storage: 388 bytes (spec speculation.md, Proofs).
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 64 | A, a point of G1 |
 //! | 128 | B, a point of G2 |
 //! | 64 | C, a point of G1 |
-//! | 4 | how many public inputs follow, u32 big-endian: 4 |
+//! | 4 | number of public inputs, u32 big-endian: 4 |
 //! | 4 × 32 | task_id, agent, constraint_hash, output_commitment |
 //!
 //! Points are uncompressed and big-endian, as in [`super::points`]. A proof has exactly one form:
 //! points are on their curves, in their groups and not at infinity, numbers are below their moduli,
-//! and what was read gives the same bytes when it is written again.
+//! and a proof that was read is written as the same bytes.
 
 use super::{
     circuit::INPUTS,
@@ -29,16 +29,16 @@ const _: () = assert!(PROOF_BYTES == 388, "a proof has 388 bytes (spec speculati
 pub(super) const INPUT_NAMES: [&str; INPUTS] =
     ["task_id", "agent", "constraint_hash", "output_commitment"];
 
-/// Why bytes are no proof.
+/// The reason why bytes are not a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Not as long as a proof.
+    /// Not the length of a proof.
     #[error("{got} bytes where a proof has {PROOF_BYTES}")]
     Length {
         /// The length found.
         got: usize,
     },
-    /// Another number of public inputs.
+    /// The wrong number of public inputs.
     #[error("{got} public inputs where a proof has {INPUTS}")]
     Count {
         /// The number found.
@@ -46,40 +46,35 @@ pub enum FormatError {
     },
     /// A public input at or above the modulus of the scalar field.
     #[error("public input `{input}` is not below the field's modulus")]
-    Input {
-        /// Its name.
-        input: &'static str,
-    },
-    /// No point.
+    Input { input: &'static str },
     #[error("point {point}: {why}")]
     Point {
         /// A, B or C.
         point: &'static str,
-        /// What is wrong with it.
         why: PointError,
     },
-    /// Readable, but not in a proof's one form.
-    #[error("not in a proof's one form")]
+    /// Readable, but not in a proof's canonical form.
+    #[error("not in a proof's canonical form")]
     NotCanonical,
 }
 
-/// A proof: points that can be checked, and the statement that they are checked against.
+/// A proof: points to check, and the statement that they are checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     pub(super) a: G1Affine,
     pub(super) b: G2Affine,
     pub(super) c: G1Affine,
-    /// What it claims to prove.
+    /// The statement that it claims to prove.
     pub statement: Statement,
 }
 
 impl Proof {
-    /// The proof that `bytes` are the one form of.
+    /// Reads a proof from its canonical form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormatError> {
         let length = FormatError::Length { got: bytes.len() };
         let bytes: &[u8; PROOF_BYTES] = bytes.try_into().map_err(|_| length)?;
         let (points, rest) = bytes.split_at(POINTS_BYTES);
-        // What is cheap to refuse comes first.
+        // Cheap checks come first.
         let statement = read_statement(rest)?;
         let rest = &mut &*points;
         let read = |point, why| FormatError::Point { point, why };
@@ -92,7 +87,7 @@ impl Proof {
         if proof.to_bytes() == *bytes { Ok(proof) } else { Err(FormatError::NotCanonical) }
     }
 
-    /// The proof's one form.
+    /// The proof's canonical form.
     pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
         let mut points = Vec::with_capacity(POINTS_BYTES);
         self.a.write(&mut points);
@@ -103,21 +98,21 @@ impl Proof {
 }
 
 impl Statement {
-    /// The statement that a proof carries, read off its end alone: whether anything before it is a
-    /// proof is left open.
+    /// The statement that a proof carries, read from its end alone. The bytes before it are not
+    /// checked.
     pub fn carried(proof: &[u8]) -> Result<Self, FormatError> {
         let length = FormatError::Length { got: proof.len() };
         let proof: &[u8; PROOF_BYTES] = proof.try_into().map_err(|_| length)?;
         read_statement(&proof[POINTS_BYTES..])
     }
 
-    /// Has a proof carry this statement, whatever it is a proof of.
+    /// Makes a proof carry this statement, whatever it proves.
     pub fn put_into(&self, proof: &mut [u8; PROOF_BYTES]) {
         *proof = frame(&proof[..POINTS_BYTES], self);
     }
 }
 
-/// A proof's form around whatever stands where the points do.
+/// A proof's form, with `points` in the place of its points.
 pub(super) fn frame(points: &[u8], statement: &Statement) -> [u8; PROOF_BYTES] {
     let mut bytes = Vec::with_capacity(PROOF_BYTES);
     bytes.extend_from_slice(points);

@@ -1,7 +1,7 @@
 //! `mock`: a hash in the shape of a proof, for devnets that would rather not wait for proving.
 //!
-//! It proves nothing: whoever has the key, and every validator does, can make one for any
-//! statement. Its first 256 bytes are keccak256 hashes over a name of their own, the key, the
+//! It proves nothing: anyone who has the key, as every validator does, can make one for any
+//! statement. Its first 256 bytes are keccak256 hashes over their own domain name, the key, the
 //! statement and a counter; the rest is that of a proof.
 
 use super::{
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::primitives::{codec::to_vec, keccak256};
 
-/// Keeps these hashes apart from all others.
+/// Separates these hashes from all others.
 const DOMAIN: &[u8] = b"cowboy/proof/mock/v1";
 
-/// What stands for a proof of the statement, under this key.
+/// The mock proof of the statement, under this key.
 pub fn prove(key: &[u8; 32], statement: &Statement) -> [u8; PROOF_BYTES] {
     let statement_bytes = to_vec(statement);
     let hashes = 0..(POINTS_BYTES / 32) as u32;
@@ -24,7 +24,7 @@ pub fn prove(key: &[u8; 32], statement: &Statement) -> [u8; PROOF_BYTES] {
     frame(&points, statement)
 }
 
-/// Whether `bytes` are what stands for a proof of the statement, under this key.
+/// Checks that `bytes` are the mock proof of the statement, under this key.
 pub fn verify(key: &[u8; 32], statement: &Statement, bytes: &[u8]) -> Result<(), ProofError> {
     if bytes.len() != PROOF_BYTES {
         return Err(FormatError::Length { got: bytes.len() }.into());

@@ -1,23 +1,24 @@
 //! Proofs that an agent knows a task's output (spec speculation.md, Proofs).
 //!
-//! A proof of the generator `groth16` says: for this task, this agent has an output with this hash
-//! (`constraint_hash`) and this commitment. It is 388 bytes and takes a millisecond to check.
-//! `mock` is a hash in its place, which proves nothing.
+//! A proof of the generator `groth16` states: for this task, this agent has an output with this
+//! hash (`constraint_hash`) and this commitment. It is 388 bytes and takes a millisecond to check.
+//! A proof of `mock` has the same length, consists of hashes and proves nothing.
 //!
-//! The proof itself tells nothing of the output, the public inputs do: `constraint_hash` has no
-//! salt, since a task asks for an output by this hash. Equal outputs are linkable across tasks and
-//! agents, and a guess at an output can be tested. `output_commitment` is salted and tells neither.
+//! The proof itself reveals nothing about the output, but the public inputs do: `constraint_hash`
+//! has no salt because a task asks for an output by this hash. So equal outputs are linkable across
+//! tasks and agents, and a guess at an output can be tested. `output_commitment` is salted and
+//! permits neither.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`generator`] | which kinds of proof there are |
-//! | [`poseidon2`], `constants` | the permutation, over whatever computes, and its parameters |
-//! | [`statement`] | field elements, hashes of them, what is proved and with what |
+//! | [`generator`] | the kinds of proof |
+//! | [`poseidon2`], `constants` | the permutation, generic over arithmetic, and its parameters |
+//! | [`statement`] | field elements, their hashes, statements and witnesses |
 //! | [`circuit`] | the same as constraints |
 //! | [`points`] | points of the curves as bytes |
 //! | [`format`](mod@format) | proofs as bytes |
 //! | [`groth16`] | keys, proving, verifying |
-//! | [`mock`] | what proves nothing |
+//! | [`mock`] | hashes that prove nothing |
 //!
 //! Randomness is an argument, everywhere; nothing here starts a thread.
 

@@ -3,29 +3,29 @@
 //! A point of G1 is x ‖ y, 64 bytes. A point of G2 has coordinates c0 and c1 · u of a quadratic
 //! extension, and is x.c1 ‖ x.c0 ‖ y.c1 ‖ y.c0, 128 bytes: the order of Ethereum's and Solana's
 //! precompiled pairings (EIP-197). The point at infinity, which has no coordinates, is all zeros.
-//! There is no bit left over that could say anything else, so a point has one form.
+//! No bit is left over for anything else, so a point has one form.
 
 use super::statement::{bytes, integer};
 use ark_bn254::{Fq, Fq2, g1::G1Affine, g2::G2Affine};
 use ark_ec::AffineRepr as _;
 use ark_ff::PrimeField as _;
 
-/// Why bytes are no point.
+/// The reason why bytes are not a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
     /// Fewer bytes than a point has.
     #[error("cut short")]
     CutShort,
-    /// A coordinate that is no element of the field.
+    /// A coordinate that is not an element of the field.
     #[error("a coordinate not below the modulus")]
     Coordinate,
-    /// Coordinates that do not fulfil the curve's equation.
+    /// Coordinates that do not satisfy the curve's equation.
     #[error("not on the curve")]
     OffCurve,
     /// A point of the curve that is outside of the group.
     #[error("on the curve, but not in the group of prime order")]
     Subgroup,
-    /// The neutral element, which no honest setup and no honest prover comes upon.
+    /// The neutral element, which no honest setup or prover produces.
     #[error("the point at infinity")]
     Infinity,
 }
@@ -38,7 +38,6 @@ pub(super) trait Point: Sized {
     /// Reads a point off the front of `bytes`; it may be at infinity.
     fn read_any(bytes: &mut &[u8]) -> Result<Self, PointError>;
 
-    /// Whether it is the point at infinity.
     fn is_infinity(&self) -> bool;
 
     /// Reads a point off the front of `bytes` that is not at infinity.

@@ -1,8 +1,8 @@
 //! Poseidon2 over BN254's scalar field, width 4 (Grassi, Khovratovich, Schofnegger 2023).
 //!
-//! [`permute`] is written over whatever computes: field elements, field elements that remember the
-//! powers they went through, or linear combinations of a circuit's variables. So the hash that the
-//! chain checks and the one that a proof is about cannot drift apart.
+//! [`permute`] is generic over its arithmetic: field elements, field elements that record their
+//! powers, or linear combinations of a circuit's variables. So the hash that the chain checks and
+//! the hash that a proof is about cannot drift apart.
 
 use super::constants::{
     EXTERNAL_CONSTANTS, EXTERNAL_MATRIX, HALF_FULL_ROUNDS, INTERNAL_CONSTANTS, INTERNAL_DIAGONAL,
@@ -15,11 +15,10 @@ use std::convert::Infallible;
 /// Fifth powers in one permutation.
 pub(super) const POWERS: usize = 2 * HALF_FULL_ROUNDS * WIDTH + PARTIAL_ROUNDS;
 
-/// What a permutation computes with.
+/// The arithmetic that a permutation computes with.
 pub(super) trait Arithmetic {
-    /// A number; by default nothing.
+    /// A number; the default is zero.
     type Number: Clone + Default;
-    /// What can go wrong.
     type Error;
 
     /// The sum of `numbers`, each times its coefficient.
@@ -33,7 +32,6 @@ pub(super) trait Arithmetic {
     ) -> Result<Self::Number, Self::Error>;
 }
 
-/// The permutation.
 pub(super) fn permute<A: Arithmetic>(
     arithmetic: &mut A,
     state: [A::Number; WIDTH],
@@ -81,7 +79,7 @@ pub(super) fn hash_4<A: Arithmetic>(
     permute(arithmetic, numbers).map(|[first, ..]| first)
 }
 
-/// The hash of two numbers: that of the two and two zeros.
+/// The hash of two numbers: the hash of these and two zeros.
 pub(super) fn hash_2<A: Arithmetic>(
     arithmetic: &mut A,
     a: A::Number,
@@ -90,7 +88,7 @@ pub(super) fn hash_2<A: Arithmetic>(
     hash_4(arithmetic, [a, b, A::Number::default(), A::Number::default()])
 }
 
-/// The field itself.
+/// Arithmetic on field elements.
 pub(super) struct Plain;
 
 impl Arithmetic for Plain {
@@ -107,7 +105,7 @@ impl Arithmetic for Plain {
     }
 }
 
-/// The sum of `numbers`, each times its coefficient, of which many are one.
+/// The sum of `numbers`, each times its coefficient, many of which are one.
 pub(super) fn sum(coefficients: [Fr; WIDTH], numbers: &[Fr; WIDTH]) -> Fr {
     let products = coefficients.into_iter().zip(numbers);
     products.map(|(factor, number)| if factor.is_one() { *number } else { *number * factor }).sum()

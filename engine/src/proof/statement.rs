@@ -1,4 +1,4 @@
-//! What is proved, and with what.
+//! Statements of proofs, and their witnesses.
 
 use super::{
     circuit::INPUTS,
@@ -15,17 +15,17 @@ use std::fmt;
 pub struct Element(pub(super) Fr);
 
 impl Element {
-    /// The element that `bytes` are the one form of; none at or above the modulus.
+    /// The element with this canonical form; `None` at or above the modulus.
     pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
         Fr::from_bigint(integer(bytes)).map(Self)
     }
 
-    /// The number that `bytes` are, reduced: how a key or an identifier becomes an element.
+    /// The number in `bytes`, reduced: how a key or an identifier becomes an element.
     pub fn reduce(bytes: &[u8; 32]) -> Self {
         Self(Fr::from_be_bytes_mod_order(bytes))
     }
 
-    /// The element's one form.
+    /// The element's canonical form.
     pub fn to_bytes(self) -> [u8; 32] {
         bytes(self.0.into_bigint())
     }
@@ -87,7 +87,7 @@ pub fn hash_4(elements: [Element; WIDTH]) -> Element {
     Element(hash)
 }
 
-/// The hash of two elements: that of the two and two zeros.
+/// The hash of two elements: the hash of these and two zeros.
 pub fn hash_2(a: Element, b: Element) -> Element {
     let Ok(hash) = poseidon2::hash_2(&mut Plain, a.0, b.0);
     Element(hash)
@@ -99,12 +99,12 @@ pub fn permute(elements: [Element; WIDTH]) -> [Element; WIDTH] {
     state.map(Element)
 }
 
-/// What only the prover knows. Its debug form tells nothing.
+/// The secrets of the prover. The debug form reveals nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
     /// The task's output, as four elements.
     pub output: [Element; WIDTH],
-    /// What hides the output behind its commitment.
+    /// Hides the output behind its commitment.
     pub salt: Element,
 }
 
@@ -126,10 +126,10 @@ impl fmt::Debug for Witness {
     }
 }
 
-/// What a proof says: this agent has, for this task, an output with this hash behind this
+/// The statement of a proof: for this task, this agent has an output with this hash and this
 /// commitment.
 ///
-/// On the chain, its first element names a task and what its output was made from
+/// On the chain, its first element identifies a task and the inputs of its output
 /// (`chain::statement_task`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
@@ -145,8 +145,8 @@ pub struct Statement {
 crate::record!(Statement { task_id, agent, constraint_hash, output_commitment });
 
 impl Statement {
-    /// What a witness proves of a task and an agent, whose 32 bytes are read big-endian and
-    /// reduced.
+    /// The statement that a witness proves for a task and an agent, whose 32 bytes are read
+    /// big-endian and reduced.
     pub fn of(task_id: &[u8; 32], agent: &[u8; 32], witness: &Witness) -> Self {
         let constraint_hash = hash_4(witness.output);
         Self {

@@ -31,7 +31,7 @@ const SEED: [u8; 32] = [7; 32];
 const TASK: [u8; 32] = [0xab; 32];
 const AGENT: [u8; 32] = [0xfe; 32];
 
-/// Where things stand in a proof.
+/// Offsets in a proof.
 const A: usize = 0;
 const B: usize = 64;
 const C: usize = 192;
@@ -47,14 +47,14 @@ fn prover() -> Prover {
     Prover::new(ProvingKey::setup(&SEED))
 }
 
-/// A prover, and a proof of its with what it proves.
+/// A prover, and one of its proofs with the statement.
 fn proof() -> (Prover, Statement, Bytes) {
     let prover = prover();
     let proof = prover.prove(&TASK, &AGENT, &witness(5), &[9; 32]);
     (prover, proof.statement, proof.to_bytes())
 }
 
-/// The number that 32 bytes at `at` are, plus the modulus of that field; none if that is too large.
+/// The 32-byte number at `at` plus the modulus of its field; `None` if that is too large.
 fn plus_modulus<F: ark_ff::PrimeField>(bytes: &Bytes, at: usize) -> Option<Bytes> {
     let mut number = num_bigint::BigUint::from_bytes_be(&bytes[at..at + 32]);
     number += num_bigint::BigUint::from_bytes_be(&F::MODULUS.to_bytes_be());
@@ -162,7 +162,7 @@ fn a_proof_holds_for_its_statement_alone() {
             matches!(refused, Err(ProofError::OtherStatement { input, .. }) if input == name),
             "{name}: {refused:?}"
         );
-        // The same with its inputs replaced.
+        // The same proof with its inputs replaced.
         let forged = mock::prove(&SEED, &other);
         let forged = with(&bytes, POINTS_BYTES, &forged[POINTS_BYTES..]);
         assert_eq!(key.verify(&other, &forged), Err(ProofError::Invalid), "{name}");
@@ -180,7 +180,7 @@ fn no_bit_of_a_proof_can_change() {
         let mut bytes = bytes;
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(key.verify(&statement, &bytes).is_err(), "bit {bit}");
-        // Nor if it is the statement that whoever checks has in mind; one bit of each byte.
+        // Nor does it hold for the changed statement that it carries; one bit of each byte.
         if bit / 8 >= INPUT
             && bit % 8 == bit / 8 % 8
             && let Ok(other) = Proof::from_bytes(&bytes)
@@ -216,7 +216,7 @@ fn a_proof_has_one_form() {
         let refused = |why| FormatError::Point { point, why };
         check(&with(&bytes, at, &vec![0; length]), refused(PointError::Infinity));
         for coordinate in (at..at + length).step_by(32) {
-            // What other formats use as flags: the sign, infinity, compression.
+            // Bits that other formats use as flags: the sign, infinity, compression.
             for flag in [0x80, 0x40, 0xc0] {
                 let flagged = with(&bytes, coordinate, &[bytes[coordinate] | flag]);
                 check(&flagged, refused(PointError::Coordinate));
@@ -260,7 +260,7 @@ fn other_points_of_the_groups_do_not_hold() {
     }
 }
 
-/// Provers and verifiers of arkworks and ours take one another's keys and proofs.
+/// Provers and verifiers of arkworks and ours accept one another's keys and proofs.
 #[test]
 fn it_is_the_same_groth16_as_that_of_arkworks() {
     let (prover, statement, bytes) = proof();
@@ -345,14 +345,14 @@ fn a_batch_has_the_verdict_of_each() {
     malformed[0].1[0] ^= 1;
     check(&malformed, &[0]);
     check(&malformed[..1], &[0]);
-    // Two whose faults would cancel without powers of their own: C moved by as much, both ways.
+    // Two proofs whose faults would cancel if they shared a power: C moved by the same, both ways.
     let mut cancelling = proofs.clone();
     let c = |n: usize| Proof::from_bytes(&proofs[n].1).expect("a proof").c;
     let shift = G1Affine::generator();
     cancelling[1].1 = with(&proofs[1].1, C, &written(&G1Affine::from(c(1) + shift)));
     cancelling[2].1 = with(&proofs[2].1, C, &written(&G1Affine::from(c(2) - shift)));
     check(&cancelling, &[1, 2]);
-    // The same proof twice is twice the same proof; in another's place it is another's.
+    // The same proof is valid twice, but not for another statement.
     check(&[proofs[0], proofs[0]], &[]);
     check(&[proofs[0], (proofs[1].0, proofs[0].1)], &[1]);
 }
@@ -441,7 +441,7 @@ fn a_mock_has_the_shape_of_a_proof_and_is_none() {
     assert_eq!(mock::verify(&[8; 32], &statement, &bytes), Err(ProofError::Invalid));
     let short = mock::verify(&SEED, &statement, &bytes[1..]);
     assert_eq!(short, Err(FormatError::Length { got: PROOF_BYTES - 1 }.into()));
-    // Nobody takes one for the other.
+    // Neither generator accepts the other's proofs.
     assert!(matches!(Proof::from_bytes(&bytes), Err(FormatError::Point { .. })));
     let (prover, statement, bytes) = proof();
     assert!(mock::verify(&SEED, &statement, &bytes).is_err());

@@ -1,42 +1,42 @@
-//! Labels: what a job may need of a runner beside room and money, by one name each.
+//! Labels: names for what a job may need of a runner in addition to room and money.
 //!
-//! A runner is registered with some of them, and tells its validators which of these it cannot do
-//! for a while; draws and rejections go by the same names.
+//! A runner registers with some of them, and tells its validators which of these it cannot do for a
+//! while. Draws and rejections use the same names.
 
 use super::{Capabilities, JobKind};
 use crate::presence::view;
 use std::{fmt, str::FromStr};
 
-/// The longest label, in bytes: as long as a name on the wire.
+/// Maximum length of a label, in bytes: that of a name on the wire.
 pub const MAX_LABEL_BYTES: usize = 128;
 
-/// Something that a runner can do or belongs to. As text: `http`, `llm:MODEL`, `mcp:SERVER`, `tee`,
+/// A runner's capability or membership. As text: `http`, `llm:MODEL`, `mcp:SERVER`, `tee`,
 /// `pool:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ability {
-    /// Jobs of a kind.
+    /// Jobs of this kind.
     Kind(JobKind),
     /// `llm` jobs that name this model, for answers or embeddings.
     Model(String),
     /// `mcp` jobs that name this server.
     Server(String),
-    /// Jobs that want a trusted execution environment.
+    /// Jobs that require a trusted execution environment.
     Tee,
-    /// Jobs that only members of this pool may do.
+    /// Jobs that only members of this pool may run.
     Pool(String),
 }
 
-/// Why a text is no label.
+/// Why a text is not a label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AbilityError {
-    /// It has none of the forms.
+    /// The text has none of the forms.
     #[error(
-        "`{0}` is no label: expected a kind (llm, http, mcp, eth_send, custom), llm:MODEL, \
+        "`{0}` is not a label: expected a kind (llm, http, mcp, eth_send, custom), llm:MODEL, \
          mcp:SERVER, tee or pool:NAME"
     )]
     Unknown(String),
-    /// It does not fit into a frame.
-    #[error("a label of {0} bytes, where {MAX_LABEL_BYTES} are the most")]
+    /// The label does not fit into a frame.
+    #[error("a label of {0} bytes: the maximum is {MAX_LABEL_BYTES}")]
     TooLong(usize),
 }
 
@@ -72,7 +72,7 @@ impl FromStr for Ability {
     }
 }
 
-/// What validators know the label by.
+/// The label as validators know it.
 impl From<&Ability> for view::Label {
     fn from(ability: &Ability) -> Self {
         match ability {
@@ -83,8 +83,8 @@ impl From<&Ability> for view::Label {
 }
 
 impl Capabilities {
-    /// Whether a runner that registered with these may be drawn for what needs `ability`. Pools are
-    /// not registered with, and always may.
+    /// Whether a runner registered with these capabilities may be drawn for a job that needs
+    /// `ability`. Always true for pools, which are not part of the registration.
     pub fn has(&self, ability: &Ability) -> bool {
         let named = |kind, names: &Option<Vec<String>>, name| {
             self.kinds.contains(&kind) && names.as_ref().is_none_or(|names| names.contains(name))

@@ -1,5 +1,5 @@
-//! Memberships of runners in pools, granted and revoked by the pool's owner: the account that
-//! first granted one (spec jobs.md §1).
+//! Memberships of runners in pools. The owner of a pool, which is the account that first granted a
+//! membership, grants and revokes them (spec jobs.md §1).
 
 use crate::{
     primitives::{
@@ -11,34 +11,23 @@ use crate::{
     record,
 };
 
-/// The longest pool id, in bytes.
+/// Maximum length of a pool id, in bytes.
 pub const MAX_POOL_ID: usize = 64;
 
 /// Why a grant or a revocation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// Empty or too long.
+    /// The pool id is empty or too long.
     #[error("InvalidPool: a pool id has 1 to {MAX_POOL_ID} bytes, not {0}")]
     Id(usize),
-    /// Somebody else's pool.
+    /// The pool belongs to another account.
     #[error("NotPoolOwner: pool `{pool}` belongs to {owner}")]
-    NotOwner {
-        /// The pool.
-        pool: String,
-        /// Who may change it.
-        owner: Address,
-    },
-    /// Nothing to revoke.
+    NotOwner { pool: String, owner: Address },
+    /// The runner is not a member.
     #[error("NotMember: {runner} is not in pool `{pool}`")]
-    NotMember {
-        /// The pool.
-        pool: String,
-        /// Who is not in it.
-        runner: Address,
-    },
+    NotMember { pool: String, runner: Address },
 }
 
-/// One membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Membership {
     valid_until: Option<Height>,
@@ -53,7 +42,7 @@ pub struct Entitlements {
 }
 
 impl Entitlements {
-    /// Grants `runner` membership of `pool`; the first grant makes `sender` its owner.
+    /// Makes `runner` a member of `pool`; the first grant makes `sender` its owner.
     pub fn grant(
         &mut self,
         sender: Address,
@@ -74,7 +63,7 @@ impl Entitlements {
         Ok(())
     }
 
-    /// Takes `runner` out of `pool`.
+    /// Removes `runner` from `pool`.
     pub fn revoke(
         &mut self,
         sender: Address,
@@ -102,13 +91,13 @@ impl Entitlements {
         self.owners.iter().map(|(pool, owner)| (pool.as_str(), owner))
     }
 
-    /// A pool's owner; `None`: there is no such pool.
+    /// A pool's owner; `None` if there is no such pool.
     pub fn owner(&self, pool: &str) -> Option<&Address> {
         self.owners.get(&pool.to_owned())
     }
 
-    /// The members of a pool by address, each with the last height at which it is one, those whose
-    /// time is over included.
+    /// The members of a pool by address, each with the last height of its membership. Includes
+    /// expired ones.
     pub fn members(&self, pool: &str) -> impl Iterator<Item = (&Address, Option<Height>)> {
         let first = (pool.to_owned(), Address::default());
         let members = self.members.range_from(&first);

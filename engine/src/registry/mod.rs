@@ -1,8 +1,8 @@
-//! System actors 0x01 and 0x07: which runners there are, in which order, and which pools they
-//! belong to (spec jobs.md §1, connectivity.md §4).
+//! System actors 0x01 and 0x07: the runners, their order, and their pools (spec jobs.md §1,
+//! connectivity.md §4).
 //!
-//! Order of registration is the index space of every presence bitmap; a deregistration closes
-//! the gap. The order is shared between states and kept for as long as votes may refer to it.
+//! Registration order is the index space of every presence bitmap; a deregistration closes the gap.
+//! The order is shared between states and kept while votes may refer to it.
 
 pub mod ability;
 pub mod entitlement;
@@ -17,7 +17,7 @@ pub use runner::{
 
 use crate::primitives::Wei;
 
-/// What a runner must lock to register (jobs.md §1).
+/// Minimum stake to register a runner (jobs.md §1).
 pub const MIN_STAKE: Wei = Wei::cby(10_000);
-/// The reputation of a new runner and the most there is (jobs.md §1).
+/// Maximum reputation, which a new runner starts with (jobs.md §1).
 pub const MAX_REPUTATION: u32 = 100;

@@ -1,4 +1,4 @@
-//! Runners: what they registered with and how they have done since.
+//! Runners: their registration and their record since.
 
 use super::{MAX_REPUTATION, MIN_STAKE};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// The kinds of off-chain work; the discriminants stand in MRU keys (CIP-11 §9.4).
+/// The kinds of off-chain work; MRU keys contain the discriminants (CIP-11 §9.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobKind {
     /// A language model call.
@@ -24,7 +24,6 @@ pub enum JobKind {
     Mcp = 0x03,
     /// An Ethereum transaction.
     EthSend = 0x04,
-    /// A command.
     Custom = 0x05,
 }
 
@@ -32,7 +31,7 @@ impl JobKind {
     /// Every kind, in the order of their discriminants.
     pub const ALL: [Self; 5] = [Self::Llm, Self::Http, Self::Mcp, Self::EthSend, Self::Custom];
 
-    /// The kind's name, as topologies, commands and JSON have it.
+    /// The kind's name in topologies, commands and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Llm => "llm",
@@ -50,9 +49,9 @@ impl fmt::Display for JobKind {
     }
 }
 
-/// Why a text is no job kind.
+/// The text does not name a job kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no job kind: expected llm, http, mcp, eth_send or custom")]
+#[error("`{0}` is not a job kind: expected llm, http, mcp, eth_send or custom")]
 pub struct JobKindError(String);
 
 impl FromStr for JobKind {
@@ -82,29 +81,29 @@ impl Decode for JobKind {
     }
 }
 
-/// What a runner can do, as registered.
+/// A runner's capabilities, as registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Job kinds it executes; ascending, without repeats.
+    /// Job kinds that it executes; ascending, without repeats.
     pub kinds: Vec<JobKind>,
-    /// Jobs it executes at once, at least 1.
+    /// Maximum number of concurrent jobs, at least 1.
     pub max_concurrent_jobs: u32,
     /// Whether it runs in a trusted execution environment.
     pub tee: bool,
-    /// Models of `llm` jobs that it takes, by name; `None`: any.
+    /// Names of the models that its `llm` jobs may use; `None`: any.
     pub models: Option<Vec<String>>,
-    /// Servers of `mcp` jobs that it takes, by name; `None`: any.
+    /// Names of the servers that its `mcp` jobs may use; `None`: any.
     pub mcp_servers: Option<Vec<String>>,
 }
 record!(Capabilities { kinds, max_concurrent_jobs, tee, models, mcp_servers });
 
-/// Models, and MCP servers, that a runner may name.
+/// Maximum number of models, and of MCP servers, that a runner may name.
 pub const MAX_NAMES: usize = 128;
-/// The longest name of a model or an MCP server, in bytes.
+/// Maximum length of the name of a model or an MCP server, in bytes.
 pub const MAX_NAME_BYTES: usize = 128;
 
 impl Capabilities {
-    /// So many jobs of these kinds at once, of any model and server.
+    /// These job kinds with any model and server, at most `max_concurrent_jobs` at once.
     pub const fn of(kinds: Vec<JobKind>, max_concurrent_jobs: u32) -> Self {
         Self { kinds, max_concurrent_jobs, tee: false, models: None, mcp_servers: None }
     }
@@ -130,25 +129,21 @@ impl Capabilities {
 /// Whether a runner may be given work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Registered, heartbeat not stale where that matters.
+    /// Registered, and the heartbeat is not stale or does not matter.
     Healthy,
     /// Its last on-chain heartbeat is older than
     /// [`stale_heartbeat_blocks`](crate::presence::Connectivity::stale_heartbeat_blocks).
     Unhealthy,
-    /// It left.
     Deregistered,
 }
 
 /// One runner's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runner {
-    /// Its on-chain key.
     pub pubkey: PublicKey,
-    /// Locked money.
     pub stake: Wei,
-    /// What it can do.
     pub capabilities: Capabilities,
-    /// Rate card: price of a second of computing.
+    /// Rate card: price of a second of computing, in wei.
     pub price_per_second: Wei,
     /// 0 to [`MAX_REPUTATION`].
     pub reputation: u32,
@@ -156,9 +151,10 @@ pub struct Runner {
     pub last_heartbeat: Height,
     /// Height of its registration.
     pub registered_at: Height,
-    /// Jobs assigned and not yet ended.
+    /// Number of jobs assigned and not yet ended.
     pub active_jobs: u32,
-    /// Whether it left; its record stays, so that it is told so.
+    /// Whether it left. Its record stays, so that validators can name this as the reason of a
+    /// goodbye.
     pub deregistered: bool,
 }
 record!(Runner {
@@ -174,8 +170,7 @@ record!(Runner {
 });
 
 impl Runner {
-    /// Its health at `now`, in a block of this phase, where a heartbeat is stale after `stale`
-    /// blocks.
+    /// Its health at `now`, in a block of this phase. A heartbeat is stale after `stale` blocks.
     pub fn health(&self, now: Height, phase: Phase, stale: u64) -> Health {
         if self.deregistered {
             Health::Deregistered
@@ -187,50 +182,43 @@ impl Runner {
     }
 }
 
-/// Why the registry refuses.
+/// Why the registry refuses a change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// The address has a registration.
+    /// The address is already registered.
     #[error("RunnerExists: {0} is registered")]
     Exists(Address),
-    /// The address has none, or left.
+    /// The address is not registered, or has left.
     #[error("UnknownRunner: {0} is not registered")]
     Unknown(Address),
-    /// Less than the minimum is locked.
+    /// The stake is below the minimum.
     #[error("InsufficientStake: {got} wei locked, at least {MIN_STAKE} are needed")]
     Stake {
-        /// What was offered, in wei.
+        /// The stake offered, in wei.
         got: Wei,
     },
-    /// Less than what is locked.
+    /// The stake would be lowered.
     #[error(
-        "StakeLowered: {locked} wei are locked; a stake only grows, and goes back when the runner \
-         deregisters"
+        "StakeLowered: {locked} wei are locked; a stake only grows, and is returned when the \
+         runner deregisters"
     )]
     StakeLowered {
-        /// What is locked, in wei.
+        /// The present stake, in wei.
         locked: Wei,
     },
-    /// The job kinds are none, repeated or out of order.
+    /// The job kinds are empty, repeated or out of order.
     #[error("InvalidCapabilities: kinds must be one or more, ascending, without repeats")]
     Kinds,
-    /// No job at once.
+    /// The runner could not execute any job.
     #[error("InvalidCapabilities: max_concurrent_jobs must be at least 1")]
     Concurrency,
-    /// Too many names of models or servers, or empty or long ones.
-    #[error(
-        "InvalidCapabilities: {0} are at most {MAX_NAMES} names of 1 to {MAX_NAME_BYTES} bytes"
-    )]
+    /// There are too many names of models or servers, or an empty or too long one.
+    #[error("InvalidCapabilities: {0} may have {MAX_NAMES} names of 1 to {MAX_NAME_BYTES} bytes")]
     Names(&'static str),
-    /// Jobs are assigned to it.
+    /// Jobs are assigned to the runner.
     #[error("RunnerBusy: {active} jobs are assigned to {runner}; wait until they end")]
-    Busy {
-        /// Who.
-        runner: Address,
-        /// How many.
-        active: u32,
-    },
-    /// A vote carries no more bits.
+    Busy { runner: Address, active: u32 },
+    /// A vote has no bit for another runner.
     #[error("RegistryFull: {CAPACITY} runners are registered, a vote carries no more")]
     Full,
 }
@@ -240,17 +228,17 @@ pub enum RegistryError {
 pub struct Order(Arc<Vec<Address>>);
 
 impl Order {
-    /// How many runners there are.
+    /// Number of runners registered.
     pub fn len(&self) -> u32 {
         u32::try_from(self.0.len()).expect("the registry holds at most CAPACITY runners")
     }
 
-    /// Whether nobody is registered.
+    /// Whether no runner is registered.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The addresses, by index.
+    /// The runners' addresses, by index.
     pub fn as_slice(&self) -> &[Address] {
         &self.0
     }
@@ -273,7 +261,7 @@ impl Decode for Order {
     }
 }
 
-/// Every runner there is or was, and the order of those that are.
+/// Every runner that is or was registered, and the order of those that are.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     runners: Map<Address, Runner>,
@@ -281,7 +269,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A runner's record, also of one that left.
+    /// A runner's record, even if it left.
     pub fn get(&self, runner: &Address) -> Option<&Runner> {
         self.runners.get(runner)
     }
@@ -291,7 +279,7 @@ impl Registry {
         self.runners.iter()
     }
 
-    /// The index space of bitmaps voted on the next block.
+    /// The index space of bitmaps in votes on the next block.
     pub const fn order(&self) -> &Order {
         &self.order
     }
@@ -307,17 +295,17 @@ impl Registry {
         [self.runners.root(), keccak256(&[&to_vec(&self.order)])]
     }
 
-    /// Shows a runner's record; `None` where there is none.
+    /// Proves a runner's record; `None` if it has no record.
     pub fn prove(&self, runner: &Address) -> Option<merkle::Proof> {
         self.runners.prove(runner)
     }
 
-    /// Shows that there is no such runner; `None` where there is one.
+    /// Proves that a runner has no record; `None` if it has one.
     pub fn prove_absent(&self, runner: &Address) -> Option<merkle::Absence> {
         self.runners.prove_absent(runner)
     }
 
-    /// Registers a runner whose stake the caller has locked.
+    /// Registers a runner. The caller has locked the stake.
     pub fn register(
         &mut self,
         now: Height,
@@ -338,7 +326,7 @@ impl Registry {
         if self.order.len() >= CAPACITY {
             return Err(RegistryError::Full);
         }
-        // Leaving and coming back does not wash a reputation.
+        // Leaving and coming back does not reset a reputation.
         let reputation = former.map_or(MAX_REPUTATION, |r| r.reputation);
         let runner = Runner {
             pubkey,
@@ -356,9 +344,9 @@ impl Registry {
         Ok(address)
     }
 
-    /// Changes what a runner offers, and what it has locked where `stake` says. That only grows: a
-    /// draw of the same block may count on it. Yields what was locked and what is, of which the
-    /// caller moves the difference.
+    /// Changes a runner's capabilities and price, and its stake if `stake` is given. The stake can
+    /// only grow, because a draw of the same block may rely on it. Returns the previous and the
+    /// present stake; the caller moves the difference.
     pub fn update(
         &mut self,
         runner: &Address,
@@ -382,7 +370,7 @@ impl Registry {
         Ok((locked, stake))
     }
 
-    /// Takes a runner out and returns the stake to pay back.
+    /// Deregisters a runner and returns the stake to pay back.
     pub fn deregister(&mut self, runner: &Address) -> Result<Wei, RegistryError> {
         let active = self.active(runner)?.active_jobs;
         if active > 0 {
@@ -402,18 +390,18 @@ impl Registry {
         self.change(runner, |r| r.last_heartbeat = now)
     }
 
-    /// Counts a job in; the caller has checked that the runner has room.
+    /// Adds an active job; the caller has checked that the runner has room.
     pub fn assign(&mut self, runner: &Address) -> Result<(), RegistryError> {
         self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_add(1))
     }
 
-    /// Counts a job out.
+    /// Removes an active job.
     pub fn release(&mut self, runner: &Address) -> Result<(), RegistryError> {
         self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_sub(1))
     }
 
-    /// Raises or lowers a reputation within its range; of one that left too. Yields what it was and
-    /// what it is.
+    /// Raises or lowers a reputation within its range, even of a runner that left. Returns the
+    /// previous and the present value.
     pub fn repute(&mut self, runner: &Address, by: i32) -> Option<(u32, u32)> {
         let mut record = self.runners.get(runner)?.clone();
         let before = record.reputation;
@@ -423,7 +411,7 @@ impl Registry {
         Some((before, after))
     }
 
-    /// Takes from a runner's stake, all of it at most, and yields how much.
+    /// Takes at most the whole stake of a runner, and returns the amount taken.
     pub fn slash(&mut self, runner: &Address, most: Wei) -> Result<Wei, RegistryError> {
         let mut taken = Wei::ZERO;
         self.change(runner, |r| {
@@ -449,7 +437,7 @@ impl Registry {
     }
 }
 
-/// The records and the order: a registry as snapshots hold it.
+/// Encodes the records and the order: a registry in snapshot form.
 impl Encode for Registry {
     fn encode(&self, w: &mut Writer) {
         w.list(2);

@@ -1,15 +1,15 @@
-//! How long a runner waits before it connects again (spec §3, CIP-11 §11.3).
+//! The delay before a runner reconnects (spec §3, CIP-11 §11.3).
 
 /// The first delay before jitter, in ms.
 const BASE_MS: u64 = 100;
 /// The longest delay before jitter, in ms.
 const MAX_MS: u64 = 30_000;
 
-/// The delay in ms before attempt `attempt`, counted from 0 and anew after each completed
-/// handshake: 100 ms × 2^attempt, at most 30 s, ± 25 % by `random`, which is uniform over u64.
+/// The delay in ms before attempt `attempt`: 100 ms × 2^attempt, at most 30 s, ± 25 % by `random`,
+/// which is uniform over u64. The count starts at 0 and restarts after each completed handshake.
 pub const fn delay_ms(attempt: u32, random: u64) -> u64 {
     let nominal = match BASE_MS.checked_shl(attempt) {
-        // 100 << 57 is the last that keeps all its bits.
+        // 100 << 57 is the last shift that loses no bits.
         Some(delay) if attempt < 57 && delay < MAX_MS => delay,
         _ => MAX_MS,
     };

@@ -1,9 +1,9 @@
 //! A runner's jobs, across its connections (spec connectivity.md §6).
 //!
 //! Every validator of a runner's subset dispatches the same job. The table starts a job when enough
-//! of them have assigned it alike, or when it is proved; it keeps each result until its deadline so
-//! that it can be handed over again, and remembers what is over so that a late assignment starts
-//! nothing twice.
+//! of them have assigned the same attempt, or when the assignment is proved. It keeps each result
+//! until its deadline so that it can be handed over again, and remembers ended jobs so that a late
+//! assignment does not start one twice.
 //!
 //! ```text
 //!          offer: enough agree,                             delivered to, or asked
@@ -14,29 +14,31 @@
 //!                              over ◀─────────────────────────────────── deadline passed
 //! ```
 //!
-//! Any validator may lie. So a single one can neither start a job, nor move the deadline of one
-//! that runs, nor stop it or have its result forgotten, nor keep the result to itself: each of
-//! these needs [`JobTable::require`] validators that say the same. One of them is honest. What one
-//! has taken goes to another one [`DELIVER_AGAIN`] blocks later, and so on with growing pauses,
-//! unless enough of them say that the chain has it, which is what mostly comes first.
+//! Any validator may lie. So one validator alone can neither start a job, nor move a running job's
+//! deadline, nor stop it, nor have its result forgotten, nor keep the result to itself: each of
+//! these needs [`JobTable::require`] validators that agree, at least one of which is then honest. A
+//! result that one validator has taken goes to another [`DELIVER_AGAIN`] blocks later, and so on
+//! with growing pauses, until enough validators say that the chain has it. Usually they say so
+//! first.
 //!
-//! Of a committee's job the runner delivers a commitment, and keeps the result until it is asked to
-//! reveal it (spec jobs.md §5). Who asks says that the commitment is on the chain; where the
-//! connection to a validator that took it ends before that, it is delivered once more.
+//! For a committee's job the runner delivers a commitment, and keeps the result until it is asked
+//! to reveal it (spec jobs.md §5). A validator that asks confirms that the commitment is on the
+//! chain. When the connection to a validator that took the commitment ends before that, the
+//! commitment is delivered again.
 //!
-//! Of work that failed it delivers a report, which is kept like a result: the chain need not wait
-//! for the runner any longer.
+//! When the work fails, the runner delivers a report, which is kept like a result, so that the
+//! chain need not wait for the runner.
 //!
-//! The chain may try a job again, with the same runner in the new committee (jobs.md §6): an
-//! assignment with a later deadline is of another attempt, and is work like the first. What an
-//! earlier attempt came to is kept until this one has come to something.
+//! The chain may retry a job with the same runner in the new committee (jobs.md §6): an assignment
+//! with a later deadline is another attempt and is run like the first. The outcome of an earlier
+//! attempt is kept until the new one has an outcome.
 //!
-//! A runner commits once per attempt, across restarts too: it keeps what it has committed to on
-//! disk, and a job with a restored commitment ([`JobTable::restore`]) is as one that was just done.
+//! A runner commits once per attempt, even across restarts: it stores its commitments on disk, and
+//! a job with a restored commitment ([`JobTable::restore`]) counts as just finished.
 //!
 //! Everything is bounded: running jobs by the runner's capacity, results by [`MAX_RESULTS`] and
-//! [`MAX_RESULT_BYTES`] (those that nobody will ask for are forgotten first), what is over by
-//! [`MAX_OVER`].
+//! [`MAX_RESULT_BYTES`] (results that can no longer be asked for are forgotten first), ended jobs
+//! by [`MAX_OVER`].
 
 pub use super::proposals::Attempt;
 
@@ -53,29 +55,27 @@ use std::{
     sync::Arc,
 };
 
-/// Results kept at most.
+/// Maximum number of results kept.
 pub const MAX_RESULTS: usize = 1_024;
-/// Bytes of results kept at most: four of the largest.
+/// Maximum bytes of results kept: four of the largest.
 pub const MAX_RESULT_BYTES: usize = 64 << 20;
-/// Ended jobs remembered at most.
+/// Maximum number of ended jobs remembered.
 pub const MAX_OVER: usize = 4_096;
-/// Blocks after which what a validator has taken is delivered to another one, where the chain is
-/// not known to have it. The pause doubles with each that takes it.
+/// Blocks after which a delivery that a validator has taken goes to another one, unless the chain
+/// is known to have it. The pause doubles each time a validator takes it.
 pub const DELIVER_AGAIN: u64 = 4;
 
-/// What a runner hands to a validator when it is through with a job.
+/// What a runner hands to a validator when a job has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// The result.
     Result(Arc<JobResult>),
-    /// That there is one: the job is a committee's.
+    /// The job is a committee's: the result exists, and is revealed later.
     Commit(JobCommit),
-    /// That there will be none.
+    /// There will be no result.
     Failure(JobFailure),
 }
 
 impl Delivery {
-    /// The job.
     pub fn job_id(&self) -> Hash {
         match self {
             Self::Result(result) => result.job_id,
@@ -92,17 +92,17 @@ pub enum Offer {
     Wait,
     /// Run the job.
     Accept,
-    /// The job is known.
+    /// The job is known and has no delivery for this validator.
     Duplicate,
-    /// The job is known and done, and this validator still wants it: it dispatched the job before,
-    /// or no validator has taken the result yet. Hand it over.
+    /// The job is known and done. Hand the delivery over: this validator dispatched the job before,
+    /// or no validator has taken the delivery yet.
     HandOver(Delivery),
     /// The job cannot be taken.
     Reject(RejectReason),
 }
 
 impl Offer {
-    /// The answer to the validator; `None`: not yet.
+    /// The answer to the validator; `None` while it is undecided.
     pub const fn status(&self) -> Option<AckStatus> {
         Some(match self {
             Self::Wait => return None,
@@ -116,7 +116,6 @@ impl Offer {
 /// An offer, and the other validators that have waited for the decision about the same attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// What to do.
     pub offer: Offer,
     /// Validators whose earlier assignments are answered now, with [`Self::others_status`].
     pub others: Vec<PublicKey>,
@@ -127,7 +126,8 @@ impl Decided {
         Self { offer, others: Vec::new() }
     }
 
-    /// The answer to [`Self::others`]: the job is accepted on one stream.
+    /// The answer to [`Self::others`]: a duplicate when the job was accepted, because it is
+    /// accepted on one stream only.
     pub const fn others_status(&self) -> AckStatus {
         match &self.offer {
             Offer::Reject(reason) => AckStatus::Reject(*reason),
@@ -136,15 +136,15 @@ impl Decided {
     }
 }
 
-/// The jobs of one runner.
+/// The jobs of one runner, shared by all its connections.
 #[derive(Debug)]
 pub struct JobTable {
-    /// What it was made for, and the chain knows of.
+    /// The registered capacity, which the chain knows.
     capacity: u32,
     max_concurrent: u32,
     /// A job was rejected for capacity, and no slot has become free since.
     overloaded: bool,
-    /// Validators that have to say the same.
+    /// Number of validators that have to agree.
     agreeing: usize,
     /// The height that [`JobTable::advance`] was last called with.
     head: Height,
@@ -152,34 +152,30 @@ pub struct JobTable {
     running: BTreeMap<Hash, Known>,
     finished: BTreeMap<Hash, Finished>,
     result_bytes: usize,
-    /// Ended jobs and their deadlines.
     over: BTreeMap<Hash, Over>,
-    /// Jobs whose commitment was forgotten, for [`JobTable::take_forgotten`].
+    /// Jobs with forgotten commitments, for [`JobTable::take_forgotten`].
     forgotten: Vec<Hash>,
 }
 
-/// A commitment and what it commits to, as a runner keeps them across restarts.
+/// A commitment and its result, as a runner keeps them across restarts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pledge {
-    /// The result.
     pub result: JobResult,
-    /// The signed commitment to it.
     pub commit: JobCommit,
-    /// The last block of the attempt that it was made for.
+    /// The last block of the attempt that the commitment was made for.
     pub deadline: Height,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// The block that assigned the attempt; genesis for an errand, which no block assigns, and for
-    /// what was restored.
+    /// The block that assigned the attempt; genesis for errands and restored commitments, which no
+    /// block assigned.
     assigned_at: Height,
     deadline: Height,
-    /// Validators that have to cancel it, or to take what it comes to.
+    /// Number of validators that have to cancel the job, or take its delivery.
     agreeing: usize,
-    /// The validators that dispatched it.
     dispatchers: BTreeSet<PublicKey>,
-    /// The validators that say that it is over.
+    /// The validators that say that the job is over.
     cancelled: BTreeSet<PublicKey>,
 }
 
@@ -194,8 +190,8 @@ impl Known {
         }
     }
 
-    /// A validator says that the attempt with this deadline is over; whether enough say so. Where
-    /// one is enough, it is one that dispatched it.
+    /// Counts a validator's statement that the attempt with this deadline is over; returns whether
+    /// enough agree. When one validator is enough, only one that dispatched the job counts.
     fn cancel(&mut self, from: &PublicKey, deadline: Height) -> bool {
         let alone = self.agreeing == 1 && !self.dispatchers.is_empty();
         if deadline >= self.deadline && (!alone || self.dispatchers.contains(from)) {
@@ -205,11 +201,11 @@ impl Known {
     }
 }
 
-/// A job that has ended here.
+/// A job that has ended on this runner.
 #[derive(Debug, Clone, Copy)]
 struct Over {
     deadline: Height,
-    /// Where it was not taken: why.
+    /// The reason for the refusal if the job was rejected.
     rejected: Option<RejectReason>,
 }
 
@@ -217,28 +213,27 @@ struct Over {
 struct Finished {
     known: Known,
     delivery: Delivery,
-    /// The validators that have taken it.
+    /// The validators that have taken the delivery.
     taken_by: BTreeSet<PublicKey>,
-    /// How often it was taken, over a connection or otherwise.
+    /// Times the delivery was taken, over a connection or otherwise.
     taken: u32,
-    /// The height from which on another validator is to take it.
+    /// The height from which the delivery goes to another validator.
     again_at: Height,
-    /// Where the delivery is a commitment.
+    /// Present when the delivery is a commitment.
     commitment: Option<Commitment>,
 }
 
 #[derive(Debug)]
 struct Commitment {
-    /// What was committed to.
     result: Arc<JobResult>,
-    /// The validators that have asked for the result, and so say that it is on the chain.
+    /// The validators that have asked for the result: they say that the commitment is on the chain.
     asked_by: BTreeSet<PublicKey>,
     /// The height at which the runner last signed the committee's results.
     aggregated_at: Option<Height>,
 }
 
 impl Finished {
-    /// Bytes of the result, or of what stands in its place.
+    /// Bytes of the result or the failure report.
     fn bytes(&self) -> usize {
         let committed = self.commitment.as_ref().map(|commitment| &commitment.result);
         match (&self.delivery, committed) {
@@ -250,7 +245,8 @@ impl Finished {
         }
     }
 
-    /// Whether one of those that have taken it, or say that the chain has it, is honest.
+    /// Whether at least one validator that has taken the delivery, or says that the chain has it,
+    /// is honest.
     fn is_delivered(&self) -> bool {
         let asked = self.commitment.iter().flat_map(|commitment| &commitment.asked_by);
         let asked = asked.filter(|validator| !self.taken_by.contains(validator));
@@ -264,7 +260,7 @@ impl Finished {
 }
 
 impl JobTable {
-    /// A runner without jobs that runs `max_concurrent` at a time.
+    /// A runner that runs at most `max_concurrent` jobs at a time, without jobs yet.
     pub const fn new(max_concurrent: u32) -> Self {
         Self {
             capacity: max_concurrent,
@@ -281,8 +277,8 @@ impl JobTable {
         }
     }
 
-    /// Takes up a commitment that the runner made before it was restarted: the job does not run,
-    /// and the commitment is delivered again, since the chain may lack it.
+    /// Restores a commitment that the runner made before a restart: the job does not run again, and
+    /// the commitment is delivered again, because the chain may lack it.
     pub fn restore(&mut self, pledge: Pledge) {
         let Pledge { result, commit, deadline } = pledge;
         let commitment =
@@ -291,30 +287,30 @@ impl JobTable {
         self.store(known, Delivery::Commit(commit), Some(commitment));
     }
 
-    /// Jobs whose commitments nobody will ask for any more, since the last call.
+    /// Jobs whose commitments were forgotten since the last call.
     pub fn take_forgotten(&mut self) -> Vec<Hash> {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// The deadline of a running job.
+    /// The last block in which a running job's result counts; `None` if it does not run.
     pub fn deadline(&self, job_id: &Hash) -> Option<Height> {
         self.running.get(job_id).map(|known| known.deadline)
     }
 
-    /// How many validators have to say the same from now on, at least 1: one more than may be
-    /// dishonest. Before the first call it is 1.
+    /// Sets the number of validators that have to agree from now on (at least 1): one more than may
+    /// be dishonest. Initially 1.
     pub fn require(&mut self, validators: usize) {
         self.agreeing = validators.max(1);
     }
 
-    /// At most so many jobs are taken at a time from now on. Those that run go on.
+    /// Limits the number of concurrent jobs from now on. Running jobs continue.
     pub fn limit(&mut self, max_concurrent: u32) {
         self.max_concurrent = max_concurrent;
         self.overloaded = false;
     }
 
-    /// A validator's assignment arrived. A job that is not known is checked in this order:
-    /// deadline, `check` (kind, specification: the caller's to know), agreement, capacity.
+    /// Handles a validator's assignment. An unknown job is checked in this order: deadline, `check`
+    /// (kind and specification, which the caller knows), agreement, capacity.
     pub fn offer(
         &mut self,
         from: &PublicKey,
@@ -351,8 +347,8 @@ impl JobTable {
         decided
     }
 
-    /// The chain was proved to assign an attempt: the same checks but for agreement. Its result is
-    /// not handed over.
+    /// Handles a proof that the chain assigns an attempt: the same checks as in [`Self::offer`]
+    /// except agreement. The result is not handed over.
     pub fn offer_proved(
         &mut self,
         attempt: Attempt,
@@ -362,8 +358,8 @@ impl JobTable {
         self.offer_sure(attempt, self.agreeing, head, check)
     }
 
-    /// An agent that the operator trusts sends the runner on an errand through one validator, which
-    /// alone may cancel it: the same checks but for agreement.
+    /// Handles an errand of an agent that the operator trusts, sent through one validator, which
+    /// alone may cancel it: the same checks as in [`Self::offer`] except agreement.
     pub fn offer_errand(
         &mut self,
         from: &PublicKey,
@@ -400,8 +396,8 @@ impl JobTable {
         }
     }
 
-    /// Why an attempt that neither runs nor has a result cannot be taken; `None`: it can, where
-    /// there is room.
+    /// The answer to an attempt that is over, late or unfit; `None` if it can be taken, capacity
+    /// permitting.
     fn refusal(
         &self,
         Attempt { job_id, deadline, .. }: &Attempt,
@@ -418,8 +414,8 @@ impl JobTable {
         check().err().map(Offer::Reject)
     }
 
-    /// Takes an attempt that is believed, where there is room for it. One that follows another of
-    /// a job which still runs only moves its deadline.
+    /// Takes an attempt that is believed if there is capacity for it. A later attempt at a running
+    /// job only moves its deadline.
     fn open(&mut self, attempt: Attempt, agreeing: usize) -> Decided {
         let Attempt { job_id, assigned_at, deadline } = attempt;
         let others = self.proposals.take(&attempt);
@@ -441,27 +437,28 @@ impl JobTable {
         Decided { offer, others }
     }
 
-    /// A running job is done: its result, to be delivered. `None`: nobody wants it any more.
+    /// Ends a running job with its result, which is then delivered. `None` if the job does not run.
     pub fn finish(&mut self, result: JobResult) -> Option<Arc<JobResult>> {
         let result = Arc::new(result);
         self.keep(Delivery::Result(result.clone()), None).then_some(result)
     }
 
-    /// A running job of a committee is done: `commit`, to be delivered, commits to the result.
-    /// `None`: nobody wants it any more.
+    /// Ends a running job of a committee: `commit`, which is then delivered, commits to the result.
+    /// `None` if the job does not run.
     pub fn commit(&mut self, result: JobResult, commit: JobCommit) -> Option<JobCommit> {
         let result = Arc::new(result);
         let commitment = Commitment { result, asked_by: BTreeSet::new(), aggregated_at: None };
         self.keep(Delivery::Commit(commit.clone()), Some(commitment)).then_some(commit)
     }
 
-    /// A running job came to no result: `failure`, to be delivered, says so. It is not tried again,
-    /// the chain draws another runner. `None`: nobody wants to know any more.
+    /// Ends a running job without a result: `failure`, which is then delivered, reports it. The
+    /// runner does not retry the job; the chain draws another runner. `None` if the job does not
+    /// run.
     pub fn fail(&mut self, failure: JobFailure) -> Option<JobFailure> {
         self.keep(Delivery::Failure(failure.clone()), None).then_some(failure)
     }
 
-    /// False: the job does not run.
+    /// Returns false if the job does not run.
     fn keep(&mut self, delivery: Delivery, commitment: Option<Commitment>) -> bool {
         let job_id = delivery.job_id();
         let Some(known) = self.release(&job_id) else { return false };
@@ -494,7 +491,8 @@ impl JobTable {
     }
 
     /// A validator says that the chain no longer wants the job, up to the attempt with this
-    /// deadline. True: enough of them say so, it is running and must be stopped.
+    /// deadline. Returns true if enough validators agree and the job is running: it must be
+    /// stopped.
     pub fn cancel(&mut self, job_id: &Hash, deadline: Height, from: &PublicKey) -> bool {
         self.proposals.withdraw(from, job_id, deadline);
         let finished = self.finished.get_mut(job_id);
@@ -505,16 +503,16 @@ impl JobTable {
         running.is_some_and(|known| known.cancel(from, deadline)) && self.end(job_id)
     }
 
-    /// The state after the block at `height` was proved not to assign the job to the runner. True:
-    /// it is running and must be stopped; false also where it was assigned later than that. A
-    /// result stays until its deadline: the chain may still ask for it.
+    /// The state after the block at `height` was proved not to assign the job to the runner.
+    /// Returns true if the job is running and must be stopped; false also if it was assigned after
+    /// `height`. A result stays until its deadline because the chain may still ask for it.
     pub fn end_proved(&mut self, job_id: &Hash, height: Height) -> bool {
         let running = self.running.get(job_id);
         running.is_some_and(|known| known.assigned_at <= height) && self.end(job_id)
     }
 
-    /// The chain no longer wants the job, as the runner knows for sure. True: it is running and
-    /// must be stopped.
+    /// The runner knows for certain that the chain no longer wants the job. Returns true if the job
+    /// is running and must be stopped.
     pub fn give_up(&mut self, job_id: &Hash) -> bool {
         self.forget(job_id);
         self.end(job_id)
@@ -528,7 +526,7 @@ impl JobTable {
         known.is_some()
     }
 
-    /// The jobs that run or have a result, those with the latest deadlines first.
+    /// The jobs that run or have a result, latest deadline first.
     pub fn open_jobs(&self) -> Vec<Hash> {
         let running = self.running.iter().map(|(id, known)| (known.deadline, *id));
         let finished = self.finished.iter().map(|(id, finished)| (finished.known.deadline, *id));
@@ -538,7 +536,7 @@ impl JobTable {
         open.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// What was to be delivered was taken: over a connection by this validator.
+    /// The job's delivery was taken: by this validator, if over a connection.
     pub fn delivered(&mut self, job_id: &Hash, by: Option<&PublicKey>) {
         if let Some(finished) = self.finished.get_mut(job_id) {
             finished.taken_by.extend(by.cloned());
@@ -548,19 +546,19 @@ impl JobTable {
         }
     }
 
-    /// What is to be delivered now: too few validators have taken it.
+    /// The deliveries that are due now: too few validators have taken them.
     pub fn undelivered(&self) -> impl Iterator<Item = Delivery> {
         let due = |finished: &&Finished| finished.again_at <= self.head && !finished.is_delivered();
         self.finished.values().filter(due).map(|finished| finished.delivery.clone())
     }
 
-    /// Whether a validator has taken what the job came to.
+    /// Whether a validator has taken the job's delivery.
     pub fn has_taken(&self, job_id: &Hash, validator: &PublicKey) -> bool {
         self.finished.get(job_id).is_some_and(|finished| finished.taken_by.contains(validator))
     }
 
-    /// The connection to a validator has ended. The commitments that it took may have ended with
-    /// it: those are to be delivered again, unless enough others have asked for the results.
+    /// The connection to a validator has ended. Commitments that it took may be lost with it: they
+    /// are delivered again unless enough other validators have asked for the results.
     pub fn lost(&mut self, validator: &PublicKey) {
         self.proposals.lost(validator);
         for finished in self.finished.values_mut() {
@@ -570,8 +568,9 @@ impl JobTable {
         }
     }
 
-    /// A validator asks for the result of a job that this runner has committed to, and so says that
-    /// the chain has the commitment. `None`: it is not known which, as by polling.
+    /// A validator asks for the result of a job that this runner has committed to. The question
+    /// implies that the chain has the commitment. `by` is `None` when the validator is unknown, as
+    /// with polling.
     pub fn reveal(&mut self, job_id: &Hash, by: Option<&PublicKey>) -> Option<Arc<JobResult>> {
         let commitment = self.finished.get_mut(job_id)?.commitment.as_mut()?;
         commitment.asked_by.extend(by.cloned());
@@ -579,8 +578,8 @@ impl JobTable {
     }
 
     /// A validator asks for the signature of this runner, whose address is `own`, over all results
-    /// of its committee. It is given once per height, so that of all validators that ask one has
-    /// something to submit; and only where the runner's own result is among them.
+    /// of its committee. The runner agrees once per height, so that only one of the validators that
+    /// ask has something to submit, and only if its own result is among them.
     pub fn aggregate(&mut self, own: &Address, asked: &JobAggregate, head: Height) -> bool {
         let Some(finished) = self.finished.get_mut(&asked.job_id) else { return false };
         let Some(commitment) = &mut finished.commitment else { return false };
@@ -597,8 +596,8 @@ impl JobTable {
         true
     }
 
-    /// The chain is at `head`: what is past its deadline is of no use. Returns the running jobs to
-    /// be stopped.
+    /// Advances to `head`: drops jobs past their deadlines. Returns the running jobs that must be
+    /// stopped.
     pub fn advance(&mut self, head: Height) -> Vec<Hash> {
         self.head = head;
         let late: Vec<_> = self
@@ -620,9 +619,9 @@ impl JobTable {
         due
     }
 
-    /// Jobs running now.
+    /// Number of jobs running now.
     pub fn active(&self) -> u32 {
-        u32::try_from(self.running.len()).expect("no more run than a u32 once allowed")
+        u32::try_from(self.running.len()).expect("the limit of running jobs is a u32")
     }
 
     /// Whether the job is running.
@@ -630,11 +629,11 @@ impl JobTable {
         self.running.contains_key(job_id)
     }
 
-    /// The runner's load, as its validators are told. It takes new work unless its operator has
-    /// paused it, or it had to reject a job for capacity and no slot has become free since: the
-    /// chain does not assign more than the registered capacity, and being absent while merely busy
-    /// would cost a runner the next job. A lower limit than that the chain knows nothing of, so
-    /// that reaching it is said.
+    /// The runner's load, as reported to its validators. The runner takes new work unless its
+    /// operator has paused it, or it had to reject a job for capacity and no slot has become free
+    /// since. Being merely full does not count: the chain does not assign more than the registered
+    /// capacity, and being absent while busy would cost a runner the next job. But the chain does
+    /// not know of a lower limit, so reaching that is reported.
     pub fn signal(&self, paused: bool) -> BackpressureSignal {
         let full = self.max_concurrent < self.capacity && self.active() >= self.max_concurrent;
         let reason = match (paused, self.overloaded || full) {
@@ -650,7 +649,7 @@ impl JobTable {
         }
     }
 
-    /// Takes a job out of the running ones, which frees a slot.
+    /// Removes a job from the running ones, which frees a slot.
     fn release(&mut self, job_id: &Hash) -> Option<Known> {
         let known = self.running.remove(job_id)?;
         self.overloaded = false;
@@ -676,7 +675,7 @@ impl JobTable {
         }
         if self.over.len() > MAX_OVER {
             let oldest = self.over.iter().min_by_key(|(id, over)| (over.deadline, **id));
-            let oldest = oldest.map(|(id, _)| *id).expect("there are more than none");
+            let oldest = oldest.map(|(id, _)| *id).expect("the table is not empty");
             self.over.remove(&oldest);
         }
     }

@@ -1,9 +1,9 @@
-//! Challenges that were seen before.
+//! The challenge nonces that a validator has already seen.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Challenges remembered. Only admitted runners' challenges are, so that filling the memory takes
-/// this many handshakes of registered runners.
+/// Number of challenges remembered. Only admitted runners' challenges are, so that filling the
+/// memory takes this many handshakes of registered runners.
 const CAPACITY: usize = 8_192;
 
 /// The newest challenge nonces of runners that connected to one validator (spec §2,
@@ -15,7 +15,7 @@ pub struct SeenNonces {
 }
 
 impl SeenNonces {
-    /// Whether the nonce is new; it is known from then on, until 8,192 newer ones are.
+    /// Whether the nonce is new. It is remembered from then on, until 8,192 newer ones are.
     pub fn insert(&mut self, nonce: [u8; 32]) -> bool {
         if !self.known.insert(nonce) {
             return false;

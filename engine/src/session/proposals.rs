@@ -1,27 +1,25 @@
-//! Assignments that a runner has heard of from too few of its validators to believe them.
+//! Assignments that too few validators have sent for the runner to believe them.
 //!
 //! A single validator may invent a job or repeat an old one. A runner believes an attempt when more
-//! validators have assigned it alike than may be dishonest.
+//! validators have assigned it than may be dishonest.
 
 use super::MAX_PEER_STREAMS;
 use crate::primitives::{Hash, Height, PublicKey};
 use std::collections::BTreeMap;
 
-/// Assignments kept of one validator: as many as streams that it may have open.
+/// Maximum number of assignments kept per validator: as many as the streams it may have open.
 const MAX_OF_ONE: usize = MAX_PEER_STREAMS;
 
 /// One attempt at a job. The id fixes the job's specification and submitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// The job.
     pub job_id: Hash,
-    /// The block that assigned it.
     pub assigned_at: Height,
-    /// The last block in which its result counts.
+    /// The last block in which the attempt's result counts.
     pub deadline: Height,
 }
 
-/// What each validator has assigned that is not believed yet.
+/// Each validator's assignments that are not believed yet.
 #[derive(Debug)]
 pub(super) struct Proposals(BTreeMap<PublicKey, BTreeMap<Hash, Attempt>>);
 
@@ -30,8 +28,9 @@ impl Proposals {
         Self(BTreeMap::new())
     }
 
-    /// A validator assigns an attempt; how many have assigned this very attempt now. One with too
-    /// many open ones has its earliest deadline forgotten.
+    /// Adds a validator's assignment; returns the number of validators that have assigned this very
+    /// attempt. When a validator has too many open assignments, the one with the earliest deadline
+    /// is forgotten.
     pub(super) fn add(&mut self, from: &PublicKey, attempt: Attempt) -> usize {
         let own = self.0.entry(from.clone()).or_default();
         own.insert(attempt.job_id, attempt);
@@ -44,7 +43,8 @@ impl Proposals {
         self.0.values().filter(|own| own.get(&attempt.job_id) == Some(&attempt)).count()
     }
 
-    /// An attempt is believed or rejected: the validators that had assigned it.
+    /// Removes an attempt that is believed or rejected, and earlier ones at the same job; returns
+    /// the validators that had assigned them.
     pub(super) fn take(&mut self, attempt: &Attempt) -> Vec<PublicKey> {
         let mut alike = Vec::new();
         for (validator, own) in &mut self.0 {
@@ -57,7 +57,7 @@ impl Proposals {
         alike
     }
 
-    /// A validator takes back its assignment of a job, up to the attempt with this deadline.
+    /// A validator withdraws its assignment of a job, up to the attempt with this deadline.
     pub(super) fn withdraw(&mut self, from: &PublicKey, job_id: &Hash, deadline: Height) {
         if let Some(own) = self.0.get_mut(from)
             && own.get(job_id).is_some_and(|attempt| attempt.deadline <= deadline)
@@ -67,12 +67,12 @@ impl Proposals {
         self.prune();
     }
 
-    /// A validator's connection has ended: it will assign again what still holds.
+    /// A validator's connection has ended: it will repeat the assignments that still hold.
     pub(super) fn lost(&mut self, validator: &PublicKey) {
         self.0.remove(validator);
     }
 
-    /// Forgets what is past its deadline.
+    /// Forgets assignments past their deadlines.
     pub(super) fn advance(&mut self, head: Height) {
         for own in self.0.values_mut() {
             own.retain(|_, attempt| attempt.deadline >= head);

@@ -16,14 +16,14 @@ use crate::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a connection starts from.
+/// The parameters of a connection.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The chain that signatures are for.
+    /// The chain id that signatures cover.
     pub chain_id: u64,
     /// The runner's key.
     pub key: SecretKey,
-    /// The validator it means to reach.
+    /// The key of the validator to be reached.
     pub validator: PublicKey,
     /// The key that the peer's certificate is bound to.
     pub certified: PublicKey,
@@ -33,106 +33,61 @@ pub struct Config {
     pub head: Height,
 }
 
-/// What the driver's user is told, in order.
+/// What the driver's user is told, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The validator has proved who it is and admitted the runner: the connection counts, and
+    /// The validator has proved its identity and admitted the runner: the connection counts, and
     /// results can be delivered on it.
     Established,
-    /// The validator has a head that it had not told before.
-    Told {
-        /// Its head.
-        head: Height,
-    },
+    /// The validator announced a higher head than before.
+    Told { head: Height },
     /// A job, signed by the validator: answer with [`Runner::answer`], or later with
     /// [`Runner::answer_waiting`].
-    Assigned {
-        /// Where the answer goes.
-        stream: StreamId,
-        /// The job.
-        assignment: JobAssignment,
-    },
+    Assigned { stream: StreamId, assignment: JobAssignment },
     /// An errand, signed by its agent: answer with [`Runner::answer`].
-    Sent {
-        /// Where the answer goes.
-        stream: StreamId,
-        /// What to do.
-        errand: Errand,
-    },
-    /// The validator offers a proof that the chain assigns a job which has not been answered.
-    /// Nothing of it is checked.
-    Proved {
-        /// Where the answer goes.
-        stream: StreamId,
-        /// Which job.
-        job_id: Hash,
-        /// The proof.
-        proof: Body,
-    },
-    /// The validator offers a proof that the chain no longer assigns a job to this runner. Nothing
-    /// of it is checked.
-    EndProved {
-        /// Which job.
-        job_id: Hash,
-        /// The proof.
-        proof: Body,
-    },
+    Sent { stream: StreamId, errand: Errand },
+    /// The validator offers a proof that the chain assigns a job which has not been answered. The
+    /// proof is unchecked.
+    Proved { stream: StreamId, job_id: Hash, proof: Body },
+    /// The validator offers a proof that the chain no longer assigns a job to this runner. The
+    /// proof is unchecked.
+    EndProved { job_id: Hash, proof: Body },
     /// The validator says that the job is no longer this runner's.
     Cancelled {
-        /// Which.
         job_id: Hash,
-        /// The attempt, by its last block: it and earlier ones.
+        /// The last block of the attempt: this attempt and earlier ones are cancelled.
         deadline: Height,
-        /// Why.
         reason: CancelReason,
     },
-    /// The stream that the job was accepted on is gone before its result was sent: the result goes
+    /// The stream that the job was accepted on closed before its result was sent: the result goes
     /// to another validator.
-    Released {
-        /// Which.
-        job_id: Hash,
-    },
-    /// The validator has taken the result, the commitment or the report.
-    Delivered {
-        /// Of which job.
-        job_id: Hash,
-    },
-    /// What was handed in was sent, and the stream broke before the validator took it.
-    Undelivered {
-        /// Of which job.
-        job_id: Hash,
-    },
+    Released { job_id: Hash },
+    /// The validator has taken the result, the commitment or the failure report.
+    Delivered { job_id: Hash },
+    /// A result, commitment or failure report was sent, but the stream broke before the validator
+    /// took it.
+    Undelivered { job_id: Hash },
     /// The validator asks for the result of a committee's job: answer with [`Runner::reveal`]
     /// before any other input.
-    RevealWanted {
-        /// Where the answer goes.
-        stream: StreamId,
-        /// Which job.
-        job_id: Hash,
-    },
-    /// The validator asks for this runner's signature over all results of a committee, each of
-    /// which is its runner's: answer with [`Runner::aggregate`] before any other input.
-    AggregateWanted {
-        /// Where the answer goes.
-        stream: StreamId,
-        /// What is to be signed.
-        aggregate: JobAggregate,
-    },
+    RevealWanted { stream: StreamId, job_id: Hash },
+    /// The validator asks for this runner's signature over all results of a committee. Each result
+    /// is signed by its runner. Answer with [`Runner::aggregate`] before any other input.
+    AggregateWanted { stream: StreamId, aggregate: JobAggregate },
 }
 
 /// What a driver does next.
 pub type Output = super::Output<Event>;
 
-/// A runner's end of one connection. [`super`] says how to drive it and what it speaks.
+/// A runner's end of one connection. [`super`] describes how to drive it and the protocol.
 #[derive(Debug)]
 pub struct Runner {
     config: Config,
     state: State,
-    /// When the handshake is given up, in ms.
+    /// End of the time for the handshake, in ms.
     deadline: u64,
     /// The newest height known from any source.
     head: Height,
-    /// The newest height this validator told.
+    /// The newest height that this validator announced.
     told: Height,
     outputs: VecDeque<Output>,
     control: FrameReader,
@@ -146,19 +101,16 @@ enum State {
     /// The validator's `Hello` is due.
     Greeted,
     /// The validator's `HelloAck` is due.
-    Challenged {
-        /// What the validator wants signed.
-        challenge: [u8; 32],
-    },
-    /// Both have proved who they are; the validator's first pong is due.
+    Challenged { challenge: [u8; 32] },
+    /// Both have proved their identity; the validator's first pong is due.
     Proven(Heartbeat),
-    /// The validator has said so too.
+    /// The validator has confirmed it with a pong.
     Established(Heartbeat),
-    /// Nothing more happens.
+    /// No input has any effect.
     Closed,
 }
 
-/// The last ping: never two of one height, never one without a higher nonce.
+/// The last ping. A height is pinged at most once, and the nonce always increases.
 #[derive(Debug, Clone, Copy)]
 struct Heartbeat {
     height: Height,
@@ -169,35 +121,35 @@ struct Heartbeat {
 struct Stream {
     reader: FrameReader,
     phase: Phase,
-    /// The validator may still write.
+    /// The validator may still write on the stream.
     readable: bool,
-    /// Nothing more is written here.
+    /// This side has finished its half.
     finished: bool,
 }
 
-/// What happens on a job stream.
+/// The state of a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The validator opened it: its assignment, or what it asks for, is due.
+    /// The validator opened it: an assignment or a question is due.
     Opened,
     /// The driver's answer is due.
     Assigned { job_id: Hash, deadline: Height },
     /// The job runs here.
     Accepted { job_id: Hash },
-    /// The result, the commitment or the report was sent; the validator's end of the stream says
-    /// that it arrived.
+    /// The result, the commitment or the failure report was sent; the end of the validator's half
+    /// confirms that it arrived.
     Delivering { job_id: Hash },
-    /// The validator wants to see the result: the driver's answer is due.
+    /// The validator asked for the result: the driver's answer is due.
     Revealing { job_id: Hash },
-    /// The validator wants these results signed: the driver's answer is due.
+    /// The validator asked for a signature over these results: the driver's answer is due.
     Aggregating { job_id: Hash, digest: Hash },
-    /// Nothing: what comes is dropped.
+    /// Nothing is due: further frames are dropped.
     Over,
 }
 
 impl Runner {
-    /// The end of a connection that the runner has just opened. The first output opens the control
-    /// stream.
+    /// A connection that the runner has just opened; `now` in ms. The first output opens the
+    /// control stream.
     pub fn new(config: Config, now: u64) -> Self {
         let hello = Hello {
             version: VERSION,
@@ -221,17 +173,17 @@ impl Runner {
         }
     }
 
-    /// Whether results can be delivered.
+    /// Whether the handshake is complete and results can be delivered.
     pub const fn is_established(&self) -> bool {
         matches!(self.state, State::Established(_))
     }
 
-    /// The newest height that the validator told; a dishonest one tells anything.
+    /// The newest height that the validator announced; a dishonest one may announce any.
     pub const fn told(&self) -> Height {
         self.told
     }
 
-    /// Answers every assignment of a job that waits for an answer, whatever its attempt.
+    /// Answers every waiting assignment of a job, for all attempts.
     pub fn answer_waiting(&mut self, job_id: &Hash, status: AckStatus) {
         let waits = |stream: &Stream| match stream.phase {
             Phase::Assigned { job_id: id, .. } => id == *job_id,
@@ -257,7 +209,8 @@ impl Runner {
         }
     }
 
-    /// Says how far an accepted job is. Without the stream it was accepted on, nobody is told.
+    /// Reports the progress of an accepted job. Nothing is sent if the stream it was accepted on is
+    /// gone.
     pub fn progress(&mut self, job_id: Hash, fraction: Percent, detail: Option<Text>) {
         if let Some(stream) = self.accepted_on(&job_id) {
             let bytes = JobProgress { job_id, fraction, detail }.to_frame();
@@ -265,9 +218,9 @@ impl Runner {
         }
     }
 
-    /// Sends a result: on the stream where the job was accepted, else on a new one. The outcome is
-    /// [`Event::Delivered`] or [`Event::Undelivered`]. False: the connection is not established,
-    /// or as many streams are open as may be; try another.
+    /// Sends a result: on the stream on which the job was accepted, else on a new one. The outcome
+    /// is [`Event::Delivered`] or [`Event::Undelivered`]. Returns false if the connection is not
+    /// established or the maximum number of streams is open; try another connection.
     #[must_use]
     pub fn deliver(&mut self, result: &JobResult) -> bool {
         self.hand_in(result.job_id, result)
@@ -279,7 +232,7 @@ impl Runner {
         self.hand_in(commit.job_id, commit)
     }
 
-    /// Says that there will be no result, exactly as [`Self::deliver`] sends one.
+    /// Sends a failure report, exactly as [`Self::deliver`] sends a result.
     #[must_use]
     pub fn fail(&mut self, failure: &JobFailure) -> bool {
         self.hand_in(failure.job_id, failure)
@@ -303,7 +256,7 @@ impl Runner {
         true
     }
 
-    /// Answers [`Event::RevealWanted`] that came on `stream`. `None`: there is nothing to show.
+    /// Answers [`Event::RevealWanted`] that came on `stream`; `None` if there is no result to show.
     pub fn reveal(&mut self, stream: StreamId, result: Option<&JobResult>) {
         let phase = self.streams.get(&stream).map(|stream| stream.phase);
         let Some(Phase::Revealing { job_id }) = phase else { return };
@@ -313,7 +266,7 @@ impl Runner {
         self.conclude(stream, Phase::Over);
     }
 
-    /// Answers [`Event::AggregateWanted`] that came on `stream`: signs, or does not.
+    /// Answers [`Event::AggregateWanted`] that came on `stream`: signs if `agreed`.
     pub fn aggregate(&mut self, stream: StreamId, agreed: bool) {
         let phase = self.streams.get(&stream).map(|stream| stream.phase);
         let Some(Phase::Aggregating { job_id, digest }) = phase else { return };
@@ -330,22 +283,22 @@ impl Runner {
         self.accepted_on(job_id).is_some()
     }
 
-    /// Tells the validator the runner's load. Before [`Event::Established`] nothing is told.
+    /// Tells the validator the runner's load. Nothing is sent before [`Event::Established`].
     pub fn backpressure(&mut self, signal: &BackpressureSignal) {
         if self.is_established() {
             self.send_control(signal.to_frame());
         }
     }
 
-    /// Names the jobs that the runner has open. Before [`Event::Established`] nothing is told.
+    /// Names the jobs that the runner has open. Nothing is sent before [`Event::Established`].
     pub fn name_open(&mut self, job_ids: JobIds) {
         if self.is_established() {
             self.send_control(OpenJobs { job_ids }.to_frame());
         }
     }
 
-    /// Tells the validator what the runner can serve for now. Before [`Event::Established`]
-    /// nothing is told.
+    /// Tells the validator what the runner can serve for now. Nothing is sent before
+    /// [`Event::Established`].
     pub fn capabilities(&mut self, change: CapabilityChange) {
         if self.is_established() {
             let (chain_id, key) = (self.config.chain_id, &self.config.key);
@@ -408,7 +361,8 @@ impl Runner {
                 self.tell(pong.block_height);
             }
             (State::Established(_), Control::Pong(pong)) => {
-                // Signatures cost more than all else here: one that tells nothing is not checked.
+                // Checking a signature costs more than all else here: a pong that tells nothing new
+                // is not checked.
                 if pong.block_height > self.told {
                     self.verify_pong(&pong)?;
                     self.tell(pong.block_height);
@@ -431,7 +385,7 @@ impl Runner {
         self.send_ping();
     }
 
-    /// Sends a ping where the last one was of a lower height.
+    /// Sends a ping if the head is above the last pinged height.
     fn send_ping(&mut self) {
         let (State::Proven(last) | State::Established(last)) = &mut self.state else { return };
         if self.head > last.height {
@@ -474,7 +428,7 @@ impl Runner {
                 self.say(Event::EndProved { job_id, proof });
                 self.conclude(id, Phase::Over);
             }
-            // The answer was on its way.
+            // The proof and the runner's answer crossed on the way.
             (Phase::Accepted { job_id } | Phase::Delivering { job_id }, Job::Proof(proof))
                 if proof.job_id == job_id => {}
             (Phase::Opened, Job::Reveal(asked)) => {
@@ -515,7 +469,8 @@ impl Runner {
         self.conclude(id, Phase::Over);
     }
 
-    /// Writes nothing more on the stream, and forgets it where nothing more can be read either.
+    /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
+    /// too.
     fn conclude(&mut self, id: StreamId, phase: Phase) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.phase = phase;
@@ -629,7 +584,7 @@ impl Stream {
 }
 
 impl Phase {
-    /// Whether a cancellation of the job may come on the stream.
+    /// Whether a cancellation of the job may arrive on the stream.
     fn may_be_cancelled(self, job_id: &Hash) -> bool {
         match self {
             Self::Opened => true,
@@ -640,7 +595,7 @@ impl Phase {
         }
     }
 
-    /// What a stream that breaks now leaves undone.
+    /// The event to report if the stream breaks now.
     const fn given_up(self) -> Option<Event> {
         match self {
             Self::Delivering { job_id } => Some(Event::Undelivered { job_id }),

@@ -41,7 +41,7 @@ fn body(bytes: &[u8]) -> Body {
     Body::new(bytes.to_vec()).unwrap()
 }
 
-/// Job `i`, due 50 blocks later; not signed.
+/// Job `i`, due 50 blocks later; unsigned.
 fn assignment(i: u32) -> JobAssignment {
     JobAssignment {
         job_id: job(i),
@@ -90,20 +90,20 @@ fn runner() -> Runner {
     Runner::new(config, 0)
 }
 
-/// Two ends and the wire between them, which cuts what is written into chunks.
+/// Two ends and the wire between them, which splits written bytes into chunks.
 struct Pair {
     runner: Runner,
     validator: Validator,
     chunk: usize,
     admission: Result<(), GoodbyeReason>,
-    /// How the runner answers the next assignments.
+    /// The runner's answer to the next assignments.
     answer: AckStatus,
-    /// Streams by their runner's and by their validator's name.
+    /// Maps the runner's id of a stream to the validator's.
     streams: BTreeMap<StreamId, StreamId>,
-    /// What is for the drivers' users.
+    /// Outputs for the drivers' users.
     runner_says: Vec<runner::Output>,
     validator_says: Vec<validator::Output>,
-    /// Frames on the control stream, by their type.
+    /// Number of frames on the control stream, by type.
     control_frames: BTreeMap<u8, usize>,
 }
 
@@ -148,7 +148,7 @@ impl Pair {
         }
     }
 
-    /// Carries everything both ends have to say until neither has anything.
+    /// Carries outputs between both ends until neither has any.
     fn pump(&mut self) {
         loop {
             if let Some(output) = self.runner.poll_output() {
@@ -232,12 +232,12 @@ impl Pair {
         self.pump();
     }
 
-    /// What the validator has said since the last time.
+    /// The validator's outputs since the last call.
     fn validator_said(&mut self) -> Vec<validator::Output> {
         std::mem::take(&mut self.validator_says)
     }
 
-    /// What the runner has said since the last time.
+    /// The runner's outputs since the last call.
     fn runner_said(&mut self) -> Vec<runner::Output> {
         std::mem::take(&mut self.runner_says)
     }
@@ -286,7 +286,7 @@ fn there_is_one_ping_and_one_pong_per_block() {
     assert_eq!((pings, pongs), (1, 1));
     for height in 11..=110 {
         pair.head(height);
-        // Others tell the runner the same height, and the validator hears of it twice.
+        // Other validators tell the runner the same height, and the validator receives it twice.
         pair.runner.handle_head(Height::new(height));
         pair.head(height);
         let height = Height::new(height);
@@ -395,7 +395,7 @@ fn streams_do_not_pile_up() {
     assert!(pair.runner.is_established());
 }
 
-/// Lets an assignment of job 0 be on its way, without the runner seeing it.
+/// Dispatches job 0 without delivering the assignment to the runner.
 fn dispatched(pair: &mut Pair) -> StreamId {
     pair.validator.assign(assignment(0)).unwrap();
     match pair.validator.poll_output() {
@@ -404,7 +404,8 @@ fn dispatched(pair: &mut Pair) -> StreamId {
     }
 }
 
-/// What the validator says of job 0 as its head advances by one block four times; pings aside.
+/// The validator's outputs about job 0 as its head advances by one block four times; pings are left
+/// out.
 fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::Output>> {
     let heights = 1..=Connectivity::DEFAULT.ack_timeout_blocks + 1;
     heights
@@ -587,7 +588,7 @@ fn ack(name: &str, role: Role, challenge: [u8; 32]) -> HelloAck {
     HelloAck::signed(CHAIN, &key(name), role, HEAD, &challenge)
 }
 
-/// The reason in the `Goodbye` among bytes sent on the control stream.
+/// The reason in the `Goodbye` frame among bytes sent on the control stream.
 fn goodbye_in(bytes: &[u8]) -> Option<GoodbyeReason> {
     let (mut reader, mut chunk) = (FrameReader::new(Channel::Control), bytes);
     while let Some(frame) = reader.feed(&mut chunk).unwrap() {
@@ -598,7 +599,7 @@ fn goodbye_in(bytes: &[u8]) -> Option<GoodbyeReason> {
     None
 }
 
-/// Feeds a validator what a runner writes on the control stream; how it says goodbye.
+/// Feeds a validator a runner's frames on the control stream; returns the reason of its goodbye.
 fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
     let mut validator = validator();
     assert_eq!(validator.handle_opened(), Some(StreamId::CONTROL));
@@ -692,7 +693,7 @@ fn a_validator_hears_nothing_but_a_handshake_first() {
         validator_hears(&[b"GET / HTTP/1.1\r\n".to_vec()]),
         Some(GoodbyeReason::FrameTooLarge)
     );
-    // All at once, before the validator could have said anything.
+    // All frames at once, before the validator could have answered.
     assert_eq!(validator_hears(&[[hello, ack].concat()]), malformed);
 
     let mut validator = validator();
@@ -705,8 +706,8 @@ fn a_validator_hears_nothing_but_a_handshake_first() {
     );
 }
 
-/// How an established validator ends the connection over a frame on a job stream: on the
-/// assignment of job 0, or on one that the runner opens.
+/// How an established validator ends the connection because of a frame on a job stream: on the
+/// stream of job 0's assignment, or on one that the runner opens.
 fn validator_hears_about_a_job(own_stream: bool, frames: &[Vec<u8>]) -> Option<End> {
     let mut pair = Pair::established();
     let assigned = dispatched(&mut pair);

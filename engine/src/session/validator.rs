@@ -17,10 +17,10 @@ use crate::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a connection starts from.
+/// The parameters of a connection.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The chain that signatures are for.
+    /// The chain id that signatures cover.
     pub chain_id: u64,
     /// The validator's runner-facing key.
     pub key: SecretKey,
@@ -30,19 +30,19 @@ pub struct Config {
     pub nonce: [u8; 32],
     /// The validator's head.
     pub head: Height,
-    /// What the chain says of connections, as of that head.
+    /// The chain's connection parameters at that head.
     pub connectivity: Connectivity,
 }
 
-/// What the driver's user is told, in order.
+/// What the driver's user is told, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Say whether this runner may connect: answer with [`Validator::handle_admission`] before any
-    /// other input.
+    /// Decide whether this runner may connect: answer with [`Validator::handle_admission`] before
+    /// any other input.
     Admit {
-        /// The key it names in its `Hello`.
+        /// The key in its `Hello`.
         runner: PublicKey,
-        /// Its challenge, which must be new.
+        /// Its challenge nonce, which must be new.
         nonce: [u8; 32],
     },
     /// The handshake is complete.
@@ -54,41 +54,32 @@ pub enum Event {
     },
     /// The runner's load changed.
     Backpressure(BackpressureSignal),
-    /// What the runner can serve changed; its signature holds.
+    /// The runner changed what it can serve; the signature is valid.
     Capabilities(CapabilityDelta),
-    /// The runner has these jobs open: those that the chain has ended are to be cancelled.
+    /// The runner has these jobs open: cancel those that the chain has ended.
     Open(JobIds),
     /// The runner runs the job.
-    Accepted {
-        /// Which.
-        job_id: Hash,
-    },
-    /// How far the runner is with a job that it accepted here.
+    Accepted { job_id: Hash },
+    /// The runner's progress with a job that it accepted here.
     Progress(JobProgress),
-    /// A result with a signature that holds: of a job accepted here, or handed over. The chain
-    /// decides whether it is still wanted.
+    /// A result with a valid signature, of a job accepted here or handed over. The chain decides
+    /// whether it is still wanted.
     Result(JobResult),
-    /// A commitment with a signature that holds, as [`Event::Result`] otherwise.
+    /// A commitment with a valid signature, otherwise like [`Event::Result`].
     Committed(JobCommit),
-    /// A report of failed work with a signature that holds, as [`Event::Result`] otherwise.
+    /// A failure report with a valid signature, otherwise like [`Event::Result`].
     Failed(JobFailure),
-    /// The runner's answer to [`Validator::ask_reveal`], with a signature that holds.
+    /// The runner's answer to [`Validator::ask_reveal`], with a valid signature.
     Revealed(JobResult),
-    /// The runner's answer to [`Validator::ask_aggregate`], with a signature that holds over the
-    /// results that it was asked for.
+    /// The runner's answer to [`Validator::ask_aggregate`], with a valid signature over the results
+    /// in the question.
     Aggregated {
-        /// The answer.
         answer: JobAggregated,
         /// [`reveals_digest`](crate::wire::reveals_digest) of those results.
         digest: Hash,
     },
-    /// How a dispatch went; once per assignment at most.
-    Outcome {
-        /// Which job.
-        job_id: Hash,
-        /// How.
-        outcome: Outcome,
-    },
+    /// The outcome of a dispatch; at most once per assignment.
+    Outcome { job_id: Hash, outcome: Outcome },
     /// The runner's signed refusal of an assignment; [`Event::Outcome`] follows.
     Rejected(JobAck),
 }
@@ -96,29 +87,29 @@ pub enum Event {
 /// What a driver does next.
 pub type Output = super::Output<Event>;
 
-/// Why a job cannot be dispatched on this connection, or nothing asked about it.
+/// Why a job cannot be dispatched or asked about on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssignError {
     /// The handshake is not complete, or the connection is over.
     #[error("the connection is not established")]
     NotEstablished,
-    /// It is under way here.
+    /// The job, or the same question about it, is under way here.
     #[error("the job is under way on this connection")]
     AlreadyDispatched,
-    /// As many streams are open as may be.
+    /// [`MAX_JOB_STREAMS`] streams are open.
     #[error("{MAX_JOB_STREAMS} streams about jobs are open on this connection")]
     TooManyStreams,
 }
 
-/// A validator's end of one connection. [`super`] says how to drive it and what it speaks.
+/// A validator's end of one connection. [`super`] describes how to drive it and the protocol.
 #[derive(Debug)]
 pub struct Validator {
     config: Config,
     state: State,
-    /// When the handshake is given up, in ms.
+    /// End of the time for the handshake, in ms.
     deadline: u64,
     head: Height,
-    /// The last head that the runner was told.
+    /// The last head that was announced to the runner.
     told: Height,
     outputs: VecDeque<Output>,
     control: FrameReader,
@@ -129,7 +120,7 @@ pub struct Validator {
 
 #[derive(Debug)]
 enum State {
-    /// The runner has not opened the control stream.
+    /// The runner has not opened the control stream yet.
     Connected,
     /// The control stream is open, the runner's `Hello` is due.
     Opened,
@@ -137,13 +128,13 @@ enum State {
     Admitting(Hello),
     /// The runner's `HelloAck` is due.
     Challenged(PublicKey),
-    /// Both have proved who they are.
+    /// Both have proved their identity.
     Established {
         runner: PublicKey,
         /// The last ping's nonce.
         nonce: Option<u64>,
     },
-    /// Nothing more happens.
+    /// No input has any effect.
     Closed,
 }
 
@@ -151,42 +142,41 @@ enum State {
 struct Stream {
     reader: FrameReader,
     phase: Phase,
-    /// The runner may still write.
+    /// The runner may still write on the stream.
     readable: bool,
-    /// Nothing more is written here.
+    /// This side has finished its half.
     finished: bool,
 }
 
-/// What is expected of the runner on a job stream.
+/// What the runner is expected to send on a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The runner opened the stream to hand in what it came to: a result, a commitment, a report
-    /// of failed work.
+    /// The runner opened the stream to hand in a result, a commitment or a failure report.
     HandOver,
     /// An ack, within its time.
     Unanswered {
         job_id: Hash,
         deadline: Height,
         since: Height,
-        /// A frame came that was no answer but a sign of life.
+        /// A frame arrived that was no answer, but shows that the runner is alive.
         alive: bool,
         /// A proof was sent.
         proved: bool,
     },
-    /// Progress, and what the job came to.
+    /// Progress, and the result, commitment or failure report.
     Accepted { job_id: Hash },
-    /// What the job came to, should it be in flight; the dispatch has failed.
+    /// A result, commitment or failure report that is in flight; the dispatch has failed.
     Failed { job_id: Hash },
-    /// The result that it has committed to, within the time for an ack.
+    /// The result that it has committed to, within the timeout of an ack.
     Revealing { job_id: Hash, since: Height },
-    /// Its signature over a committee's results, within the time for an ack.
+    /// Its signature over a committee's results, within the timeout of an ack.
     Aggregating { job_id: Hash, digest: Hash, since: Height },
-    /// Nothing: what comes is dropped.
+    /// Nothing: further frames are dropped.
     Over,
 }
 
 impl Validator {
-    /// The end of a connection that a runner has just opened.
+    /// A connection that a runner has just opened; `now` in ms.
     pub fn new(config: Config, now: u64) -> Self {
         Self {
             head: config.head,
@@ -202,12 +192,12 @@ impl Validator {
         }
     }
 
-    /// What the chain says of connections from now on: it counts from the next head on.
+    /// Replaces the chain's connection parameters, from the next head on.
     pub const fn govern(&mut self, connectivity: Connectivity) {
         self.config.connectivity = connectivity;
     }
 
-    /// Whether jobs can be dispatched.
+    /// Whether the handshake is complete and jobs can be dispatched.
     pub const fn is_established(&self) -> bool {
         matches!(self.state, State::Established { .. })
     }
@@ -254,7 +244,7 @@ impl Validator {
         Ok(())
     }
 
-    /// Sends the runner on an errand, which its agent has signed.
+    /// Sends the runner an errand that its agent has signed.
     pub fn send_errand(&mut self, errand: &Errand) -> Result<(), AssignError> {
         let Errand { errand_id, deadline_block, .. } = *errand;
         let phase = Phase::dispatched(errand_id, deadline_block, self.head);
@@ -263,8 +253,8 @@ impl Validator {
         Ok(())
     }
 
-    /// Shows the runner that the chain assigns a job which it has not answered. Without such a
-    /// dispatch, and a second time, nothing is sent.
+    /// Sends a proof that the chain assigns a job which the runner has not answered. Nothing is
+    /// sent without an unanswered dispatch, or a second time.
     pub fn prove(&mut self, job_id: &Hash, proof: Body) {
         let Some(id) = self.stream_of(job_id) else { return };
         let Some(Stream { phase: Phase::Unanswered { proved, .. }, finished: false, .. }) =
@@ -278,8 +268,8 @@ impl Validator {
         }
     }
 
-    /// Shows the runner that the chain no longer assigns a job to it which was cancelled, on a
-    /// stream of its own.
+    /// Sends a proof, on a new stream, that the chain no longer assigns a cancelled job to the
+    /// runner.
     pub fn prove_end(&mut self, job_id: Hash, proof: Body) -> Result<(), AssignError> {
         if !self.is_established() {
             return Err(AssignError::NotEstablished);
@@ -290,8 +280,8 @@ impl Validator {
         Ok(())
     }
 
-    /// Asks for the result of a job that the runner has committed to. What comes of it is
-    /// [`Event::Revealed`] or nothing: a runner that has no answer ends the stream, and after
+    /// Asks for the result of a job that the runner has committed to. The outcome is
+    /// [`Event::Revealed`] or nothing: a runner without an answer ends the stream, and after
     /// [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
     pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
         let phase = Phase::Revealing { job_id, since: self.head };
@@ -301,8 +291,8 @@ impl Validator {
         Ok(())
     }
 
-    /// Asks for the runner's signature over the results of a committee whose aggregator it is. What
-    /// comes of it is [`Event::Aggregated`] or nothing, as with [`Self::ask_reveal`].
+    /// Asks for the runner's signature over the results of a committee whose aggregator it is. The
+    /// outcome is [`Event::Aggregated`] or nothing, as with [`Self::ask_reveal`].
     pub fn ask_aggregate(&mut self, job_id: Hash, reveals: Reveals) -> Result<(), AssignError> {
         let phase = Phase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
         self.may_open(&phase)?;
@@ -337,9 +327,8 @@ impl Validator {
         stream
     }
 
-    /// The chain no longer assigns the attempt with this deadline to the runner: it gets
-    /// `JobCancel`, on the stream of the assignment where that one is open, and a result that comes
-    /// on it is dropped.
+    /// The chain no longer assigns the attempt with this deadline to the runner: sends `JobCancel`,
+    /// on the assignment's stream if it is open. A later result on that stream is dropped.
     pub fn cancel(
         &mut self,
         job_id: &Hash,
@@ -511,7 +500,7 @@ impl Validator {
         self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
     }
 
-    /// Gives up on what has not been answered in time. Only an assignment has consequences then.
+    /// Gives up on unanswered frames that are late. Only a late assignment has consequences.
     fn expire(&mut self) {
         let unanswered = |(id, stream): (&StreamId, &Stream)| match stream.phase {
             Phase::Revealing { since, .. } | Phase::Aggregating { since, .. }
@@ -528,7 +517,7 @@ impl Validator {
         self.expire_dispatches();
     }
 
-    /// Whether the time to answer is over for what was sent at the head `since`.
+    /// Whether an answer to a frame sent at the head `since` is late.
     fn is_late(&self, since: Height) -> bool {
         self.head.since(since) > self.config.connectivity.ack_timeout_blocks
     }
@@ -558,7 +547,7 @@ impl Validator {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.readable = false;
         match stream.phase {
-            // Nothing will answer, but it is a hard failure only when its time is over.
+            // No answer can come, but it is a hard failure only after the timeout.
             Phase::Unanswered { alive: false, .. } => {}
             Phase::Unanswered { job_id, alive: true, .. } => {
                 let outcome = Outcome::SoftFailure(None);
@@ -576,7 +565,8 @@ impl Validator {
         }
     }
 
-    /// Writes nothing more on the stream, and forgets it where nothing more can be read either.
+    /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
+    /// too.
     fn conclude(&mut self, id: StreamId, phase: Phase) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.phase = phase;
@@ -673,7 +663,8 @@ impl Session for Validator {
         }
         self.head = head;
         if self.is_established() {
-            // At the same heights on all connections: a runner answers the first that tells it.
+            // The heights are the same on all connections: a runner answers the first that
+            // announces one.
             let beat = |at: Height| at.get() / self.config.connectivity.heartbeat_blocks.max(1);
             if beat(head) > beat(self.told) {
                 self.send_pong();
@@ -691,7 +682,7 @@ impl Session for Validator {
     fn close(&mut self, reason: GoodbyeReason) {
         match self.state {
             State::Closed => return,
-            // No stream to say it on.
+            // There is no stream for a goodbye.
             State::Connected => {}
             _ => {
                 let bytes = Goodbye { reason }.to_frame();
@@ -704,7 +695,7 @@ impl Session for Validator {
     }
 }
 
-/// What a runner came to with a job, its signature checked.
+/// The event for a result, commitment or failure report after its signature was checked.
 fn handed_in(frame: Job, chain_id: u64, runner: &PublicKey) -> Result<Event, GoodbyeReason> {
     Ok(match frame {
         Job::Result(result) => {
@@ -749,7 +740,7 @@ impl Phase {
         matches!(self, Self::Unanswered { .. } | Self::Accepted { .. } | Self::Failed { .. })
     }
 
-    /// Whether both are dispatches of one job, or ask the same about it.
+    /// Whether both are dispatches of one job, or the same question about one job.
     fn is_about_the_same(&self, other: &Self) -> bool {
         let same_kind = match (self, other) {
             (Self::Revealing { .. }, Self::Revealing { .. })

@@ -1,39 +1,39 @@
-//! The chain, while it cannot be reached (AgenC §6.3).
+//! The chain while it cannot be reached (AgenC §6.3).
 //!
-//! That no block comes says nothing of a proof. From [`Speculation::chain_lost`] to
-//! [`Speculation::chain_back`], time counts against nothing that the chain is to answer: no proof,
-//! claim or commitment expires, no submission goes out, and none is lost. Work and proofs go on.
-//! After [`TRIES`] tries to reach it no task is accepted any more, until it is back.
+//! When no blocks arrive, that says nothing about a proof. So between [`Speculation::chain_lost`]
+//! and [`Speculation::chain_back`] no deadline runs that depends on the chain: no proof, claim or
+//! commitment expires, no submission goes out, and none is lost. Work and proofs go on. After
+//! [`TRIES`] tries to reach the chain no task is accepted until it is back.
 
 use super::{Speculation, engine::Output, event::EventKind, table::Task};
 use crate::record;
 
-/// Tries to reach the chain before no task is accepted any more (§6.3).
+/// Number of tries to reach the chain after which no task is accepted (§6.3).
 pub const TRIES: u32 = 10;
-/// Until the first try, in milliseconds; each further one comes after twice that (§6.3).
+/// Time before the first try, in milliseconds; it doubles before each further one (§6.3).
 pub const FIRST_TRY_MS: u64 = 1_000;
 /// The longest wait between two tries, in milliseconds.
 pub const LONGEST_TRY_MS: u64 = 10_000;
 
-/// A chain that cannot be reached.
+/// The state of a chain that cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// Since when, in milliseconds.
+    /// Start of the outage, in milliseconds.
     pub since: u64,
-    /// Tries to reach it so far, [`TRIES`] at most.
+    /// Number of tries so far, at most [`TRIES`].
     pub tries: u32,
-    /// When the next one is due, in milliseconds.
+    /// Time of the next try, in milliseconds.
     pub(super) next: u64,
 }
 record!(Away { since, tries, next });
 
 impl Away {
-    /// Whether no task is accepted until it is back.
+    /// Whether no task is accepted until the chain is back.
     pub const fn is_paused(&self) -> bool {
         self.tries >= TRIES
     }
 
-    /// When the next try is due; `None`: all were made.
+    /// Time of the next try; `None` after the last.
     pub(super) fn next_try(&self) -> Option<u64> {
         (!self.is_paused()).then_some(self.next)
     }
@@ -44,8 +44,8 @@ impl Away {
 }
 
 impl Speculation {
-    /// The chain cannot be reached, and could be at `since` for the last time. Said again of a
-    /// chain that is away, the later `since` counts.
+    /// The chain cannot be reached, and was last reached at `since`. When this is reported again
+    /// during an outage, the later `since` counts.
     pub fn chain_lost(&mut self, since: u64, now: u64) {
         self.now = self.now.max(now);
         let since = since.min(self.now);
@@ -59,8 +59,8 @@ impl Speculation {
         }
     }
 
-    /// The chain can be reached: claims and commitments last longer by the time that it was away,
-    /// the times of proofs begin again.
+    /// The chain can be reached again: claims and commitments are extended by the duration of the
+    /// outage, and the timeouts of proofs restart.
     pub fn chain_back(&mut self, now: u64) {
         self.now = self.now.max(now);
         let Some(Away { since, .. }) = self.away.take() else { return };
@@ -83,12 +83,12 @@ impl Speculation {
         self.settle();
     }
 
-    /// The chain, if it cannot be reached.
+    /// The state of the outage, if there is one.
     pub const fn away(&self) -> Option<&Away> {
         self.away.as_ref()
     }
 
-    /// Asks for a try to reach the chain, if one is due.
+    /// Requests a try to reach the chain, if one is due.
     pub(super) fn try_chain(&mut self) {
         let Some(away) = &mut self.away else { return };
         if away.next_try().is_some_and(|at| at <= self.now) {

@@ -1,12 +1,12 @@
-//! What a chain asks of bonds: how much is locked under a commitment at least, and which share of
-//! it each reason costs (AgenC §4.4, §5.3).
+//! The bonds that a chain requires: the minimum under a commitment, and the share that is lost for
+//! each reason (AgenC §4.4, §5.3).
 //!
-//! All of it is governed (`system:tasks:`). The chain enforces it; an agent reads it there.
+//! All values are governed (`system:tasks:`). The chain enforces them; an agent reads them there.
 
 use super::{RollbackReason, stake::WHOLE};
 use crate::{primitives::Wei, record};
 
-/// Shares of a bond, in basis points, by the reason for which it is lost.
+/// The lost shares of a bond, in basis points, by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slashing {
     /// The proof was refused.
@@ -17,7 +17,6 @@ pub struct Slashing {
     pub ancestor_failed: u64,
     /// The claim expired.
     pub claim_expired: u64,
-    /// A cancellation.
     pub manual_cancel: u64,
     /// The commitment expired.
     pub commitment_expired: u64,
@@ -32,7 +31,7 @@ record!(Slashing {
 });
 
 impl Slashing {
-    /// The source's (AgenC §4.4): what a machine goes by that no chain tells otherwise.
+    /// The shares in AgenC §4.4: the default of a machine without a chain's values.
     pub const SOURCE: Self = Self {
         proof_failed: 1_000,
         proof_timeout: 500,
@@ -41,7 +40,7 @@ impl Slashing {
         manual_cancel: 0,
         commitment_expired: 500,
     };
-    /// Nothing: for a machine whose driver books what the chain slashes.
+    /// No shares: for a machine whose driver books the chain's slashes.
     pub const NONE: Self = Self {
         proof_failed: 0,
         proof_timeout: 0,
@@ -50,10 +49,10 @@ impl Slashing {
         manual_cancel: 0,
         commitment_expired: 0,
     };
-    /// The most that a reason may cost (AgenC §12.2 bounds `slashPercentage` to 0.5).
+    /// Maximum share for a reason (AgenC §12.2 bounds `slashPercentage` to 0.5).
     pub const MAX: u64 = WHOLE / 2;
 
-    /// Basis points that a reason costs.
+    /// The share for a reason, in basis points.
     pub const fn points(&self, reason: RollbackReason) -> u64 {
         match reason {
             RollbackReason::ProofFailed => self.proof_failed,
@@ -66,43 +65,43 @@ impl Slashing {
     }
 }
 
-/// What a chain asks of bonds.
+/// A chain's requirements for bonds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bonds {
-    /// The least bond of a task without uncompleted ancestors, wei.
+    /// The minimum bond of a task without uncompleted ancestors, in wei.
     pub base: u64,
-    /// What each level of depth adds to it, wei.
+    /// The addition to it per level of depth, in wei.
     pub per_depth: u64,
-    /// What reasons cost.
+    /// The lost shares by reason.
     pub slashing: Slashing,
 }
 record!(Bonds { base, per_depth, slashing });
 
 impl Bonds {
-    /// A chain's, unless its genesis says otherwise. At the genesis basefee the dearest transaction
-    /// about a task, a completion, costs 0.32 CBY and a resolution 0.04 CBY: the cheapest way to
-    /// abandon a commitment loses 1 CBY, a refused proof 5 CBY.
+    /// A chain's values, unless its genesis sets others. At the genesis basefee the most expensive
+    /// transaction about a task, a completion, costs 0.32 CBY, and a resolution 0.04 CBY. The
+    /// cheapest way to abandon a commitment loses 1 CBY, a refused proof 5 CBY.
     pub const DEFAULT: Self = Self {
         base: 50_000_000_000,
         per_depth: 25_000_000_000,
         slashing: Slashing { manual_cancel: 200, ..Slashing::SOURCE },
     };
-    /// No least bond, and the source's shares.
+    /// No minimum bond, and the shares of [`Slashing::SOURCE`].
     pub const UNBOUND: Self = Self { base: 0, per_depth: 0, slashing: Slashing::SOURCE };
-    /// The most that [`Self::base`] and [`Self::per_depth`] may be, wei: 10⁹ CBY.
+    /// Maximum of [`Self::base`] and [`Self::per_depth`], in wei: 10⁹ CBY.
     pub const MAX: u64 = 1_000_000_000_000_000_000;
 
-    /// The least bond at a depth.
+    /// The minimum bond at a depth.
     pub const fn least(&self, depth: u32) -> Wei {
-        // Below 2⁶⁴ · 2³², and so exact.
+        // At most 2⁶⁴ · 2³², so exact.
         Wei::new(self.base as u128 + self.per_depth as u128 * depth as u128)
     }
 
-    /// What of a bond is lost for a reason, rounded down.
+    /// The lost part of a bond for a reason, rounded down.
     pub const fn slashed(&self, bond: Wei, reason: RollbackReason) -> Wei {
         const ALL: u128 = WHOLE as u128;
         let points = self.slashing.points(reason) as u128;
-        // Whole ten-thousandths first: no bond is too large.
+        // Whole ten-thousandths first, so that no bond overflows.
         let (shares, rest) = (bond.get() / ALL, bond.get() % ALL);
         Wei::new(shares * points + rest * points / ALL)
     }

@@ -1,61 +1,59 @@
-//! When not to speculate (AgenC §11.3).
+//! The circuit breaker for speculation (AgenC §11.3).
 //!
-//! Closed, everything goes its way. The breaker opens upon `breaker.threshold` failures within
+//! A closed breaker lets everything through. It opens after `breaker.threshold` failures within
 //! [`WINDOW_MS`], or when more than [`RATE_PERCENT`] of the last [`RATE_TASKS`] resolved tasks were
-//! rolled back, of at least [`RATE_LEAST`]. More than `breaker.resetMs` after the last failure it
-//! is half open and lets one task through, the probe. The probe alone decides what follows:
-//! confirmed, it closes the breaker; undone by a failure, its own or an ancestor's, it opens it
-//! again at once; cancelled, it leaves its place to another. What other tasks do meanwhile changes
-//! nothing.
+//! rolled back (if there are at least [`RATE_LEAST`]). More than `breaker.resetMs` after the last
+//! failure it is half open and lets one task through, the probe. Only the probe decides what
+//! follows: if it is confirmed, the breaker closes; if it is undone by a failure, its own or an
+//! ancestor's, the breaker opens again at once; if it is cancelled, another task may be the probe.
+//! Other tasks have no influence.
 //!
-//! Slashing that runs away opens it too (§11.2): more than `breaker.slashLimit` lost within
-//! [`SLASH_WINDOW_MS`]. What was lost before it opened counts no more when it is closed again.
+//! Excessive slashing opens it too (§11.2): more than `breaker.slashLimit` lost within
+//! [`SLASH_WINDOW_MS`]. Losses before it opened no longer count after it closes.
 //!
-//! An operator may hold it open or closed (§11.2, manual override; `breaker.override`). It goes on
-//! by itself below that, and is as it would be when it is let go.
+//! An operator may hold it open or closed (§11.2, manual override; `breaker.override`). Its own
+//! state keeps changing underneath, and applies again when the override ends.
 
 use super::{RollbackReason, TaskId};
 use crate::{names, primitives::Wei, record};
 
-/// How far back failures count, in milliseconds (speculation.md, breaker).
+/// The window in which failures count, in milliseconds (speculation.md, breaker).
 pub const WINDOW_MS: u64 = 60_000;
-/// Resolved tasks that the rate of rollbacks is taken over.
+/// Number of resolved tasks over which the rate of rollbacks is computed.
 pub const RATE_TASKS: u64 = 20;
-/// Resolved tasks below which there is no rate.
+/// Minimum number of resolved tasks for a rate.
 pub const RATE_LEAST: u64 = 10;
 /// The rate above which the breaker opens, in percent.
 pub const RATE_PERCENT: u64 = 10;
-/// Failures that an open breaker remembers; it forgets the oldest first.
+/// Maximum number of failures that an open breaker remembers; the oldest are forgotten first.
 pub const REMEMBERED: usize = 16;
-/// The most of `breaker.threshold`.
+/// Maximum of `breaker.threshold`.
 pub const MAX_THRESHOLD: u64 = 1_000;
 
-/// How far back slashes count, in milliseconds.
+/// The window in which slashes count, in milliseconds.
 pub const SLASH_WINDOW_MS: u64 = 3_600_000;
-/// Slashes within this time of one another count as one, in milliseconds.
+/// Slashes within this time are merged, in milliseconds.
 const SLASH_STEP_MS: u64 = SLASH_WINDOW_MS / 60;
 
-/// What the breaker lets through.
+/// The state of the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BreakerState {
-    /// All.
     Closed,
-    /// Nothing.
     Open,
-    /// One task, to see how it goes.
+    /// Lets one task through as a probe.
     HalfOpen,
 }
 
 names!(BreakerState: Closed = "closed", Open = "open", HalfOpen = "half_open");
 
-/// What opened the breaker.
+/// The cause of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// `breaker.threshold` failures within [`WINDOW_MS`].
     Failures,
     /// Too many of the last resolved tasks were rolled back.
     Rate,
-    /// The task that a half-open breaker had let through failed.
+    /// The probe of a half-open breaker failed.
     Probe,
     /// More than `breaker.slashLimit` was slashed within [`SLASH_WINDOW_MS`].
     Slashes,
@@ -63,35 +61,34 @@ pub enum Cause {
 
 names!(Cause: Failures = "failures", Rate = "rate", Probe = "probe", Slashes = "slashes");
 
-/// What an operator holds the breaker to.
+/// An operator's override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Override {
-    /// Nothing: it goes by what happens.
+    /// No override.
     #[default]
     None,
-    /// Nothing speculates.
     Open,
-    /// All speculate, whatever fails.
+    /// All tasks may speculate, regardless of failures.
     Closed,
 }
 
 names!(Override: None = "none", Open = "open", Closed = "closed");
 
-/// What opens the breaker, and for how long.
+/// Limits at which the breaker opens, and the time until it is half open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Failures within [`WINDOW_MS`] that open it; 1 to [`MAX_THRESHOLD`].
+    /// Number of failures within [`WINDOW_MS`] that open it; 1 to [`MAX_THRESHOLD`].
     pub threshold: u64,
     /// Milliseconds after the last failure until it is half open.
     pub reset_ms: u64,
-    /// What may be slashed within [`SLASH_WINDOW_MS`], in the smallest unit; 0: anything.
+    /// Maximum slashed within [`SLASH_WINDOW_MS`], in the smallest unit; 0: unlimited.
     pub slash_limit: u64,
-    /// What it is held to.
+    /// The operator's override.
     pub held: Override,
 }
 
 impl Limits {
-    /// Five failures, a minute, and a tenth of the most that may be locked by default.
+    /// Five failures, a minute, and a tenth of the default maximum of locked stake.
     pub const DEFAULT: Self = Self {
         threshold: 5,
         reset_ms: 60_000,
@@ -100,10 +97,10 @@ impl Limits {
     };
 }
 
-/// What was slashed at about the same time.
+/// Slashes at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slash {
-    /// When the first of it was, in milliseconds.
+    /// Time of the first of them, in milliseconds.
     at: u64,
     amount: Wei,
 }
@@ -112,42 +109,39 @@ record!(Slash { at, amount });
 /// A task that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The task.
     pub task: TaskId,
-    /// Why.
     pub reason: RollbackReason,
-    /// When, in milliseconds.
+    /// Time in milliseconds.
     pub at: u64,
 }
 record!(Failure { task, reason, at });
 
-/// A breaker that is not closed.
+/// The state of a breaker that is not closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// When it opened, or when a task failed last while it was open, in milliseconds.
+    /// Time of the opening, or of the last failure since then, in milliseconds.
     pub since: u64,
-    /// What opened it.
     pub cause: Cause,
-    /// The failures that opened it and those while it was open, oldest first, the last
-    /// [`REMEMBERED`]. A rate may have older ones than [`WINDOW_MS`], which are not among them.
+    /// The failures that opened it and those since then, oldest first, at most the last
+    /// [`REMEMBERED`]. If a rate opened it, failures older than [`WINDOW_MS`] are not included.
     pub failures: Vec<Failure>,
-    /// Of `resolved` tasks, how many were rolled back when it opened.
+    /// Number of the `resolved` tasks that had been rolled back when it opened.
     pub rolled_back: u64,
-    /// The last resolved tasks when it opened.
+    /// Number of tasks over which the rate was computed when it opened.
     pub resolved: u64,
-    /// The task that it let through, half open.
+    /// The probe, when half open.
     pub probe: Option<TaskId>,
 }
 record!(Opened { since, cause, failures, rolled_back, resolved, probe });
 
-/// The circuit breaker.
+/// The circuit breaker's state and history.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Breaker {
     /// The last failures, oldest first, while it is closed.
     failures: Vec<Failure>,
-    /// How the last tasks ended: a one for a rollback, the newest lowest.
+    /// The outcomes of the last tasks as bits: 1 for a rollback, the newest lowest.
     outcomes: u64,
-    /// How many of them there are, at most [`RATE_TASKS`].
+    /// Number of valid bits in `outcomes`, at most [`RATE_TASKS`].
     resolved: u64,
     /// The last slashes, oldest first, while it is closed.
     slashes: Vec<Slash>,
@@ -156,7 +150,7 @@ pub struct Breaker {
 record!(Breaker { failures, outcomes, resolved, slashes, opened });
 
 impl Breaker {
-    /// What it lets through at `now`.
+    /// The state at `now`, with the override.
     pub fn state(&self, limits: Limits, now: u64) -> BreakerState {
         match limits.held {
             Override::None => self.own_state(limits, now),
@@ -165,7 +159,7 @@ impl Breaker {
         }
     }
 
-    /// Its own state, without the override.
+    /// The state at `now`, without the override.
     fn own_state(&self, limits: Limits, now: u64) -> BreakerState {
         match &self.opened {
             None => BreakerState::Closed,
@@ -185,7 +179,7 @@ impl Breaker {
         }
     }
 
-    /// A task speculates: the probe, if the breaker is half open.
+    /// A task speculates: it is the probe if the breaker is half open.
     pub fn proceed(&mut self, limits: Limits, now: u64, task: TaskId) {
         if self.state(limits, now) == BreakerState::HalfOpen
             && let Some(opened) = &mut self.opened
@@ -194,18 +188,18 @@ impl Breaker {
         }
     }
 
-    /// What opened it; nothing if it is closed.
+    /// The details of the opening; `None` if it is closed.
     pub const fn opened(&self) -> Option<&Opened> {
         self.opened.as_ref()
     }
 
-    /// The task that it let through, half open.
+    /// The current probe, when half open.
     pub fn probe(&self) -> Option<TaskId> {
         self.opened.as_ref()?.probe
     }
 
-    /// When it lets a task through, in milliseconds; nothing if it is closed, waits for what
-    /// becomes of the one that it let through, or is held.
+    /// The time at which it lets a task through, in milliseconds; `None` if it is closed, waits for
+    /// the probe's outcome, or is held.
     pub fn lets_through_at(&self, limits: Limits) -> Option<u64> {
         let opened = self.opened.as_ref().filter(|opened| opened.probe.is_none())?;
         if limits.held != Override::None {
@@ -214,7 +208,8 @@ impl Breaker {
         Some(opened.since.saturating_add(limits.reset_ms).saturating_add(1))
     }
 
-    /// Tasks were undone without a failure: were the probe among them, another one may go.
+    /// Tasks were undone without a failure: if the probe is among them, another task may be the
+    /// probe.
     pub fn release(&mut self, undone: &[TaskId]) {
         if let Some(opened) = &mut self.opened
             && opened.probe.is_some_and(|probe| undone.contains(&probe))
@@ -223,7 +218,7 @@ impl Breaker {
         }
     }
 
-    /// A task failed, and `undone` with it, itself among them.
+    /// A task failed; `undone` are all tasks undone with it, including itself.
     pub fn record_failure(&mut self, limits: Limits, failure: Failure, undone: &[TaskId]) {
         let now = failure.at;
         if self.probe().is_some_and(|probe| undone.contains(&probe)) {
@@ -244,12 +239,12 @@ impl Breaker {
                     self.open(now, Cause::Failures, failures);
                 }
             }
-            // Half open: it is not the probe's.
+            // The breaker is half open, and the failure is not the probe's.
             _ => {}
         }
     }
 
-    /// Something of a bond was lost.
+    /// Part of a bond was slashed.
     pub fn record_slash(&mut self, limits: Limits, lost: Wei, now: u64) {
         if self.opened.is_some() || lost.is_zero() {
             return;
@@ -269,14 +264,14 @@ impl Breaker {
         }
     }
 
-    /// A task was confirmed.
+    /// A task was confirmed: closes the breaker if it is the probe.
     pub fn record_success(&mut self, task: TaskId) {
         if self.probe() == Some(task) {
             *self = Self::default();
         }
     }
 
-    /// A task was resolved, by a rollback or not.
+    /// A task was resolved, with or without a rollback.
     pub fn record_outcome(&mut self, rolled_back: bool, now: u64) {
         self.outcomes = (self.outcomes << 1 | u64::from(rolled_back)) & ((1 << RATE_TASKS) - 1);
         self.resolved = (self.resolved + 1).min(RATE_TASKS);
@@ -287,12 +282,12 @@ impl Breaker {
         }
     }
 
-    /// Of how many of the last resolved tasks, and how many of those were rolled back.
+    /// The number of tasks in the rate, and of rollbacks among them.
     pub fn rate(&self) -> (u64, u64) {
         (self.rolled_back(), self.resolved)
     }
 
-    /// Whether this can have come about under any limits; of what is read from a snapshot.
+    /// Whether this state is reachable under some limits; validates a snapshot.
     pub(super) fn is_sound(&self, now: u64) -> bool {
         let sound = |failures: &[Failure], most: u64| {
             failures.is_sorted_by_key(|one| one.at)
@@ -327,7 +322,7 @@ impl Breaker {
     }
 }
 
-/// Keeps the last few.
+/// Drops all but the last `most` failures.
 fn last(failures: &mut Vec<Failure>, most: usize) {
     failures.drain(..failures.len().saturating_sub(most));
 }
@@ -364,7 +359,7 @@ mod tests {
         let tasks: Vec<_> = opened.failures.iter().map(|one| one.task).collect();
         assert_eq!((opened.cause, tasks), (Cause::Failures, [1, 1, 1, 1, 2].map(id).to_vec()));
         assert_eq!(breaker.lets_through_at(LIMITS), Some(120_003));
-        // One that was on its way then.
+        // A failure of a task that was already running.
         breaker.fails(3, 70_000);
         assert_eq!(breaker.lets_through_at(LIMITS), Some(130_001));
         assert_eq!(breaker.opened().unwrap().failures.len(), 6);
@@ -402,13 +397,13 @@ mod tests {
         assert_eq!(loses(1, SLASH_WINDOW_MS + 200), BreakerState::Open);
         assert_eq!(loses(1_000_000, SLASH_WINDOW_MS + 201), BreakerState::Open);
         assert_eq!(breaker.opened().unwrap().cause, Cause::Slashes);
-        // Closed again, it counts from nothing.
+        // After it closes, the count starts from zero.
         let now = 2 * SLASH_WINDOW_MS;
         breaker.proceed(LIMITS, now, id(1));
         breaker.record_success(id(1));
         breaker.record_slash(LIMITS, Wei::new(1_000), now);
         assert_eq!(breaker.state(LIMITS, now), BreakerState::Closed);
-        // Many a little within the hour are few to keep.
+        // Many small slashes within the hour are merged into few.
         for at in 0..10_000 {
             breaker.record_slash(Limits { slash_limit: 0, ..LIMITS }, Wei::new(9), now + at * 997);
             assert!(breaker.is_sound(now + at * 997));
@@ -429,7 +424,7 @@ mod tests {
             breaker.record_failure(closed, failure, &[id(n)]);
         }
         assert!(breaker.can_proceed(closed, 0) && breaker.is_sound(0));
-        assert_eq!(breaker.state(LIMITS, 0), BreakerState::Open, "let go");
+        assert_eq!(breaker.state(LIMITS, 0), BreakerState::Open, "the override ended");
         breaker.proceed(closed, 60_001, id(9));
         assert_eq!(breaker.probe(), None, "held, it probes nothing");
         assert_eq!(breaker.lets_through_at(open), None);
@@ -442,7 +437,7 @@ mod tests {
         (0..5).for_each(|n| breaker.fails(n, 0));
         assert!(!breaker.can_proceed(LIMITS, 60_000));
         assert!(breaker.can_proceed(LIMITS, 60_001));
-        // Before it is let through, what others do tells nothing.
+        // Before the probe is let through, other tasks' outcomes do not matter.
         breaker.record_success(id(7));
         breaker.fails(8, 60_001);
         assert_eq!(breaker.state(LIMITS, 60_001), BreakerState::HalfOpen);
@@ -452,14 +447,14 @@ mod tests {
         breaker.record_success(id(7));
         breaker.fails(8, 60_002);
         assert_eq!(breaker.state(LIMITS, 60_002), BreakerState::HalfOpen);
-        // Cancelled, it leaves its place to another.
+        // After a cancellation, another task may be the probe.
         breaker.release(&[id(9)]);
         assert!(breaker.can_proceed(LIMITS, 60_003));
         breaker.proceed(LIMITS, 60_003, id(10));
         let mut failed = breaker.clone();
         breaker.record_success(id(10));
         assert_eq!(breaker, Breaker::default());
-        // Undone with an ancestor that failed.
+        // The probe is undone with an ancestor that failed.
         let failure = Failure { task: id(8), reason: RollbackReason::ProofFailed, at: 60_004 };
         failed.record_failure(LIMITS, failure, &[id(10), id(8)]);
         assert_eq!(failed.state(LIMITS, 60_004), BreakerState::Open);

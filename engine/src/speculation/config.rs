@@ -1,15 +1,16 @@
 //! Every option, its range, the presets (AgenC §7.1, §7.3, §12.2).
 //!
-//! Options are known by their names in the schema of §12.2 (`stake.minStake`), with or without
-//! `speculation.` before it; the table of §7.1 has shorter names for some, which serve as well.
-//! Values are texts, as they stand in a file or on a command line. [`Config::with`] takes any
-//! number of them and either yields a configuration in which all hold, or every one that is wrong.
+//! Options have their names in the schema of §12.2 (`stake.minStake`), with or without the prefix
+//! `speculation.`; for some, the shorter names of the table in §7.1 work too. Values are texts as
+//! in a file or on a command line. [`Config::with`] takes any number of them and returns either a
+//! configuration that satisfies all rules, or every error.
 //!
-//! `mode` sets what the presets differ in; what was set by itself stays, whatever the mode.
+//! `mode` sets the options in which the presets differ; options that were set explicitly keep their
+//! values, whatever the mode.
 //!
-//! Amounts are in the smallest unit, times in milliseconds. Fractions are kept in units of their
-//! last decimal: `features.rolloutPercentage: 0.1` is 10 of them. What failures cost is the chain's
-//! to say ([`Bonds`](super::Bonds)); options that AgenC has for it are refused by name.
+//! Amounts are in the smallest unit, times in milliseconds. Fractions are stored in units of their
+//! last decimal: `features.rolloutPercentage: 0.1` is 10. The chain defines the cost of failures
+//! ([`Bonds`](super::Bonds)); AgenC's options for it are refused by name.
 
 use super::{
     breaker::{self, Override},
@@ -21,10 +22,10 @@ use std::{
     fmt,
 };
 
-/// The deepest `maxDepth` (§7.1).
+/// The maximum of `maxDepth` (§7.1).
 pub const MAX_DEPTH: u64 = 20;
 
-/// The longest `claimBufferMs`: half a day, so that no claim has to last longer than a day.
+/// The maximum of `claimBufferMs`: half a day, so that no claim has to last longer than a day.
 pub const MAX_CLAIM_BUFFER_MS: u64 = 43_200_000;
 
 /// A named set of options (§7.3; speculation.md, presets).
@@ -32,12 +33,11 @@ pub const MAX_CLAIM_BUFFER_MS: u64 = 43_200_000;
 pub enum Mode {
     /// Depth 2, two branches, five times the stake.
     Conservative,
-    /// The defaults.
     #[default]
     Balanced,
     /// Depth 10, eight branches, half the stake.
     Aggressive,
-    /// What is set stays as it is.
+    /// Changes no option.
     Custom,
 }
 
@@ -49,7 +49,8 @@ names!(Mode:
 );
 
 impl Mode {
-    /// What it sets: `maxDepth`, `maxParallelBranches`, `stake.minStake`, `stake.stakePerDepth`.
+    /// The options that it sets: `maxDepth`, `maxParallelBranches`, `stake.minStake`,
+    /// `stake.stakePerDepth`.
     const fn preset(self) -> Option<[(&'static str, u64); 4]> {
         let [depth, branches, min, per_depth] = match self {
             Self::Conservative => [2, 2, 500_000_000_000, 250_000_000_000],
@@ -66,13 +67,12 @@ impl Mode {
     }
 }
 
-/// What a rollback takes with the trigger (§7.1; speculation.md, policies).
+/// The descendants that a rollback undoes (§7.1; speculation.md, policies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Policy {
-    /// All descendants.
     #[default]
     Cascade,
-    /// Descendants that read an output that is undone; who only comes after it waits.
+    /// Descendants that read an undone output; those that only come after it wait.
     Selective,
     /// All descendants, but outputs with a checkpoint are kept for the next attempt.
     Checkpoint,
@@ -80,72 +80,69 @@ pub enum Policy {
 
 names!(Policy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
 
-/// How speculation is to go. [`Default`] is the preset `balanced`, switched off.
+/// The options of speculation. [`Default`] is the preset `balanced`, switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Whether tasks may run before their ancestors are confirmed.
     pub enabled: bool,
-    /// The preset.
     pub mode: Mode,
-    /// The greatest depth that is accepted.
+    /// Maximum depth of an accepted task.
     pub max_depth: u64,
-    /// Live tips at most.
+    /// Maximum number of live tips.
     pub max_parallel_branches: u64,
-    /// How long a submission may take to be confirmed.
+    /// Maximum time until a submission is confirmed.
     pub confirmation_timeout_ms: u64,
-    /// What a rollback takes with the trigger.
+    /// The descendants that a rollback undoes.
     pub rollback_policy: Policy,
-    /// What a claim must last longer than, at scheduling.
+    /// Time that must remain of a claim at scheduling.
     pub claim_buffer_ms: u64,
-    /// How long a commitment stands.
+    /// Lifetime of a commitment.
     pub commitment_ttl_ms: u64,
-    /// Submissions in flight at most.
+    /// Maximum number of submissions in flight.
     pub max_concurrent: u64,
-    /// Attempts at a submission in all.
+    /// Maximum number of attempts at a submission.
     pub max_retries: u64,
-    /// The wait before the second attempt; twice that before the third, and so on.
+    /// The wait before the second attempt; it doubles before each further one.
     pub retry_delay_ms: u64,
-    /// Bond of a task at depth 0, where the chain does not ask for more.
+    /// Bond of a task at depth 0, unless the chain requires more.
     pub min_stake: u64,
-    /// What may be locked in all.
+    /// Maximum stake locked in total.
     pub max_stake: u64,
-    /// What each level adds to the bond, where the chain does not ask for more.
+    /// Addition to the bond per level, unless the chain requires more.
     pub stake_per_depth: u64,
-    /// How long nothing speculates after a slash.
+    /// Time after a slash in which no task speculates.
     pub cooldown_period_ms: u64,
-    /// What makes the proofs; read by the prover.
+    /// The kind of prover; read by the prover.
     pub generator: Generator,
-    /// Proofs made at a time; read by the prover.
+    /// Number of proofs made in parallel; read by the prover.
     pub worker_threads: u64,
-    /// Proofs to be made or confirmed, above which no task is accepted.
+    /// Maximum number of proofs that are not confirmed; at the limit no task is accepted.
     pub queue_size: u64,
-    /// How long a proof may wait for a prover.
+    /// Maximum time that a proof waits for a prover.
     pub proof_queue_timeout_ms: u64,
-    /// How long a proof may take to be made, from when a prover begins.
+    /// Maximum time for making a proof, from when a prover begins.
     pub proof_timeout_ms: u64,
-    /// Memory above which no task is accepted, in units of 2^20 bytes.
+    /// Maximum memory, in units of 2^20 bytes; at the limit no task is accepted.
     pub max_memory_mb: u64,
-    /// Live tasks above which none is accepted.
+    /// Maximum number of live tasks.
     pub max_pending_operations: u64,
-    /// Outputs that are kept by checkpoints; the oldest goes first.
+    /// Maximum number of outputs kept by checkpoints; the oldest is dropped first.
     pub max_state_snapshots: u64,
-    /// How often resolved tasks are pruned.
+    /// Interval between prunings of resolved tasks.
     pub gc_interval_ms: u64,
-    /// Resolved tasks that are kept, beside those that live ones depend on.
+    /// Number of resolved tasks that are kept, besides those that live ones depend on.
     pub retained_tasks: u64,
     /// Whether there may be more than one branch.
     pub enable_parallel_speculation: bool,
-    /// Not available.
     pub enable_cross_agent_speculation: bool,
     /// Whether proofs are made before ancestors are confirmed.
     pub enable_optimistic_proofs: bool,
-    /// Not available.
     pub enable_stake_delegation: bool,
-    /// Share of the tasks that may speculate, in basis points, by their ids.
+    /// Share of the tasks that may speculate, in basis points, selected by their ids.
     pub rollout: u64,
-    /// What opens the circuit breaker.
+    /// The circuit breaker's limits.
     pub breaker: breaker::Limits,
-    /// Options that were set by themselves, which no preset changes.
+    /// Options that were set explicitly, which presets do not change.
     explicit: BTreeSet<&'static str>,
 }
 
@@ -188,36 +185,32 @@ impl Default for Config {
     }
 }
 
-/// What is wrong with an option.
+/// The error for an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("speculation.{option}: {problem}")]
 pub struct ConfigError {
-    /// The option's name.
     pub option: String,
-    /// What is wrong.
     pub problem: Problem,
 }
 
-/// What is wrong with a value.
+/// The problem with an option's value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
-    /// No option of that name.
+    /// There is no option of that name.
     #[error("there is no such option")]
     UnknownOption,
-    /// No value of the option's kind, or not within its range.
+    /// The value has the wrong kind or is out of range.
     #[error("`{value}` is out of range: expected {range}")]
     OutOfRange {
-        /// What was given.
         value: String,
-        /// What may be given.
+        /// The allowed values.
         range: String,
     },
-    /// A value that is known, but that nothing implements.
+    /// A known value that is not implemented.
     #[error("`{value}` is not available: expected {range}")]
     NotAvailable {
-        /// What was given.
         value: String,
-        /// What may be given.
+        /// The allowed values.
         range: String,
     },
     /// A value that the chain governs.
@@ -226,28 +219,26 @@ pub enum Problem {
          as `tasks: {{{field}: …}}`, in basis points"
     )]
     OfTheChain {
-        /// The field of `tasks`, and the end of the governed parameter's key.
+        /// The field of `tasks`, and the last part of the governed parameter's key.
         field: &'static str,
     },
     /// Given more than once.
     #[error("is given twice")]
     Twice,
-    /// Possible by itself, but not together with another option.
+    /// Valid by itself, but not together with another option.
     #[error("`{value}` does not go with `{other}`, which is `{is}`: expected {expected}")]
     Contradicts {
-        /// What it would be.
+        /// The new value.
         value: String,
-        /// The other option's name.
         other: &'static str,
-        /// What that would be.
+        /// The other option's value.
         is: String,
-        /// What would do.
+        /// The requirement.
         expected: &'static str,
     },
 }
 
 impl Problem {
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownOption => "unknown_option",
@@ -260,23 +251,23 @@ impl Problem {
     }
 }
 
-/// What an option's values are.
+/// The values of an option.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// `true` or `false`.
     Flag,
-    /// Whole, from and up to.
+    /// An integer in this range, both included.
     Whole(u64, u64),
-    /// With as many decimals as follow, from and up to, in units of the last decimal.
+    /// A decimal with this many places in this range, both included, in units of the last place.
     Decimal(u32, u64, u64),
-    /// A name; the first few are available.
+    /// A name; only the first few are available.
     Name(&'static [&'static str], usize),
 }
 
-/// For an option that nothing bounds.
+/// The kind of an option without bounds.
 const ANY: Kind = Kind::Whole(0, u64::MAX);
 
-/// Options of AgenC that are parameters of the chain here, and what they are called there.
+/// Options of AgenC that are parameters of the chain here, and the parameters' names.
 const OF_THE_CHAIN: [(&str, &str); 7] = [
     ("stake.slashPercentage", "slash_proof_failed"),
     ("slash.proofFailed", "slash_proof_failed"),
@@ -289,14 +280,14 @@ const OF_THE_CHAIN: [(&str, &str); 7] = [
 
 struct Choice {
     name: &'static str,
-    /// Its name in §7.1, where that differs.
+    /// Its name in §7.1, if that differs.
     other: Option<&'static str>,
     kind: Kind,
     get: fn(&Config) -> u64,
     set: fn(&mut Config, u64),
 }
 
-/// A row of the table: what an option is called, what it may be, where it is kept.
+/// A row of the table: an option's name, kind and field.
 macro_rules! row {
     ($name:literal $(or $other:literal)?, $kind:expr, $($field:ident).+) => {
         Choice {
@@ -338,7 +329,7 @@ macro_rules! row {
     };
 }
 
-/// Flags that may be set, and those that may only be off.
+/// Kinds of flags: those that may be on or off, and those that may only be off.
 const FLAG: Kind = Kind::Flag;
 const OFF: Kind = Kind::Name(&["false", "true"], 1);
 
@@ -386,22 +377,20 @@ static OPTIONS: [Choice; 34] = [
     row!(name "breaker.override", 3 => Override, breaker.held),
 ];
 
-/// An option as it stands in a configuration.
+/// An option with its value in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The option's name.
     pub option: &'static str,
-    /// Its value.
     pub value: String,
-    /// What it may be.
+    /// The allowed values.
     pub range: String,
-    /// Whether it was set by itself, rather than by the mode.
+    /// Whether it was set explicitly, not by the mode.
     pub explicit: bool,
 }
 
 impl Config {
-    /// This configuration with `settings` on top, or what is wrong with them, by option. The
-    /// configuration itself stays as it is.
+    /// Returns this configuration with `settings` applied, or all errors. The configuration itself
+    /// does not change.
     pub fn with<'a>(
         &self,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -445,7 +434,7 @@ impl Config {
         config.contradiction().map_or(Ok(config), |wrong| Err(vec![wrong]))
     }
 
-    /// Two options under which no task could ever be accepted.
+    /// Two options that together would prevent all tasks from being accepted.
     fn contradiction(&self) -> Option<ConfigError> {
         (self.min_stake > self.max_stake).then(|| ConfigError {
             option: "stake.minStake".to_owned(),
@@ -458,14 +447,14 @@ impl Config {
         })
     }
 
-    /// One option's value.
+    /// The value of one option, by any of its names.
     pub fn get(&self, option: &str) -> Option<String> {
         let option = option.strip_prefix("speculation.").unwrap_or(option);
         let known = |one: &&Choice| one.name == option || one.other == Some(option);
         OPTIONS.iter().find(known).map(|choice| choice.kind.write((choice.get)(self)))
     }
 
-    /// Every option as it stands.
+    /// Every option with its value.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         OPTIONS.iter().map(|choice| Setting {
             option: choice.name,
@@ -475,18 +464,19 @@ impl Config {
         })
     }
 
-    /// What was set by itself, and the mode: with it, the defaults become this configuration.
+    /// The mode and the options that were set explicitly: applied to the defaults, they produce
+    /// this configuration.
     pub fn explicit(&self) -> impl Iterator<Item = (&'static str, String)> {
         let set = |choice: &&Choice| self.explicit.contains(choice.name);
         OPTIONS.iter().filter(set).map(|one| (one.name, one.kind.write((one.get)(self))))
     }
 
-    /// Whether an option was set by itself.
+    /// Whether an option was set explicitly.
     pub fn is_explicit(&self, option: &str) -> bool {
         self.explicit.contains(option)
     }
 
-    /// Live tips at most.
+    /// Maximum number of live tips.
     pub const fn branches(&self) -> u64 {
         if self.enable_parallel_speculation { self.max_parallel_branches } else { 1 }
     }
@@ -542,13 +532,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Decimal digits and nothing else.
+/// Parses decimal digits only.
 fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Digits with or without a point, in units of the last of so many places.
+/// Parses digits with or without a point, in units of the last of `places` decimals.
 fn decimal(text: &str, places: u32) -> Option<u64> {
     let (units, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let fraction = fraction.trim_end_matches('0');
@@ -564,7 +554,7 @@ fn decimal(text: &str, places: u32) -> Option<u64> {
     whole(units)?.checked_mul(scale)?.checked_add(rest)
 }
 
-/// A decimal without trailing zeros.
+/// Formats a decimal without trailing zeros.
 fn point(value: u64, places: u32) -> String {
     let scale = 10u64.pow(places);
     let width = places as usize;

@@ -1,39 +1,38 @@
-//! Proofs, until the chain has them (AgenC §4.3).
+//! The way of proofs to the chain (AgenC §4.3).
 //!
-//! A proof may go out when every ancestor of its task is confirmed. Ready proofs go by the depth
-//! that their tasks had when they were queued, then in the order of queueing; no more than
-//! `maxConcurrent` are in flight. What the transport lost goes out again after `retryDelayMs`,
-//! twice that, and so on, up to `maxRetries` attempts in all.
+//! A proof may go out when every ancestor of its task is confirmed. Ready proofs go out by the
+//! depth that their tasks had when they were queued, then in order of queueing; at most
+//! `maxConcurrent` are in flight. A proof that the transport lost goes out again after
+//! `retryDelayMs`, then after twice that, and so on, up to `maxRetries` attempts in total.
 //!
-//! A proof is queued when it is asked for, for `proof.queueTimeoutMs` at most, and made from when a
-//! prover says that it begins, for `proof.timeoutMs` at most.
+//! A proof is queued when it is requested, for at most `proof.queueTimeoutMs`. Its making starts
+//! when a prover reports so, and may take at most `proof.timeoutMs`.
 
 use super::table::{Table, Task, tree_bytes};
 use crate::names;
 use std::collections::BTreeSet;
 
-/// Where a task's proof is.
+/// The status of a task's proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ProofStatus {
     /// The task has no output yet.
     #[default]
     None,
-    /// The output is known, its proof is not asked for before every ancestor is confirmed
+    /// The output is known, but the proof is not requested until every ancestor is confirmed
     /// (`features.enableOptimisticProofs: false`).
     Held,
-    /// Asked for, and no prover has begun with it.
+    /// Requested, but no prover has begun with it.
     Queued,
-    /// A prover makes it.
+    /// A prover is making it.
     Proving,
-    /// An ancestor is not confirmed.
+    /// An ancestor is not confirmed yet.
     Waiting,
-    /// It may go out.
+    /// It may be submitted.
     Ready,
-    /// It was lost on its way and goes out again in a while.
+    /// It was lost in transit and will be submitted again after a delay.
     BackOff,
-    /// In flight.
     Submitting,
-    /// The chain has it.
+    /// The chain accepted it.
     Confirmed,
     /// Its task was undone.
     Cancelled,
@@ -54,9 +53,9 @@ names!(ProofStatus:
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Place in the queue among those of one depth.
+    /// Place in the queue among proofs of one depth.
     pub(super) order: u64,
-    /// When the present status ends by itself, in milliseconds; `u64::MAX` for never.
+    /// End of the current status, in milliseconds; `u64::MAX` for never.
     pub(super) until: u64,
     /// The number of the submission in flight.
     pub(super) submission: u64,
@@ -67,12 +66,12 @@ pub(super) struct Entry {
 }
 
 impl ProofStatus {
-    /// Whether it ends by itself after a time.
+    /// Whether the status ends by itself after a time.
     pub(super) const fn is_timed(self) -> bool {
         matches!(self, Self::Queued | Self::Proving | Self::BackOff | Self::Submitting)
     }
 
-    /// Whether a proof is asked for or there, and the chain has not answered it.
+    /// Whether the proof is requested or made, and the chain has not answered it.
     const fn is_pending(self) -> bool {
         self.is_timed() || matches!(self, Self::Waiting | Self::Ready)
     }
@@ -85,12 +84,12 @@ impl Default for Entry {
     }
 }
 
-/// The proofs of all tasks.
+/// The proofs of all tasks, and the queue for submission.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deferral {
     entries: Table<Entry>,
     ready: BTreeSet<(u8, u64, Task)>,
-    /// Proofs by their status, those that are pending.
+    /// Number of pending proofs, by status.
     counts: [usize; ProofStatus::ALL.len()],
     pub(super) next_order: u64,
     pub(super) next_submission: u64,
@@ -101,7 +100,7 @@ impl Deferral {
         self.entries.get(task).copied().unwrap_or_default()
     }
 
-    /// Proofs with this status, one of those that are pending.
+    /// Number of proofs with this status, which must be a pending one.
     pub(super) const fn count(&self, status: ProofStatus) -> usize {
         self.counts[status as usize]
     }
@@ -110,7 +109,7 @@ impl Deferral {
         self.count(ProofStatus::Submitting)
     }
 
-    /// Proofs that are asked for or there, and that the chain has not answered.
+    /// Number of proofs that are requested or made and that the chain has not answered.
     pub(super) fn pending(&self) -> usize {
         self.counts.iter().sum()
     }
@@ -123,13 +122,13 @@ impl Deferral {
         self.entries.bytes() + tree_bytes::<(u8, u64, Task)>(self.ready.len())
     }
 
-    /// Puts a proof into another status, `until` some time if that ends by itself.
+    /// Sets a proof's status; `until` is its end if it is timed.
     pub(super) fn set(&mut self, task: Task, status: ProofStatus, until: u64) {
         let entry = self.get(task);
         self.put(task, Entry { until, status, ..entry });
     }
 
-    /// Queues a task's proof, which is there now.
+    /// Queues a task's proof, which has been made.
     pub(super) fn queue(&mut self, task: Task, depth: u8, clear: bool) {
         let status = if clear { ProofStatus::Ready } else { ProofStatus::Waiting };
         let order = self.next_order;
@@ -137,7 +136,7 @@ impl Deferral {
         self.put(task, Entry { order, status, depth, ..Entry::default() });
     }
 
-    /// The next proof to go out, if there is one and a slot for it: in flight `until` some time.
+    /// Submits the next proof, if there is one and a free slot; it is in flight until `until`.
     pub(super) fn submit_next(&mut self, most: u64, until: u64) -> Option<(Task, Entry)> {
         if self.in_flight() as u64 >= most {
             return None;

@@ -1,4 +1,4 @@
-//! All machines of speculation as one.
+//! The machine that combines all parts of speculation.
 
 use super::{
     Bonds, CommitmentStatus, Config, ConfigError, FailError, Link, PROOF_BYTES, ProofStatus,
@@ -19,58 +19,46 @@ use crate::{
 };
 use std::collections::{BTreeSet, VecDeque};
 
-/// Rollbacks that are remembered.
+/// Maximum number of rollbacks that are remembered.
 pub const HISTORY: usize = 64;
 
-/// What the machine wants of whoever drives it, or tells.
+/// An instruction or a notice to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Make the proof of a task whose output was given: call [`Speculation::proving`] when a prover
+    /// Make the proof of a task whose output is known: call [`Speculation::proving`] when a prover
     /// begins with it, then [`Speculation::proved`].
-    Prove {
-        /// The task.
-        task: TaskId,
-    },
-    /// Bring [`Speculation::proof`] of a task onto the chain, then call [`Speculation::answer`].
-    /// The same proof may be asked for twice, after a restore.
+    Prove { task: TaskId },
+    /// Submit [`Speculation::proof`] of a task to the chain, then call [`Speculation::answer`].
+    /// After a restore the same proof may be requested twice.
     Submit {
-        /// The task.
         task: TaskId,
-        /// What the answer is to name.
+        /// The number to be passed with the answer.
         submission: u64,
-        /// Which attempt this is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// A task is confirmed, its bond released.
-    Confirmed {
-        /// The task.
-        task: TaskId,
-        /// The bond.
-        released: Wei,
-    },
+    /// A task is confirmed, and its bond released.
+    Confirmed { task: TaskId, released: Wei },
     /// A rollback was carried out.
     RolledBack(Plan),
-    /// The chain accepted what had been rolled back here; it stays so.
-    LateSuccess {
-        /// The task.
-        task: TaskId,
-    },
+    /// The chain accepted a task that had been rolled back here; it stays rolled back.
+    LateSuccess { task: TaskId },
     /// The circuit breaker opened or closed.
     Breaker(BreakerState),
-    /// Try to reach the chain that is away, then call [`Speculation::chain_back`] if it is there.
-    /// After the last attempt no task is accepted until it is.
+    /// Try to reach the lost chain, then call [`Speculation::chain_back`] if that succeeds. After
+    /// the last attempt no task is accepted until it does.
     TryChain {
-        /// Which try this is, from 1 to [`TRIES`](super::away::TRIES).
+        /// The number of the try, from 1 to [`TRIES`](super::away::TRIES).
         attempt: u32,
     },
     /// The chain can be reached again.
     ChainBack {
-        /// How long it was away, in milliseconds.
+        /// Duration of the outage, in milliseconds.
         away_ms: u64,
     },
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The chain accepted the proof.
@@ -81,47 +69,44 @@ pub enum Answer {
     Lost,
 }
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// When the proof goes out again, in milliseconds from now.
+    /// Time until the proof is submitted again, in milliseconds from now.
     pub retry_in_ms: Option<u64>,
 }
 
-/// An answer to what is not in flight: its task was undone or confirmed meanwhile.
+/// An answer to a submission that is no longer in flight, because its task was undone or confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("submission {submission} of task {task} is not in flight: its answer changes nothing")]
 pub struct StaleResult {
-    /// The task.
     pub task: TaskId,
-    /// The submission.
     pub submission: u64,
 }
 
-/// What a confirmation did.
+/// The effect of a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     /// The task is confirmed.
     Applied,
-    /// An ancestor is not confirmed yet: it counts from then on.
+    /// An ancestor is not confirmed yet: the confirmation is held until it is.
     Held,
-    /// The task was confirmed already.
+    /// The task had already been confirmed.
     Duplicate,
 }
 
-/// Why a confirmation does not count.
+/// Why a confirmation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfirmError {
-    /// A task that nobody knows.
+    /// The task is unknown.
     #[error("task {0} is not known: it was never scheduled, or was pruned")]
     UnknownTask(TaskId),
-    /// A task that failed or was rolled back.
+    /// The task failed or was rolled back.
     #[error("task {0} was rolled back: a confirmation does not revive it, schedule it again")]
     TaskNotActive(TaskId),
 }
 
 impl ConfirmError {
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownTask(_) => "unknown_task",
@@ -130,33 +115,27 @@ impl ConfirmError {
     }
 }
 
-/// Why an output or a proof is not taken.
+/// Why an output or a proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompletionError {
-    /// A task that nobody knows.
+    /// The task is unknown.
     #[error("task {0} is not known: schedule it first")]
     UnknownTask(TaskId),
-    /// A task whose output, or proof, is there already.
+    /// The task already has its output, or its proof.
     #[error("task {0} is complete already")]
     AlreadyCompleted(TaskId),
-    /// A task that failed or was rolled back.
+    /// The task failed or was rolled back.
     #[error("task {0} was rolled back: schedule it again")]
     TaskNotActive(TaskId),
-    /// A proof before the output.
-    #[error("task {0} has no output yet: a proof is of one")]
+    /// The proof arrived before the output.
+    #[error("task {0} has no output yet: give its output before its proof")]
     NoOutput(TaskId),
-    /// A proof of another length.
+    /// The proof has the wrong length.
     #[error("a proof of {got} bytes for task {task}: expected {PROOF_BYTES}")]
-    BadProofSize {
-        /// The task.
-        task: TaskId,
-        /// The length.
-        got: usize,
-    },
+    BadProofSize { task: TaskId, got: usize },
 }
 
 impl CompletionError {
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownTask(_) => "unknown_task",
@@ -168,20 +147,20 @@ impl CompletionError {
     }
 }
 
-/// What a task was accepted on.
+/// The terms on which a task was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// In the smallest unit; no bond is beyond that range.
+    /// In the smallest unit; bonds fit this range.
     pub(super) bond: u64,
     /// The digest of the outputs that it reads.
     pub(super) inputs: Hash,
-    /// When it was accepted, in milliseconds.
+    /// Time of acceptance, in milliseconds.
     pub(super) accepted_at: u64,
     pub(super) claim_expires_at: u64,
-    /// The earliest time at which something ends by itself; [`NEVER`] if nothing does.
+    /// The earliest of the task's deadlines; [`NEVER`] without one.
     pub(super) deadline: u64,
     pub(super) attempt: u32,
-    /// Whether its confirmation came before its parents'.
+    /// Whether its confirmation arrived before its parents'.
     pub(super) held: bool,
 }
 
@@ -199,23 +178,20 @@ impl Default for Terms {
     }
 }
 
-/// What happened since the start, under the names of the metrics (AgenC §8.1).
+/// Counts since the start, named like the metrics (AgenC §8.1).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Tasks accepted.
     pub tasks_scheduled: u64,
-    /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL); one that asks again and
+    /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL). A repeated request that
     /// is refused for the same reason counts once ([`Request::refused`]).
     pub tasks_rejected: Vec<u64>,
-    /// Proofs handed out for submission, repetitions included.
+    /// Proofs handed out for submission, including repetitions.
     pub proofs_submitted: u64,
-    /// Tasks confirmed.
     pub proofs_confirmed: u64,
     /// Proofs that the chain refused or that were not delivered.
     pub proofs_failed: u64,
     /// Rollbacks, in the order of [`RollbackReason::ALL`].
     pub rollbacks: Vec<u64>,
-    /// Tasks undone.
     pub tasks_rolled_back: u64,
 }
 record!(Counters {
@@ -229,7 +205,7 @@ record!(Counters {
 });
 
 impl Counters {
-    /// Adds one to a row of counts.
+    /// Increments one entry of a row of counts.
     pub(super) fn count(row: &mut Vec<u64>, at: usize) {
         if row.len() <= at {
             row.resize(at + 1, 0);
@@ -238,62 +214,61 @@ impl Counters {
     }
 }
 
-/// What stands at the moment, under the names of the metrics (AgenC §8.1).
+/// Current values, named like the metrics (AgenC §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauges {
     /// Commitments whose proofs may still be confirmed.
     pub active_commitments: u64,
-    /// Proofs that are queued, being made, wait, are ready or in flight.
+    /// Proofs that are queued, being made, waiting, ready or in flight.
     pub pending_proofs: u64,
-    /// Those of them that no prover has begun with.
+    /// Pending proofs that no prover has begun with.
     pub queued_proofs: u64,
-    /// Those that are being made.
+    /// Proofs that are being made.
     pub proving: u64,
-    /// Those that wait until every ancestor is confirmed.
+    /// Proofs that wait until every ancestor is confirmed.
     pub waiting_proofs: u64,
-    /// Those that may go out, at once or when they have backed off.
+    /// Proofs that may be submitted, at once or after a back-off.
     pub ready_proofs: u64,
-    /// Those in flight.
+    /// Proofs in flight.
     pub submitting_proofs: u64,
-    /// Bonds of live tasks.
+    /// Sum of the bonds of live tasks.
     pub locked_stake: Wei,
     /// Depth of the deepest live task.
     pub max_depth_current: u32,
 }
 
-/// A task as it stands.
+/// The current state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskView {
-    /// The task.
     pub id: TaskId,
-    /// Its status.
     pub status: Status,
-    /// Its depth now.
     pub depth: u32,
     /// Its bond, locked while it is live.
     pub bond: Wei,
     /// When its claim expires, in milliseconds.
     pub claim_expires_at: u64,
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// Whether its confirmation waits for its parents'.
     pub held: bool,
-    /// Where its proof is.
+    /// The status of its proof.
     pub proof: ProofStatus,
-    /// Submissions of its proof so far.
+    /// Number of submissions of its proof so far.
     pub submissions: u32,
 }
 
 /// Speculative execution of one agent's tasks.
 ///
 /// Every call that may change something takes the time in milliseconds, from any origin; a time
-/// before the latest one counts as that. What is due by then happens first. After each call:
+/// before the latest one counts as the latest. Everything that is due by then happens first. After
+/// each call:
 ///
-/// * drain [`poll_output`](Self::poll_output) until there is none, and do what it says;
+/// * drain [`poll_output`](Self::poll_output) until it is empty, and follow the outputs;
 /// * set a timer for [`next_deadline`](Self::next_deadline) and call [`advance`](Self::advance)
-///   then. What is due at once is taken roots first, so a late call undoes no less, and no more.
+///   then. Deadlines that pass at the same time are handled roots first, so a late call undoes the
+///   same tasks.
 ///
-/// A refused call changes nothing but the time. A snapshot is to be taken with no output pending:
+/// A refused call changes nothing but the time. Take a snapshot only when no output is pending:
 /// outputs are not part of it, except that proofs in flight are handed out again.
 #[derive(Clone, Debug)]
 pub struct Speculation {
@@ -306,25 +281,25 @@ pub struct Speculation {
     pub(super) stake: Stake,
     pub(super) bonds: Bonds,
     pub(super) breaker: Breaker,
-    /// The chain, while it cannot be reached.
+    /// Present while the chain cannot be reached.
     pub(super) away: Option<Away>,
     pub(super) cooldown_until: u64,
-    /// When each task's earliest deadline is.
+    /// Every task's earliest deadline.
     pub(super) deadlines: BTreeSet<(u64, Task)>,
     pub(super) triggers: VecDeque<(TaskId, RollbackReason)>,
     pub(super) checkpoints: VecDeque<Checkpoint>,
     pub(super) history: VecDeque<Summary>,
     pub(super) counters: Counters,
     pub(super) pruned_at: u64,
-    /// Bytes that whoever drives it uses for its tasks.
+    /// Bytes that the driver uses for the machine's tasks.
     pub(super) elsewhere: u64,
     pub(super) outputs: VecDeque<Output>,
-    /// What happened, where it is asked for.
+    /// Events to be taken, if they are enabled.
     pub(super) events: Option<VecDeque<Event>>,
 }
 
 impl Speculation {
-    /// A machine without tasks and without stake, at `now`.
+    /// A machine at `now`, without tasks or stake.
     pub fn new(config: Config, now: u64) -> Self {
         Self {
             config,
@@ -350,12 +325,12 @@ impl Speculation {
         }
     }
 
-    /// What is to be done, oldest first.
+    /// The next output, oldest first.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Accepts a task and locks its bond, or says which rule it breaks.
+    /// Accepts a task and locks its bond, or returns the rule that it breaks.
     pub fn schedule(&mut self, request: Request<'_>, now: u64) -> Result<Scheduled, Refused> {
         self.advance(now);
         let accepted = self.accept(request);
@@ -377,8 +352,7 @@ impl Speculation {
         accepted
     }
 
-    /// Takes a task's output: from now on its commitment stands, and its proof is asked for. Yields
-    /// its bond.
+    /// Takes a task's output: its commitment is made, and its proof requested. Returns its bond.
     pub fn executed(
         &mut self,
         task: TaskId,
@@ -392,7 +366,7 @@ impl Speculation {
         Ok(self.bond(at))
     }
 
-    /// A prover begins with a task's proof: `proof.timeoutMs` runs from now on.
+    /// A prover begins with a task's proof: `proof.timeoutMs` starts.
     pub fn proving(&mut self, task: TaskId, now: u64) -> Result<(), CompletionError> {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
@@ -433,7 +407,7 @@ impl Speculation {
         Ok(())
     }
 
-    /// Takes a task's output and its proof at once; yields its bond.
+    /// Takes a task's output and its proof at once; returns its bond.
     pub fn complete(
         &mut self,
         task: TaskId,
@@ -449,7 +423,7 @@ impl Speculation {
         Ok(self.bond(at))
     }
 
-    /// A submission has reached the chain: `confirmationTimeoutMs` begins anew.
+    /// A submission has reached the chain: `confirmationTimeoutMs` restarts.
     pub fn submitted(
         &mut self,
         task: TaskId,
@@ -467,7 +441,7 @@ impl Speculation {
         Ok(())
     }
 
-    /// Takes the answer to a submission.
+    /// Takes the chain's answer to a submission.
     pub fn answer(
         &mut self,
         task: TaskId,
@@ -490,7 +464,7 @@ impl Speculation {
         let mut retry_in_ms = None;
         match answer {
             Answer::Confirmed => self.confirm_from(at),
-            // It goes out when the chain is back.
+            // It is submitted when the chain is back.
             Answer::Lost if self.away.is_some() => self.hold_back(at),
             Answer::Lost if u64::from(self.deferral.get(at).attempts) < self.config.max_retries => {
                 retry_in_ms = Some(self.back_off(at));
@@ -505,7 +479,7 @@ impl Speculation {
         Ok(Answered { retry_in_ms })
     }
 
-    /// A task was confirmed on the chain, whoever submitted it.
+    /// A task was confirmed on the chain, by any submission.
     pub fn confirm(&mut self, task: TaskId, now: u64) -> Result<Confirmation, ConfirmError> {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(ConfirmError::UnknownTask(task))?;
@@ -518,7 +492,7 @@ impl Speculation {
             Status::Pending | Status::Speculative => {}
         }
         if !self.graph.is_clear(at) {
-            // The chain has it: nothing of its own can expire any more.
+            // The chain has it: its own deadlines no longer count.
             self.terms[at].held = true;
             self.watch(at);
             return Ok(Confirmation::Held);
@@ -528,7 +502,7 @@ impl Speculation {
         Ok(Confirmation::Applied)
     }
 
-    /// Asks for a rollback, to be carried out by the next call that takes the time.
+    /// Requests a rollback, which the next call that takes the time carries out.
     pub fn request_rollback(
         &mut self,
         task: TaskId,
@@ -545,7 +519,7 @@ impl Speculation {
         }
     }
 
-    /// Rolls a task back with what depends on it; yields how many tasks that undid, which is none
+    /// Rolls a task back, with the tasks that depend on it; returns the number of tasks undone, 0
     /// if it had been undone before.
     pub fn fail(
         &mut self,
@@ -560,21 +534,21 @@ impl Speculation {
         Ok(self.counters.tasks_rolled_back - before)
     }
 
-    /// Keeps a task's output should a rollback take it, under the policy `checkpoint`; says whether
-    /// there is one.
+    /// Marks a task's output to be kept if a rollback undoes the task, under the policy
+    /// `checkpoint`; returns whether there is an output.
     pub fn checkpoint(&mut self, task: &TaskId) -> bool {
         let known = self.graph.find(task).filter(|&at| self.graph.status_of(at).is_live());
         let with_output = known.filter(|&at| self.ledger.get(at).is_some());
         with_output.inspect(|&at| self.ledger.set_checkpoint(at)).is_some()
     }
 
-    /// Sets the agent's stake, as it is after all that was slashed so far.
+    /// Sets the agent's stake after all slashes so far.
     pub const fn set_stake(&mut self, amount: Wei) {
         self.stake.set(amount);
     }
 
-    /// Changes options of the running machine: all, or none and what is wrong with them. What was
-    /// accepted stays so, at the bond and with the times it was given.
+    /// Changes options of the running machine: all of them, or none if there are errors. Accepted
+    /// tasks keep their bonds and deadlines.
     pub fn configure<'a>(
         &mut self,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -585,7 +559,7 @@ impl Speculation {
         Ok(())
     }
 
-    /// Gives the running machine another configuration, as [`configure`](Self::configure) does.
+    /// Replaces the configuration of the running machine, like [`configure`](Self::configure).
     pub fn set_config(&mut self, config: Config, now: u64) {
         self.advance(now);
         let before = self.breaker_state();
@@ -598,12 +572,11 @@ impl Speculation {
         self.settle();
     }
 
-    /// The configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The latest time it was told.
+    /// The latest time passed to a call, in milliseconds.
     pub const fn now(&self) -> u64 {
         self.now
     }
@@ -618,22 +591,22 @@ impl Speculation {
         &self.stake
     }
 
-    /// The circuit breaker.
+    /// The circuit breaker's state and history.
     pub const fn breaker(&self) -> &Breaker {
         &self.breaker
     }
 
-    /// What the circuit breaker lets through.
+    /// The circuit breaker's current state.
     pub fn breaker_state(&self) -> BreakerState {
         self.breaker.state(self.config.breaker, self.now)
     }
 
-    /// Whether tasks may speculate now, as far as the breaker is concerned.
+    /// Whether the breaker lets tasks speculate now.
     pub fn can_proceed(&self) -> bool {
         self.breaker.can_proceed(self.config.breaker, self.now)
     }
 
-    /// A task as it stands.
+    /// The current state of a task.
     pub fn task(&self, id: &TaskId) -> Option<TaskView> {
         let at = self.graph.find(id)?;
         let (terms, entry) = (&self.terms[at], self.deferral.get(at));
@@ -655,12 +628,12 @@ impl Speculation {
         self.ledger.get(self.graph.find(id)?)
     }
 
-    /// The tasks that committed to an output, by age of their places.
+    /// The tasks that committed to an output, in order of their places in the table.
     pub fn committed_to(&self, output: Hash) -> Vec<TaskId> {
         self.ledger.by_output(output).map(|at| self.graph.id(at)).collect()
     }
 
-    /// A task's proof, from when it is there until it is resolved.
+    /// A task's proof, from when it is made until the task is resolved.
     pub fn proof(&self, id: &TaskId) -> Option<&[u8; PROOF_BYTES]> {
         self.commitment(id)?.proof.as_deref()
     }
@@ -670,17 +643,17 @@ impl Speculation {
         self.checkpoints.iter()
     }
 
-    /// The last rollbacks, oldest first, [`HISTORY`] at most.
+    /// The last rollbacks, oldest first, at most [`HISTORY`].
     pub fn history(&self) -> impl Iterator<Item = &Summary> {
         self.history.iter()
     }
 
-    /// What happened since the start.
+    /// Counts since the start.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What stands at the moment.
+    /// The current values of the gauges.
     pub fn gauges(&self) -> Gauges {
         let proofs = |status| self.deferral.count(status) as u64;
         Gauges {
@@ -696,18 +669,18 @@ impl Speculation {
         }
     }
 
-    /// Proofs that may go out as soon as there is a slot, and those in flight.
+    /// Number of proofs that wait for a slot, and of those in flight.
     pub fn proofs(&self) -> (usize, usize) {
         (self.deferral.ready(), self.deferral.in_flight())
     }
 
-    /// Says how much memory is used for its tasks elsewhere, in bytes: it counts for
-    /// `limits.maxMemoryMb`, and is no part of a snapshot.
+    /// Sets the memory used elsewhere for the machine's tasks, in bytes: it counts towards
+    /// `limits.maxMemoryMb`, and is not part of a snapshot.
     pub const fn set_memory_elsewhere(&mut self, bytes: u64) {
         self.elsewhere = bytes;
     }
 
-    /// Bytes of memory in use, by its own books and as it was told.
+    /// Bytes of memory in use, by the machine and as set for elsewhere.
     pub fn memory(&self) -> u64 {
         let lists = self.checkpoints.capacity() * size_of::<Checkpoint>()
             + self.history.capacity() * size_of::<Summary>()
@@ -725,7 +698,7 @@ impl Speculation {
         Wei::new(self.terms[at].bond.into())
     }
 
-    /// The place of a task that waits for its output.
+    /// The place of a task that has no output yet.
     fn pending(&self, task: TaskId) -> Result<Task, CompletionError> {
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match self.graph.status_of(at) {
@@ -773,13 +746,13 @@ impl Speculation {
     }
 }
 
-/// A proof of the right length.
+/// Checks the length of a proof.
 fn sized(task: TaskId, proof: &[u8]) -> Result<&[u8; PROOF_BYTES], CompletionError> {
     let got = proof.len();
     proof.try_into().map_err(|_| CompletionError::BadProofSize { task, got })
 }
 
-/// What a request names as parents, where it reads all of their outputs.
+/// Links to parents whose outputs are all read.
 pub fn reads(parents: &[TaskId]) -> Vec<(TaskId, Link)> {
     parents.iter().map(|&parent| (parent, Link::Reads)).collect()
 }

@@ -1,10 +1,10 @@
-//! What happens in each component, as it happens (AgenC §4: the events of §§4.3.2, 4.4.2 and 4.5.1
-//! under their names there; the graph, the ledger, the stake and the breaker, which have none in
-//! the source, in the same manner).
+//! Events of each component, as they happen (AgenC §4). Those of §§4.3.2, 4.4.2 and 4.5.1 have
+//! their names there. The source has no events for the graph, the ledger, the stake and the
+//! breaker; these are named in the same style.
 //!
-//! A machine tells of these only if it is asked to ([`Speculation::tell_events`]); its caller then
-//! takes them after each call ([`Speculation::poll_event`]). They decide nothing and
-//! are no part of a snapshot: a machine that tells is otherwise the same as one that does not.
+//! A machine records events only if they are enabled ([`Speculation::tell_events`]); its caller
+//! must then take them after each call ([`Speculation::poll_event`]). They influence nothing and
+//! are not part of a snapshot: a machine with events otherwise behaves like one without.
 
 use super::{
     BreakerState, CommitmentStatus, ProofStatus, Reason, RollbackReason, Speculation, Status,
@@ -12,146 +12,114 @@ use super::{
 };
 use crate::primitives::{Hash, Wei};
 
-/// Something that happened in a component.
+/// An event in a component of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in milliseconds.
+    /// Time in milliseconds.
     pub at: u64,
-    /// The task that it is about; `None`: it is about the machine.
+    /// The task of the event; `None`: it is about the machine.
     pub task: Option<TaskId>,
-    /// What.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The contents of an event; AgenC §4 names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Scheduler: a task is accepted.
     TaskScheduled {
-        /// Unconfirmed tasks above it.
+        /// Number of unconfirmed tasks above it on the longest path.
         depth: u32,
-        /// What is locked for it.
+        /// The locked bond.
         bond: Wei,
-        /// Which attempt this is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// Scheduler: a task is refused, for another reason than the last time.
+    /// Scheduler: a task is refused, for a different reason than the last time.
     TaskRejected {
-        /// The rule that it breaks.
+        /// The broken rule.
         reason: Reason,
-        /// The depth it would have had, where that is known.
+        /// The depth that it would have had, if known.
         depth: Option<u32>,
-        /// The bond it would have needed, where that is known.
+        /// The bond that it would have needed, if known.
         bond: Option<Wei>,
     },
-    /// Scheduler: a task's output is there.
+    /// Scheduler: a task's output is known.
     TaskCompleted {
-        /// The commitment to it.
+        /// The commitment to the output.
         output_commitment: Hash,
     },
     /// Scheduler: a task is confirmed.
     TaskConfirmed,
     /// Scheduler: a task failed.
-    TaskFailed {
-        /// Why.
-        reason: RollbackReason,
-    },
-    /// Graph: a task is in it.
+    TaskFailed { reason: RollbackReason },
+    /// Graph: a task was added.
     NodeAdded {
-        /// How many tasks it depends on.
+        /// Number of tasks it depends on.
         parents: u32,
     },
     /// Graph: a task's status has changed.
-    NodeChanged {
-        /// The new one.
-        status: Status,
-    },
+    NodeChanged { status: Status },
     /// Ledger: a commitment to an output is made.
     CommitmentCreated {
-        /// The commitment.
         output_commitment: Hash,
-        /// When its time is over, in milliseconds.
+        /// End of its lifetime, in milliseconds.
         expires_at: u64,
     },
-    /// Ledger: a commitment is further in its life.
-    CommitmentUpdated {
-        /// Where.
-        status: CommitmentStatus,
-    },
-    /// Deferral: a proof is elsewhere on its way. A proof that is submitting has not reached the
+    /// Ledger: a commitment's status has changed.
+    CommitmentUpdated { status: CommitmentStatus },
+    /// Deferral: a proof's status has changed. A proof with status `submitting` has not reached the
     /// chain yet.
     ProofMoved {
-        /// Where.
         status: ProofStatus,
-        /// Of a submission, which attempt that is, from 1.
+        /// The number of the submission attempt, from 1.
         attempt: u32,
     },
     /// Deferral: a proof has reached the chain.
     ProofSubmitted {
-        /// Which attempt that is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// Deferral: the chain refused a proof, or no attempt delivered it.
+    /// Deferral: the chain refused a proof, or all attempts to deliver it failed.
     ProofFailed,
     /// Deferral: this was the last unconfirmed ancestor of tasks whose proofs wait.
     AncestorConfirmed {
-        /// How many tasks wait no more.
+        /// Number of tasks that no longer wait.
         unblocked: u64,
     },
-    /// Rollback: it is known what is to be undone.
+    /// Rollback: the tasks to be undone are determined.
     RollbackPlanned {
-        /// Why.
         reason: RollbackReason,
-        /// Tasks, the one that failed among them.
+        /// Number of tasks, including the one that failed.
         tasks: u64,
-        /// Their bonds.
         bonded: Wei,
     },
-    /// Rollback: it begins.
+    /// Rollback: the execution begins.
     RollbackExecuting,
     /// Rollback: one task is undone.
-    TaskRolledBack {
-        /// The task that failed.
-        trigger: TaskId,
-    },
-    /// Rollback: all is undone.
-    RollbackCompleted {
-        /// Tasks undone.
-        tasks: u64,
-    },
-    /// Stake: a bond is locked, or more of it.
-    StakeLocked {
-        /// How much.
-        amount: Wei,
-    },
-    /// Stake: what is left of a bond is free again.
-    StakeReleased {
-        /// How much.
-        amount: Wei,
-    },
-    /// Stake: something of it is lost.
-    StakeSlashed {
-        /// How much.
-        amount: Wei,
-    },
-    /// Breaker: it lets through something else than before.
-    BreakerChanged {
-        /// What.
-        state: BreakerState,
-    },
+    TaskRolledBack { trigger: TaskId },
+    /// Rollback: all tasks are undone.
+    RollbackCompleted { tasks: u64 },
+    /// Stake: a bond is locked, or increased.
+    StakeLocked { amount: Wei },
+    /// Stake: the rest of a bond is released.
+    StakeReleased { amount: Wei },
+    /// Stake: part of a bond is slashed.
+    StakeSlashed { amount: Wei },
+    /// Breaker: its state has changed.
+    BreakerChanged { state: BreakerState },
     /// Breaker: half open, it lets a task through.
     BreakerProbe,
     /// The chain cannot be reached.
     ChainLost,
     /// The chain can be reached again.
     ChainBack {
-        /// How long it was away, in milliseconds.
+        /// Duration of the outage, in milliseconds.
         away_ms: u64,
     },
 }
 
 impl EventKind {
-    /// Names of all, in the order of components.
+    /// The names of all events, in the order of components.
     pub const NAMES: &'static [&'static str] = &[
         "task:scheduled",
         "task:rejected",
@@ -187,7 +155,7 @@ impl EventKind {
         "chain:back",
     ];
 
-    /// Its name: that of the source where it has one.
+    /// The name of the event: that of the source if there is one.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::TaskScheduled { .. } => "task:scheduled",
@@ -229,17 +197,17 @@ impl EventKind {
 }
 
 impl Speculation {
-    /// Tells of events from now on: they are to be taken after each call.
+    /// Enables events: from now on they must be taken after each call.
     pub fn tell_events(&mut self) {
         self.events.get_or_insert_default();
     }
 
-    /// What happened, oldest first; nothing unless it was asked for.
+    /// The next event, oldest first; always `None` unless events are enabled.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Tells of what happens to a task.
+    /// Records an event of a task.
     pub(super) fn tell(&mut self, at: Task, kind: EventKind) {
         if self.events.is_some() {
             let task = self.graph.id(at);
@@ -247,14 +215,14 @@ impl Speculation {
         }
     }
 
-    /// Tells of what happens to a task that may not be in the graph, or to the machine.
+    /// Records an event of a task that may not be in the graph, or of the machine.
     pub(super) fn tell_of(&mut self, task: Option<TaskId>, kind: EventKind) {
         if let Some(events) = &mut self.events {
             events.push_back(Event { at: self.now, task, kind });
         }
     }
 
-    /// Puts a proof into another status, `until` some time if that ends by itself.
+    /// Sets a proof's status and records the event; `until` is its end if it is timed.
     pub(super) fn move_proof(&mut self, at: Task, status: ProofStatus, until: u64) {
         let moved = self.deferral.get(at).status != status;
         self.deferral.set(at, status, until);
@@ -263,14 +231,14 @@ impl Speculation {
         }
     }
 
-    /// Tells where a proof is.
+    /// Records the status of a proof.
     pub(super) fn tell_proof(&mut self, at: Task) {
         let entry = self.deferral.get(at);
         let (status, attempt) = (entry.status, entry.attempts);
         self.tell(at, EventKind::ProofMoved { status, attempt });
     }
 
-    /// Moves an open commitment on.
+    /// Advances an open commitment's status.
     pub(super) fn move_commitment(&mut self, at: Task, status: CommitmentStatus) {
         let moves = |one: CommitmentStatus| one.is_open() && one != status;
         let told =
@@ -281,7 +249,7 @@ impl Speculation {
         }
     }
 
-    /// Resolves a task in the graph.
+    /// Resolves a task in the graph and records the event.
     pub(super) fn resolve_node(&mut self, at: Task, status: Status) {
         self.graph.resolve(at, status);
         self.tell(at, EventKind::NodeChanged { status });

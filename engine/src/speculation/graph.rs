@@ -1,18 +1,18 @@
-//! Tasks, what they depend on, and how deep they stand (AgenC §4.1, §5.2).
+//! Tasks, their dependencies, and their depths (AgenC §4.1, §5.2).
 //!
-//! A task's **depth** is the number of tasks on the longest path from it up to a root that are not
-//! confirmed, itself not counted: 0 where every ancestor is confirmed. Failed ancestors count as
-//! long as somebody waits for them.
+//! A task's **depth** is the number of unconfirmed tasks on the longest path from it up to a root,
+//! not counting itself: 0 if every ancestor is confirmed. Failed ancestors count as long as a task
+//! waits for them.
 //!
-//! Depths fall as ancestors are confirmed. Each task knows how many of its parents hold it at its
-//! depth; when the last of those falls, it looks at its parents again, and if it fell, its children
-//! are told. Depths are kept up to [`COUNTED`] and no further, since no configuration allows more
-//! than 20: so a task falls at most so many times, each time at the price of its edges, and
-//! confirming a chain of a million costs no more per task than one of a hundred. [`Graph::depth`]
-//! is exact nevertheless: what is deeper is counted when somebody asks.
+//! Depths fall as ancestors are confirmed. Each task counts the parents that hold it at its depth.
+//! When the last of those falls, the task recomputes its depth from its parents, and if it fell,
+//! its children are updated. Depths are tracked up to [`COUNTED`] only, because no configuration
+//! allows more than 20. So a task falls at most that many times, each time at the cost of its
+//! edges, and confirming a chain of a million tasks costs no more per task than one of a hundred.
+//! [`Graph::depth`] is still exact: greater depths are computed on request.
 //!
-//! Tasks are records in a table, edges are records in another one: an edge stands in its child's
-//! list of parents and in its parent's list of children. The shape owns no memory per task.
+//! Tasks are records in one table, edges are records in another: an edge is in its child's list of
+//! parents and in its parent's list of children. The graph allocates no memory per task.
 
 use super::{
     TaskId,
@@ -21,23 +21,23 @@ use super::{
 use crate::names;
 use std::collections::BTreeSet;
 
-/// Depths below it are kept, all others when asked for.
+/// Depths below this are tracked; greater ones are computed on request.
 pub const COUNTED: u8 = 32;
 const _: () = assert!(COUNTED as u64 > super::config::MAX_DEPTH, "an accepted depth is kept");
 
-/// Where a task is in its life (AgenC §4.1, `DependencyStatus`).
+/// The status of a task (AgenC §4.1, `DependencyStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Status {
-    /// Scheduled, its output is not known yet.
+    /// Scheduled, but its output is not known yet.
     #[default]
     Pending,
-    /// Its output is known, its proof is not confirmed.
+    /// Its output is known, but its proof is not confirmed.
     Speculative,
     /// Its proof is confirmed on the chain.
     Confirmed,
-    /// It failed, and its rollback took those below with it.
+    /// It failed, and its rollback undid the tasks below it.
     Failed,
-    /// It was rolled back since an ancestor failed.
+    /// It was rolled back because an ancestor failed.
     RolledBack,
 }
 
@@ -50,36 +50,36 @@ names!(Status:
 );
 
 impl Status {
-    /// Whether the task is still on its way.
+    /// Whether the task is neither confirmed, failed nor rolled back.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Pending | Self::Speculative)
     }
 }
 
-/// What a task wants of a parent.
+/// The dependency of a task on a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Link {
     /// It reads the parent's output.
     #[default]
     Reads,
-    /// It must come after the parent, whatever that one's output is: under the policy `selective`
-    /// it survives the parent's failure and waits for its next attempt.
+    /// It must come after the parent, whatever the parent's output is: under the policy `selective`
+    /// it survives the parent's failure and waits for the parent's next attempt.
     OrderOnly,
 }
 
-/// Why a task cannot stand in the graph.
+/// Why a task cannot be added to the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A task of that id is on its way or confirmed.
+    /// A task with that id is live or confirmed.
     #[error("task {0} is in the graph already: schedule it again once it has failed")]
     DuplicateTask(TaskId),
-    /// A parent that nobody knows, or that was pruned.
+    /// The parent is unknown or was pruned.
     #[error("parent {0} is not in the graph: schedule parents before their children")]
     UnknownParent(TaskId),
-    /// A task that would wait for itself.
+    /// The task would wait for itself.
     #[error("task {0} would wait for itself: a parent of it depends on it")]
     Cycle(TaskId),
-    /// A parent that failed or was rolled back.
+    /// The parent failed or was rolled back.
     #[error("parent {0} has failed: schedule it again first")]
     ParentFailed(TaskId),
 }
@@ -87,14 +87,14 @@ pub enum GraphError {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) id: TaskId,
-    /// Order of scheduling.
+    /// The place in the order of scheduling.
     pub(super) seq: u64,
     pub(super) first_parent: EdgeAt,
     pub(super) first_child: EdgeAt,
     last_child: EdgeAt,
-    /// Parents that are not confirmed.
+    /// Number of parents that are not confirmed.
     pub(super) unconfirmed: u32,
-    /// Those of them that hold the task at its depth; 0 while it is to look at them again.
+    /// Number of parents that hold the task at its depth; 0 while its depth has to be recomputed.
     deepest: u32,
     pub(super) live_children: u32,
     /// Neighbours in the list of retired tasks.
@@ -133,21 +133,21 @@ pub(super) struct Edge {
     pub(super) link: Link,
 }
 
-/// A task that may enter the graph, its parents found.
+/// A task that may be added to the graph, with its parents resolved.
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) id: TaskId,
-    /// Where it stands already, from an earlier attempt.
+    /// Its place, if there was an earlier attempt.
     pub(super) again: Option<Task>,
     pub(super) parents: Vec<(Task, Link)>,
-    /// Up to [`COUNTED`].
+    /// Capped at [`COUNTED`].
     pub(super) depth: u8,
 }
 
-/// The tasks and what they depend on.
+/// The graph of tasks and their dependencies.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The tasks by the first bytes of their ids: as good as drawn, and compared at once.
+    /// The tasks by the first bytes of their ids, which are random and cheap to compare.
     pub(super) ids: BTreeSet<(u64, Task)>,
     pub(super) nodes: Table<Node>,
     pub(super) edges: Table<Edge>,
@@ -156,10 +156,11 @@ pub struct Graph {
     next_seq: u64,
     live: usize,
     tips: usize,
-    /// Tasks that are resolved and that no live task depends on, in the order of becoming so.
+    /// Head and tail of the list of tasks that are resolved and that no live task depends on, in
+    /// the order in which they became so.
     retired: (Task, Task),
     retired_len: usize,
-    /// Tasks that are to look at their parents again; empty between calls.
+    /// Tasks whose depth has to be recomputed; empty between calls.
     fallen: Vec<Task>,
 }
 
@@ -182,8 +183,8 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// Adds a task, or a failed one again, below `parents`, a parent named twice counting once.
-    /// Yields its depth, exact below [`COUNTED`].
+    /// Adds a task, or a failed one again, below `parents`; a parent that is named twice counts
+    /// once. Returns its depth, exact below [`COUNTED`].
     pub fn add(&mut self, id: TaskId, parents: &[(TaskId, Link)]) -> Result<u32, GraphError> {
         let admission = self.admit(id, parents)?;
         let depth = u32::from(admission.depth);
@@ -191,7 +192,7 @@ impl Graph {
         Ok(depth)
     }
 
-    /// Marks a live task confirmed whose parents all are; says whether it was one.
+    /// Confirms a live task whose parents are all confirmed; returns whether it did.
     pub fn confirm(&mut self, id: &TaskId) -> bool {
         match self.find(id) {
             Some(task) if self.status_of(task).is_live() && self.is_clear(task) => {
@@ -202,8 +203,8 @@ impl Graph {
         }
     }
 
-    /// Marks a live task failed and all live tasks below rolled back, whatever their links; yields
-    /// how many that were in all.
+    /// Marks a live task failed and all live tasks below it rolled back, whatever their links;
+    /// returns their number.
     pub fn fail(&mut self, id: &TaskId) -> usize {
         let Some(task) = self.find(id).filter(|&task| self.status_of(task).is_live()) else {
             return 0;
@@ -216,7 +217,7 @@ impl Graph {
         affected.len()
     }
 
-    /// Removes a task and all below it, whatever their status; yields how many.
+    /// Removes a task and all below it, whatever their status; returns their number.
     pub fn remove_subtree(&mut self, id: &TaskId) -> usize {
         let Some(task) = self.find(id) else { return 0 };
         let subtree = self.below(task);
@@ -239,7 +240,7 @@ impl Graph {
         self.ids.len()
     }
 
-    /// Whether none is known.
+    /// Whether no tasks are known.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -249,12 +250,12 @@ impl Graph {
         self.live
     }
 
-    /// Live tasks without a live child: a chain is one branch (speculation.md, branches).
+    /// Number of live tasks without a live child: a chain is one branch (speculation.md, branches).
     pub const fn branches(&self) -> usize {
         self.tips
     }
 
-    /// The tasks in the order of the first eight bytes of their ids.
+    /// The tasks in order of the first eight bytes of their ids.
     pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, Status)> {
         self.places().map(|task| (&self.nodes[task].id, self.status_of(task)))
     }
@@ -265,7 +266,7 @@ impl Graph {
         edges.map(|edge| (self.nodes[edge.parent].id, edge.link)).collect()
     }
 
-    /// Bytes that it takes.
+    /// Memory of the graph, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let vacant = self.vacant.capacity() + self.vacant_edges.capacity();
         self.nodes.bytes()
@@ -281,7 +282,7 @@ impl Graph {
         same.map(|&(_, task)| task).find(|&task| self.nodes[task].id == *id)
     }
 
-    /// The tasks' places, in the order of the first eight bytes of their ids.
+    /// The tasks' places, in order of the first eight bytes of their ids.
     pub(super) fn places(&self) -> impl Iterator<Item = Task> {
         self.ids.iter().map(|&(_, task)| task)
     }
@@ -299,7 +300,7 @@ impl Graph {
         self.nodes[task].unconfirmed == 0
     }
 
-    /// The depth, up to [`COUNTED`].
+    /// The depth, capped at [`COUNTED`].
     pub(super) fn counted_depth(&self, task: Task) -> u8 {
         self.nodes[task].depth
     }
@@ -316,7 +317,7 @@ impl Graph {
         std::iter::successors(first, move |one| edge(one.next_child))
     }
 
-    /// Finds out whether a task may stand below `parents`.
+    /// Checks whether a task may be added below `parents`.
     pub(super) fn admit(
         &self,
         id: TaskId,
@@ -343,11 +344,11 @@ impl Graph {
             found.push((task, link));
         }
         if found.len() > 1 {
-            // `Reads` sorts first: it is what counts of both.
+            // `Reads` sorts first, so it wins over `OrderOnly`.
             found.sort_unstable_by_key(|&(task, link)| (self.nodes[task].seq, link));
             found.dedup_by_key(|(task, _)| *task);
         }
-        // Only what has children already can be waited for.
+        // Only a task that already has children can have tasks waiting for it.
         if let Some(task) = again
             && self.nodes[task].first_child != EdgeAt::NONE
             && found.iter().any(|&(parent, _)| self.waits_for(parent, task))
@@ -358,7 +359,7 @@ impl Graph {
         Ok(Admission { id, again, parents: found, depth })
     }
 
-    /// Live tips once the task is in.
+    /// Number of live tips after the task is added.
     pub(super) fn branches_with(&self, admission: &Admission) -> usize {
         let covered = admission.parents.iter().filter(|&&(parent, _)| self.is_tip(parent)).count();
         let survivors = admission.again.is_some_and(|task| self.nodes[task].live_children > 0);
@@ -389,7 +390,7 @@ impl Graph {
         task
     }
 
-    /// Gives a record to a new id.
+    /// Allocates a record for a new id.
     fn allot(&mut self, id: TaskId) -> Task {
         let next = Task(u32::try_from(self.nodes.len()).expect("fewer than 2^32 tasks fit memory"));
         let task = self.vacant.pop().unwrap_or(next);
@@ -399,7 +400,7 @@ impl Graph {
         task
     }
 
-    /// Adds an edge; it comes first among the child's parents, last among the parent's children.
+    /// Adds an edge, at the front of the child's parents and at the back of the parent's children.
     fn join(&mut self, parent: Task, child: Task, link: Link) {
         let next =
             EdgeAt(u32::try_from(self.edges.len()).expect("fewer than 2^32 edges fit memory"));
@@ -422,7 +423,7 @@ impl Graph {
         self.nodes[child].first_parent = at;
     }
 
-    /// Counts a task that has its edges as pending.
+    /// Marks a task whose edges exist as pending, and counts it.
     fn enter(&mut self, task: Task) {
         self.nodes[task].status = Status::Pending;
         self.live += 1;
@@ -437,12 +438,12 @@ impl Graph {
         }
     }
 
-    /// A pending task's output is known.
+    /// The output of a pending task is known.
     pub(super) fn speculate(&mut self, task: Task) {
         self.nodes[task].status = Status::Speculative;
     }
 
-    /// Ends a live task's way.
+    /// Resolves a live task with this status.
     pub(super) fn resolve(&mut self, task: Task, status: Status) {
         let before = self.weight(task);
         self.live -= 1;
@@ -470,7 +471,7 @@ impl Graph {
         }
     }
 
-    /// The task that was retired longest ago, while there are more than `retained`.
+    /// The task that was retired first, if there are more than `retained`.
     pub(super) fn oldest_retired(&self, retained: u64) -> Option<Task> {
         (self.retired_len as u64 > retained).then_some(self.retired.0)
     }
@@ -481,12 +482,12 @@ impl Graph {
         std::iter::successors(some(self.retired.0), move |&task| some(self.nodes[task].after))
     }
 
-    /// Forgets a task that is not live.
+    /// Removes a task that is not live.
     pub(super) fn remove(&mut self, task: Task) {
         let before = self.weight(task);
         self.unretire(task);
         self.leave_parents(task);
-        // For its children it is as if it were confirmed: nothing holds them there any more.
+        // For its children this is like a confirmation: it no longer holds their depth.
         self.nodes[task].status = Status::Confirmed;
         self.tell_children(task, before);
         while self.nodes[task].first_child != EdgeAt::NONE {
@@ -500,8 +501,9 @@ impl Graph {
         self.vacant.push(task);
     }
 
-    /// The graph of these tasks in the order of scheduling: status, and parents by their places.
-    /// `None` if an id stands twice, a place does not exist or a task waits for itself.
+    /// Rebuilds the graph from tasks in order of scheduling, with their status, and parents by
+    /// their places. `None` if an id occurs twice, a place does not exist or a task waits for
+    /// itself.
     pub(super) fn rebuild<'a>(
         tasks: impl Iterator<Item = (TaskId, Status, &'a [(u32, bool)])> + Clone,
     ) -> Option<Self> {
@@ -542,7 +544,7 @@ impl Graph {
         self.nodes[task].live_children == 0 && self.status_of(task).is_live()
     }
 
-    /// The depth that a task gives its children, as far as it is counted.
+    /// The minimum depth of the task's children, capped at [`COUNTED`].
     fn weight(&self, task: Task) -> u8 {
         let node = &self.nodes[task];
         match node.status {
@@ -551,7 +553,7 @@ impl Graph {
         }
     }
 
-    /// Sets a task's depth and counts from its parents.
+    /// Computes a task's depth and counts from its parents.
     fn look_up(&mut self, task: Task) {
         let (mut depth, mut deepest, mut unconfirmed) = (0, 0, 0);
         let mut at = self.nodes[task].first_parent;
@@ -569,7 +571,7 @@ impl Graph {
         (node.depth, node.deepest, node.unconfirmed) = (depth, deepest, unconfirmed);
     }
 
-    /// Tells a task's children that its weight was `before` and is another one now.
+    /// Updates the children of a task whose weight was `before` and has changed.
     fn tell_children(&mut self, task: Task, before: u8) {
         let now = self.weight(task);
         if now == before {
@@ -583,7 +585,7 @@ impl Graph {
             if now == 0 {
                 node.unconfirmed -= 1;
             }
-            // It will look at all its parents as they then are.
+            // Its depth will be recomputed from all its parents anyway.
             if node.deepest == 0 {
                 continue;
             }
@@ -619,7 +621,7 @@ impl Graph {
         (node.unconfirmed, node.deepest) = (0, 0);
     }
 
-    /// Takes an edge out of its parent's list and frees it.
+    /// Removes an edge from its parent's list and frees it.
     fn drop_from_parent(&mut self, at: EdgeAt) {
         let Edge { parent, previous_child, next_child, .. } = self.edges[at];
         match previous_child {
@@ -633,7 +635,7 @@ impl Graph {
         self.vacant_edges.push(at);
     }
 
-    /// Takes an edge out of its child's list.
+    /// Removes an edge from its child's list.
     fn drop_from_child(&mut self, at: EdgeAt) {
         let Edge { child, next_parent, .. } = self.edges[at];
         if self.nodes[child].first_parent == at {
@@ -681,7 +683,7 @@ impl Graph {
         self.retired_len -= 1;
     }
 }
-/// An id's first eight bytes.
+/// The first eight bytes of an id.
 fn first_bytes(id: &TaskId) -> u64 {
     let (first, _) = id.0.split_first_chunk().expect("an id has 32 bytes");
     u64::from_be_bytes(*first)

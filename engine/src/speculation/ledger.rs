@@ -1,6 +1,6 @@
-//! Commitments: what a task's output is, before the chain knows (AgenC §4.2).
+//! Commitments to tasks' outputs, before the chain knows the outputs (AgenC §4.2).
 //!
-//! A commitment is made when a task's output is known and stands until the task is pruned or
+//! A commitment is made when a task's output is known, and is kept until the task is pruned or
 //! scheduled again. Several tasks may commit to the same output.
 
 use super::{
@@ -10,12 +10,12 @@ use super::{
 use crate::{names, primitives::Hash};
 use std::{collections::BTreeSet, fmt};
 
-/// Where a commitment is in its life.
+/// The status of a commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommitmentStatus {
-    /// The output is known, its proof is not.
+    /// The output is known, but its proof is not made.
     Created,
-    /// The proof is there.
+    /// The proof is made.
     ProofGenerated,
     /// The proof is on its way to the chain.
     Submitted,
@@ -23,7 +23,7 @@ pub enum CommitmentStatus {
     Confirmed,
     /// The task failed.
     Failed,
-    /// Its time was over before it was confirmed.
+    /// Its lifetime ended before it was confirmed.
     Expired,
     /// An ancestor failed.
     RolledBack,
@@ -46,18 +46,17 @@ impl CommitmentStatus {
     }
 }
 
-/// What a commitment hides, and the commitment: hash_2(constraint hash, salt).
+/// The hidden values of a commitment, and the commitment: hash_2(constraint hash, salt).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// The commitment to the output.
     pub output_commitment: Hash,
-    /// hash_4 of the output.
+    /// The hash hash_4 of the output.
     pub constraint_hash: Hash,
-    /// What makes the commitment hide the output; secret until it is proved.
+    /// The value that makes the commitment hiding; secret until the output is proved.
     pub salt: [u8; 32],
 }
 
-/// Without the salt, which must not get into a log.
+/// Omits the salt, which must not appear in a log.
 impl fmt::Debug for Opening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opening")
@@ -70,19 +69,17 @@ impl fmt::Debug for Opening {
 /// A task's commitment to its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// What it commits to.
     pub opening: Opening,
-    /// When the output became known, in milliseconds.
+    /// Time at which the output became known, in milliseconds.
     pub created_at: u64,
-    /// When its time is over, in milliseconds.
+    /// End of its lifetime, in milliseconds.
     pub expires_at: u64,
-    /// The depth the task had when it was made.
+    /// The task's depth when the commitment was made.
     pub depth: u8,
-    /// Its status.
     pub status: CommitmentStatus,
-    /// Whether the output is kept if a rollback takes the task (policy `checkpoint`).
+    /// Whether the output is kept if a rollback undoes the task (policy `checkpoint`).
     pub checkpoint: bool,
-    /// The proof, while it may be needed.
+    /// The proof, as long as it may be needed.
     pub proof: Option<Box<[u8; PROOF_BYTES]>>,
 }
 
@@ -96,27 +93,27 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Commitments that are kept, whatever became of them.
+    /// Number of commitments, whatever their status.
     pub fn len(&self) -> usize {
         self.by_output.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no commitments.
     pub fn is_empty(&self) -> bool {
         self.by_output.is_empty()
     }
 
-    /// Commitments whose proofs may still be confirmed.
+    /// Number of commitments whose proofs may still be confirmed.
     pub const fn open(&self) -> usize {
         self.open
     }
 
-    /// Commitments whose proofs are there and not confirmed.
+    /// Number of commitments whose proofs are made but not confirmed.
     pub const fn proofs(&self) -> usize {
         self.proofs
     }
 
-    /// Bytes that it takes, proofs included.
+    /// Memory of the ledger in bytes, including proofs.
     pub fn bytes(&self) -> usize {
         self.commitments.bytes()
             + tree_bytes::<(Hash, Task)>(self.by_output.len())
@@ -133,7 +130,7 @@ impl Ledger {
         self.by_output.range(all).map(|&(_, task)| task)
     }
 
-    /// Adds a task's commitment in the place of an earlier attempt's.
+    /// Adds a task's commitment, which replaces that of an earlier attempt.
     pub(super) fn create(&mut self, task: Task, commitment: Commitment) {
         self.remove(task);
         self.by_output.insert((commitment.opening.output_commitment, task));
@@ -169,7 +166,7 @@ impl Ledger {
         }
     }
 
-    /// Moves an open commitment on; who is resolved needs its proof no more.
+    /// Advances an open commitment's status; when it is resolved, its proof is dropped.
     pub(super) fn set_status(&mut self, task: Task, status: CommitmentStatus) {
         let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) else {
             return;
@@ -182,7 +179,7 @@ impl Ledger {
         }
     }
 
-    /// Moves the expiry of an open commitment, by milliseconds.
+    /// Extends the lifetime of an open commitment, in milliseconds.
     pub(super) fn prolong(&mut self, task: Task, by: u64) {
         if let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) {
             commitment.expires_at = commitment.expires_at.saturating_add(by);
@@ -195,13 +192,12 @@ impl Ledger {
     }
 }
 
-/// An output that was kept when a rollback took its task, to be used by the next attempt.
+/// An output that was kept when its task was rolled back, for use by the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The task.
     pub task: TaskId,
-    /// The digest of what it was made from: an attempt that reads anything else has no use for it.
+    /// The digest of the outputs that it was computed from: it is useless for an attempt that reads
+    /// others.
     pub inputs: Hash,
-    /// Its output, as it was committed to.
     pub opening: Opening,
 }

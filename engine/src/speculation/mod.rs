@@ -1,5 +1,5 @@
 //! Speculative execution: tasks run before their ancestors' proofs are confirmed on the chain,
-//! proofs go out in the order of dependency, and what was built on a failed proof is undone
+//! proofs are submitted in order of dependency, and work that was based on a failed proof is undone
 //! (spec speculation.md; AgenC's design document, §§ 4 to 9, 11, 12).
 //!
 //! A task is scheduled with the tasks it depends on, executed, proved, submitted and confirmed:
@@ -12,43 +12,43 @@
 //!     └── bond locked └── commitment: its TTL runs    └── every ancestor is confirmed
 //! ```
 //!
-//! * Upon a request: it is refused by the first rule that it breaks, and then nothing has changed
-//!   ([`Reason`]); or its bond is locked, as it is priced at that moment.
-//! * Upon an output: a commitment to it enters the ledger, and its proof is asked for. How long
-//!   that may take counts from when a prover begins; before, it waits in a queue.
-//! * Upon a proof: it waits until every ancestor is confirmed. Ready proofs go out by the depth
-//!   they were queued at, then in order; a slot that comes free is taken at once.
-//! * Upon a confirmation: the bond is released, the tasks below stand less deep. One that comes
-//!   before its parent's is held until that one's.
-//! * Upon the loss of the chain: nothing expires and nothing goes out until it is back; after ten
+//! * On a request: the task is refused by the first rule that it breaks, and nothing changes
+//!   ([`Reason`]); or its bond is locked, at its price at that moment.
+//! * On an output: a commitment to it enters the ledger, and its proof is requested. The proof
+//!   waits in a queue until a prover begins; its timeout counts from then on.
+//! * On a proof: it waits until every ancestor is confirmed. Ready proofs are submitted by the
+//!   depth at which they were queued, then in order; a free slot is used at once.
+//! * On a confirmation: the bond is released, and the depth of the tasks below falls. A
+//!   confirmation that arrives before its parent's is held until that arrives.
+//! * On the loss of the chain: nothing expires and nothing is submitted until it is back; after ten
 //!   tries to reach it no task is accepted ([`away`]).
-//! * Upon a failure, an expiry, a timeout: one rollback at a time, leaves first. The one that
+//! * On a failure, an expiry or a timeout: rollbacks run one at a time, leaves first. The task that
 //!   failed loses its reason's share of its own bond, all others get theirs back.
 //! * A task that failed or was rolled back may be scheduled again, as a new attempt. An output that
-//!   a checkpoint kept serves it only if it reads what that was made from.
-//! * Upon too many failures the [`Breaker`] opens: tasks with unconfirmed ancestors are refused
-//!   until it lets one through again, which decides; those that run are left to finish.
+//!   a checkpoint kept is reused only if the new attempt reads the same outputs.
+//! * After too many failures the [`Breaker`] opens: tasks with unconfirmed ancestors are refused
+//!   until it lets one through again, whose outcome decides. Running tasks may finish.
 //!
-//! [`Speculation`] is all of it, driven by calls with the time in milliseconds, drained by
-//! [`Speculation::poll_output`]; its docs are the contract. Nothing recurses over the graph.
+//! [`Speculation`] is the whole machine, driven by calls with the time in milliseconds, drained by
+//! [`Speculation::poll_output`]; its docs are the contract. No function recurses over the graph.
 //!
 //! | file | subject |
 //! |---|---|
 //! | [`config`] | every option, its range, the presets |
 //! | [`table`] | records by dense index |
-//! | [`graph`] | tasks, what they depend on, how deep they stand |
+//! | [`graph`] | tasks, their dependencies, their depths |
 //! | [`walk`] | ancestors, descendants, orders |
 //! | [`ledger`] | commitments, by task and by output |
-//! | [`deferral`] | proofs, until they may go out |
-//! | [`stake`] | what is available, locked, slashed |
-//! | [`bonds`] | what a chain asks of bonds, and what reasons cost |
-//! | [`rollback`] | reasons, what is undone, one plan at a time |
-//! | [`breaker`] | when not to speculate |
-//! | [`away`] | the chain, while it cannot be reached |
-//! | [`scheduler`] | who is accepted, and why not |
+//! | [`deferral`] | proofs, until they may be submitted |
+//! | [`stake`] | the available, locked and slashed stake |
+//! | [`bonds`] | the bonds that a chain requires, and the cost of failures |
+//! | [`rollback`] | reasons and plans of rollbacks |
+//! | [`breaker`] | the circuit breaker |
+//! | [`away`] | the chain while it cannot be reached |
+//! | [`scheduler`] | which tasks are accepted, and why others are refused |
 //! | [`engine`] | all of these as one machine |
-//! | [`event`] | what happens in each of them, as it happens |
-//! | [`settle`] | what follows from a call: confirmations, rollbacks, deadlines |
+//! | [`event`] | events of each of them, as they happen |
+//! | [`settle`] | the consequences of a call: confirmations, rollbacks, deadlines |
 //! | [`snapshot`] | the machine as bytes |
 
 pub mod away;

@@ -1,8 +1,8 @@
-//! What is undone when a task fails (AgenC §4.4).
+//! Rollbacks: the tasks that are undone when a task fails (AgenC §4.4).
 //!
-//! A trigger is a task and a reason. Triggers stand in a queue; one plan at a time is made and
-//! carried out, on the graph as it then is: a trigger whose task was rolled back meanwhile, or
-//! confirmed, is skipped. A plan undoes leaves first, its trigger last.
+//! A trigger is a task and a reason. Triggers are queued. One plan at a time is made and carried
+//! out, on the current graph: a trigger whose task has been rolled back or confirmed by then is
+//! skipped. A plan undoes leaves first, its trigger last.
 
 use super::TaskId;
 use crate::{names, primitives::Wei, record};
@@ -10,17 +10,16 @@ use crate::{names, primitives::Wei, record};
 /// Why a task is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RollbackReason {
-    /// The chain refused the proof, or it could not be delivered.
+    /// The chain refused the proof, or all attempts to deliver it failed.
     ProofFailed,
-    /// The proof was not there, or not confirmed, in time.
+    /// The proof was not made, or not confirmed, in time.
     ProofTimeout,
     /// An ancestor failed.
     AncestorFailed,
     /// The claim on the task expired.
     ClaimExpired,
-    /// A cancellation.
     ManualCancel,
-    /// The commitment's time was over.
+    /// The commitment's lifetime ended.
     CommitmentExpired,
 }
 
@@ -34,26 +33,25 @@ names!(RollbackReason:
 );
 
 impl RollbackReason {
-    /// Whether speculation went wrong, for the circuit breaker: a cancellation says nothing about
-    /// that, and an ancestor's failure is its own.
+    /// Whether the reason counts as a failure of speculation for the circuit breaker. A
+    /// cancellation does not, and an ancestor's failure is counted for the ancestor.
     pub const fn is_failure(self) -> bool {
         !matches!(self, Self::AncestorFailed | Self::ManualCancel)
     }
 }
 
-/// Why a rollback cannot be asked for.
+/// Why a rollback cannot be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FailError {
-    /// A task that nobody knows.
+    /// The task is unknown.
     #[error("task {0} is not known: it was never scheduled, or was pruned")]
     UnknownTask(TaskId),
-    /// A confirmed task is final.
+    /// The task is confirmed, which is final.
     #[error("task {0} is confirmed: nothing undoes that")]
     AlreadyConfirmed(TaskId),
 }
 
 impl FailError {
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownTask(_) => "unknown_task",
@@ -65,26 +63,24 @@ impl FailError {
 /// A rollback that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What it was about.
     pub summary: Summary,
-    /// The tasks in the order of undoing: leaves first, the trigger last.
+    /// The tasks in the order in which they are undone: leaves first, the trigger last.
     pub tasks: Vec<TaskId>,
 }
 
-/// What a rollback was about.
+/// The summary of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The task that failed.
     pub trigger: TaskId,
-    /// Why.
     pub reason: RollbackReason,
-    /// Tasks undone, the trigger among them.
+    /// Number of tasks undone, including the trigger.
     pub tasks: u64,
-    /// What the trigger lost of its bond.
+    /// The slashed part of the trigger's bond, in wei.
     pub slashed: Wei,
-    /// What went back of all bonds.
+    /// The sum of the released parts of all bonds, in wei.
     pub released: Wei,
-    /// When, in milliseconds.
+    /// Time in milliseconds.
     pub at: u64,
 }
 record!(Summary { trigger, reason, tasks, slashed, released, at });

@@ -1,6 +1,6 @@
-//! Who is accepted, and why not (AgenC §4.5, §5.2 to §5.4).
+//! Which tasks are accepted, and why others are refused (AgenC §4.5, §5.2 to §5.4).
 //!
-//! The first rule that a request breaks is the one it is refused by, in the order of [`Reason`].
+//! A request is refused by the first rule that it breaks, in the order of [`Reason`].
 
 use super::{
     GraphError, Link, Opening, Speculation, TaskId, engine::Terms, event::EventKind, settle::NEVER,
@@ -12,24 +12,24 @@ use crate::{
 };
 use std::fmt;
 
-/// A task that asks to run.
+/// A request to schedule a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The task.
     pub task: TaskId,
-    /// What it depends on; named twice, a parent counts once.
+    /// The tasks it depends on; a parent that is named twice counts once.
     pub parents: &'a [(TaskId, Link)],
-    /// When the agent's claim on it expires, in milliseconds.
+    /// Time at which the agent's claim on it expires, in milliseconds.
     pub claim_expires_at: u64,
-    /// The digest of the outputs that it reads: an output that was kept from an earlier attempt
-    /// serves only where that read the same.
+    /// The digest of the outputs that it reads: an output kept from an earlier attempt is reused
+    /// only if that attempt read the same outputs.
     pub inputs: Hash,
-    /// What it was refused for when it asked for the last time: the same again counts no more.
+    /// The reason of the last refusal, if it was refused before: the same reason is not counted
+    /// again.
     pub refused: Option<Reason>,
 }
 
 impl<'a> Request<'a> {
-    /// A task that asks for the first time, and reads nothing.
+    /// The first request for a task, which reads no outputs.
     pub const fn new(task: TaskId, parents: &'a [(TaskId, Link)], claim_expires_at: u64) -> Self {
         Self { task, parents, claim_expires_at, inputs: Hash::ZERO, refused: None }
     }
@@ -38,28 +38,29 @@ impl<'a> Request<'a> {
 /// A task that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Unconfirmed tasks above it on the longest path.
+    /// Number of unconfirmed tasks above it on the longest path.
     pub depth: u32,
-    /// What was locked for it: `minStake` and `stakePerDepth` for each level.
+    /// The locked bond: `minStake`, and `stakePerDepth` for each level.
     pub bond: Wei,
-    /// 1 for a new task, one more for each time it is scheduled again.
+    /// 1 for a new task, plus 1 each time it is scheduled again.
     pub attempt: u32,
-    /// The output of its last attempt, where that was kept by a checkpoint and read the same.
+    /// The output of an earlier attempt, if a checkpoint kept it and that attempt read the same
+    /// outputs.
     pub checkpoint: Option<Opening>,
 }
 
 /// Why a task is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// A task of that id is on its way or confirmed.
+    /// A task with that id is live or confirmed.
     DuplicateTask,
-    /// A parent that nobody knows.
+    /// A parent is unknown.
     UnknownParent,
-    /// It would wait for itself.
+    /// The task would wait for itself.
     Cycle,
-    /// A parent that failed or was rolled back.
+    /// A parent failed or was rolled back.
     ParentFailed,
-    /// The chain is away, and all tries to reach it were made.
+    /// The chain cannot be reached, and all tries were made.
     Paused,
     /// `enabled: false`, and an ancestor is not confirmed.
     Disabled,
@@ -67,19 +68,19 @@ pub enum Reason {
     NotRolledOut,
     /// The circuit breaker is open, and an ancestor is not confirmed.
     BreakerOpen,
-    /// `stake.cooldownPeriodMs` after a slash is not over, and an ancestor is not confirmed.
+    /// `stake.cooldownPeriodMs` after a slash has not passed, and an ancestor is not confirmed.
     Cooldown,
     /// Deeper than `maxDepth`.
     DepthExceeded,
-    /// The bond is more than what is free of the stake and of `stake.maxStake`.
+    /// The bond exceeds the free part of the stake and of `stake.maxStake`.
     InsufficientStake,
     /// The claim expires within `claimBufferMs`.
     ClaimTooSoon,
     /// More live tips than `maxParallelBranches`.
     TooManyBranches,
-    /// `limits.maxPendingOperations` tasks are on their way.
+    /// `limits.maxPendingOperations` tasks are live.
     MaxPendingOperations,
-    /// `proof.queueSize` proofs are to be made or confirmed.
+    /// `proof.queueSize` proofs are not confirmed yet.
     QueueSize,
     /// `limits.maxMemoryMb` is in use.
     MaxMemoryMb,
@@ -105,7 +106,7 @@ names!(Reason:
 );
 
 impl Reason {
-    /// Whether the task may run once its ancestors are confirmed, without speculation.
+    /// Whether the task may run without speculation, once its ancestors are confirmed.
     pub const fn is_about_speculation(self) -> bool {
         matches!(
             self,
@@ -129,16 +130,15 @@ impl From<GraphError> for Reason {
     }
 }
 
-/// A refusal. Nothing has changed.
+/// A refusal; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The rule that was broken.
     pub reason: Reason,
-    /// Where the graph refuses the task, what exactly is wrong.
+    /// The graph's error, if the graph refuses the task.
     pub graph: Option<GraphError>,
-    /// The depth it would have had, where that is known.
+    /// The depth that it would have had, if known.
     pub depth: Option<u32>,
-    /// The bond it would have needed, where that is known.
+    /// The bond that it would have needed, if known.
     pub bond: Option<Wei>,
 }
 
@@ -181,7 +181,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Speculation {
-    /// Accepts a task, or says which rule it breaks.
+    /// Accepts a task, or returns the rule that it breaks.
     pub(super) fn accept(&mut self, request: Request<'_>) -> Result<Scheduled, Refused> {
         let config = &self.config;
         let admission = self.graph.admit(request.task, request.parents)?;
@@ -248,7 +248,7 @@ impl Speculation {
 
     /// Whether a task with unconfirmed ancestors may run.
     fn may_speculate(&self, task: &TaskId) -> Result<(), Reason> {
-        // Ids are hashes: their first bytes are as good as drawn.
+        // Ids are hashes: their first bytes are random.
         let [first, second, ..] = task.0;
         let drawn = (u64::from(u16::from_be_bytes([first, second])) * WHOLE) >> 16;
         if !self.config.enabled {
@@ -277,7 +277,7 @@ impl Speculation {
         }
     }
 
-    /// The output that was kept for a task, if it reads the same as then; another is of no use.
+    /// Takes the output kept for a task, if it was computed from the same inputs; drops any other.
     fn take_checkpoint(&mut self, request: &Request<'_>) -> Option<Opening> {
         let kept = self.checkpoints.iter().position(|one| one.task == request.task)?;
         let kept = self.checkpoints.remove(kept)?;

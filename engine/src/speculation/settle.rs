@@ -1,5 +1,5 @@
-//! What follows from a call: confirmations go down the graph, triggers become rollbacks, ready
-//! proofs take free slots, deadlines pass.
+//! The consequences of a call: confirmations propagate down the graph, triggers become rollbacks,
+//! ready proofs take free slots, deadlines pass.
 
 use super::{
     CommitmentStatus, Policy, ProofStatus, RollbackReason, Speculation, Status, TaskId,
@@ -13,11 +13,10 @@ use super::{
 };
 use crate::primitives::Wei;
 
-/// No time.
 pub(super) const NEVER: u64 = u64::MAX;
 
 impl Speculation {
-    /// When something is due next, in milliseconds.
+    /// The time of the next deadline, in milliseconds.
     pub fn next_deadline(&self) -> Option<u64> {
         if let Some(away) = &self.away {
             return away.next_try();
@@ -28,8 +27,8 @@ impl Speculation {
         task.into_iter().chain(prune).min()
     }
 
-    /// How long it is until the first claim on a live task expires, in milliseconds; of tasks whose
-    /// confirmations are held, which the chain has, no claim counts.
+    /// Time until the first claim on a live task expires, in milliseconds. Claims on tasks with
+    /// held confirmations do not count, because the chain has confirmed those.
     pub fn time_to_expiry(&self) -> Option<u64> {
         let counts = |at: &Task| self.graph.status_of(*at).is_live() && !self.terms[*at].held;
         let live = self.graph.places().filter(counts);
@@ -37,7 +36,7 @@ impl Speculation {
         first.map(|at| at.saturating_sub(self.now))
     }
 
-    /// Moves the clock on and does what is due.
+    /// Advances the clock and handles everything that is due.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
         if self.away.is_some() {
@@ -53,7 +52,7 @@ impl Speculation {
         }
     }
 
-    /// Carries out what was asked for, one rollback at a time, then fills the slots.
+    /// Carries out the requested rollbacks, one at a time, then fills the slots.
     pub(super) fn settle(&mut self) {
         while let Some((task, reason)) = self.triggers.pop_front() {
             self.roll_back(task, reason);
@@ -74,7 +73,8 @@ impl Speculation {
         }
     }
 
-    /// Confirms a task whose ancestors all are, and those below whose confirmations were held.
+    /// Confirms a task whose ancestors are all confirmed, and the tasks below with held
+    /// confirmations.
     pub(super) fn confirm_from(&mut self, at: Task) {
         let mut confirmed = vec![at];
         let mut next = 0;
@@ -100,7 +100,7 @@ impl Speculation {
         }
     }
 
-    /// Asks for the proof of a task whose output is known, now or when its ancestors are confirmed.
+    /// Requests the proof of a task whose output is known, now or when its ancestors are confirmed.
     pub(super) fn ask_for_proof(&mut self, at: Task) {
         if self.config.enable_optimistic_proofs || self.graph.is_clear(at) {
             let until = self.now.saturating_add(self.config.proof_queue_timeout_ms);
@@ -112,7 +112,7 @@ impl Speculation {
         self.watch(at);
     }
 
-    /// Lets a lost proof wait before it goes out again; yields for how long.
+    /// Delays a lost proof before it is submitted again; returns the delay in milliseconds.
     pub(super) fn back_off(&mut self, at: Task) -> u64 {
         let doublings = self.deferral.get(at).attempts.saturating_sub(1);
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
@@ -123,7 +123,7 @@ impl Speculation {
         delay
     }
 
-    /// Takes a submission back that did not reach the chain because that is away.
+    /// Takes back a submission that did not reach the chain because the chain is lost.
     pub(super) fn hold_back(&mut self, at: Task) {
         let entry = self.deferral.get(at);
         let (attempts, status) = (entry.attempts.saturating_sub(1), ProofStatus::Ready);
@@ -133,7 +133,7 @@ impl Speculation {
         self.watch(at);
     }
 
-    /// Lets the time of what a task's proof waits for begin again.
+    /// Restarts the current timeout of a task's proof.
     pub(super) fn begin_again(&mut self, at: Task) {
         let status = self.deferral.get(at).status;
         let lasts = match status {
@@ -145,7 +145,7 @@ impl Speculation {
         self.deferral.set(at, status, self.now.saturating_add(lasts));
     }
 
-    /// Keeps the time at which something of a task ends by itself.
+    /// Updates a task's earliest deadline.
     pub(super) fn watch(&mut self, at: Task) {
         let terms = &self.terms[at];
         let deadline = if !self.graph.status_of(at).is_live() || terms.held {
@@ -166,7 +166,7 @@ impl Speculation {
         self.terms[at].deadline = deadline;
     }
 
-    /// Calls the breaker and tells if that opened or closed it.
+    /// Calls the breaker and reports a change of its state.
     pub(super) fn with_breaker(&mut self, call: impl FnOnce(&mut Breaker, Limits, u64)) {
         let limits = self.config.breaker;
         let before = self.breaker.state(limits, self.now);
@@ -178,7 +178,7 @@ impl Speculation {
         }
     }
 
-    /// Forgets the tasks that were resolved longest ago.
+    /// Removes the tasks that were resolved first.
     fn prune(&mut self) {
         self.pruned_at = self.now;
         while let Some(at) = self.graph.oldest_retired(self.config.retained_tasks) {
@@ -207,7 +207,7 @@ impl Speculation {
         });
     }
 
-    /// Every ancestor of a live task is confirmed.
+    /// The last unconfirmed ancestor of a live task was confirmed.
     fn clear(&mut self, at: Task) {
         match self.deferral.get(at).status {
             ProofStatus::Held => self.ask_for_proof(at),
@@ -216,7 +216,8 @@ impl Speculation {
         }
     }
 
-    /// Goes through what is due: what fails is undone, roots first; what backed off is ready.
+    /// Handles everything that is due: undoes overdue tasks, roots first, and readies proofs after
+    /// their back-off.
     fn expire(&mut self) {
         let all = ..=(self.now, Task::NONE);
         let mut due: Vec<_> = self.deadlines.range(all).map(|&(_, at)| at).collect();
@@ -240,7 +241,7 @@ impl Speculation {
         self.settle();
     }
 
-    /// Why a task is to be undone, of which something is due; nothing if it is only a retry.
+    /// The reason to undo a task with a deadline that has passed; `None` if it is only a retry.
     fn overdue(&self, at: Task) -> Option<RollbackReason> {
         let expiry = self.ledger.get(at).map_or(NEVER, |commitment| commitment.expires_at);
         if self.terms[at].claim_expires_at <= self.now {
@@ -321,7 +322,7 @@ impl Speculation {
         self.outputs.push_back(Output::RolledBack(Plan { summary, tasks }));
     }
 
-    /// Undoes one task: the trigger for its reason, others since it failed.
+    /// Undoes one task: the trigger for its reason, others because it failed.
     fn undo(&mut self, at: Task, reason: Option<RollbackReason>) {
         let (status, commitment) = match reason {
             None => (Status::RolledBack, CommitmentStatus::RolledBack),

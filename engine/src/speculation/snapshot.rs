@@ -1,12 +1,12 @@
-//! The machine as bytes, and back.
+//! The machine as bytes: snapshot and restore.
 //!
-//! A snapshot is deterministic CBOR of everything but pending outputs: the tasks in the order of
-//! scheduling, with parents by their places in it, and what cannot be derived from them. Depths,
-//! counts, indexes and queues are derived. What is read is checked for everything that the machine
-//! relies on; a snapshot that fails is refused, and whoever runs goes on as before.
+//! A snapshot is deterministic CBOR of everything except pending outputs: the tasks in order of
+//! scheduling, with parents by their places in it, and everything that cannot be derived from them.
+//! Depths, counts, indexes and queues are derived. Everything that the machine relies on is
+//! validated; an invalid snapshot is refused, and the caller's machine is unaffected.
 //!
-//! Proofs that were in flight are handed out again under new numbers, as the same attempts, and
-//! proofs that were being made are asked for again.
+//! Proofs that were in flight are handed out again with new numbers, as the same attempts, and
+//! proofs that were being made are requested again.
 
 use super::{
     Bonds, Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
@@ -30,27 +30,24 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// The form of snapshots; another one is refused.
+/// The format version of snapshots; others are refused.
 const VERSION: u64 = 3;
 
-/// Why bytes are no snapshot.
+/// Why bytes are not a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Not the bytes of a snapshot.
+    /// The bytes cannot be decoded.
     #[error("the snapshot cannot be read: {0}")]
     Codec(#[from] DecodeError),
-    /// A snapshot in another form.
+    /// A snapshot of another version.
     #[error("the snapshot has form {got}, expected {VERSION}: start without it")]
-    Version {
-        /// The form found.
-        got: u64,
-    },
-    /// Readable, but no state that the machine can be in.
+    Version { got: u64 },
+    /// Decodable, but not a reachable state of the machine.
     #[error("the snapshot contradicts itself: {what}")]
     Inconsistent {
-        /// What is wrong.
+        /// The contradiction.
         what: &'static str,
-        /// The task it is wrong about.
+        /// The task that it is about.
         task: Option<TaskId>,
     },
 }
@@ -102,7 +99,7 @@ record!(Image {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TaskImage {
     id: TaskId,
-    /// Places, and whether the link is for order alone.
+    /// The parents' places, and whether the link is only for order.
     parents: Vec<(u32, bool)>,
     status: Status,
     bond: u64,
@@ -162,12 +159,12 @@ struct CheckpointImage {
 record!(CheckpointImage { task, inputs, opening });
 
 impl Speculation {
-    /// The machine as bytes.
+    /// The machine as deterministic CBOR.
     pub fn snapshot(&self) -> Vec<u8> {
         codec::to_vec(&self.image())
     }
 
-    /// The machine of a snapshot, brought up to `now`, with what that makes due as outputs.
+    /// Restores the machine from a snapshot and advances it to `now`; the consequences are outputs.
     pub fn restore(bytes: &[u8], now: u64) -> Result<Self, SnapshotError> {
         let image: Image = codec::from_slice(bytes)?;
         if image.version != VERSION {
@@ -229,7 +226,7 @@ impl Speculation {
         }
     }
 
-    /// Goes on after a restore: first what expired meanwhile, then what was in flight.
+    /// Continues after a restore: first handles what has expired, then what was in flight.
     fn resume(&mut self, now: u64) {
         let mut flying = Vec::new();
         let mut proving = Vec::new();
@@ -264,7 +261,7 @@ impl Speculation {
         self.settle();
     }
 
-    /// Hands a submission out again.
+    /// Hands out a submission again.
     fn submit(&mut self, at: Task, entry: Entry) {
         let submission = self.deferral.next_submission;
         self.deferral.next_submission += 1;
@@ -320,18 +317,18 @@ impl Image {
 
     fn graph(&self) -> Result<Graph, SnapshotError> {
         if u32::try_from(self.tasks.len()).is_err() {
-            return Err(wrong("more tasks than there can be"));
+            return Err(wrong("more tasks than possible"));
         }
         let tasks = self.tasks.iter().map(|task| (task.id, task.status, task.parents.as_slice()));
         let Some(mut graph) = Graph::rebuild(tasks) else {
-            return Err(wrong("its tasks are no graph: one stands twice, or waits for itself"));
+            return Err(wrong("its tasks are not a graph: one occurs twice, or waits for itself"));
         };
         let idle = |at: Task| !graph.status_of(at).is_live() && graph.nodes[at].live_children == 0;
         let expected: BTreeSet<u32> =
             (0..self.tasks.len() as u32).filter(|&place| idle(Task(place))).collect();
         let retired: BTreeSet<u32> = self.retired.iter().copied().collect();
         if retired != expected || retired.len() != self.retired.len() {
-            return Err(wrong("the retired tasks are not those that nobody waits for"));
+            return Err(wrong("the retired tasks are not those that no live task depends on"));
         }
         for &place in &self.retired {
             graph.retire(Task(place));
@@ -347,10 +344,10 @@ impl Image {
         let probing = probe.is_none_or(|task| graph.status(&task).is_some_and(Status::is_live));
         let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(wrong(what)) };
         is(self.stake.locked == Wei::new(locked), "what is locked is not the sum of the bonds")?;
-        is(self.breaker.is_sound(self.now), "the breaker is in no state it can be in")?;
-        is(probing, "the task that the breaker let through is not on its way")?;
+        is(self.breaker.is_sound(self.now), "the breaker is in an impossible state")?;
+        is(probing, "the task that the breaker let through is not live")?;
         let away = self.away.is_none_or(|away| away.since <= self.now && away.tries <= TRIES);
-        is(away, "the chain is away since later than now, or was tried too often")?;
+        is(away, "the chain was lost later than now, or was tried too often")?;
         is(self.pruned_at <= self.now, "it was pruned later than now")?;
         is(tasks.len() == self.checkpoints.len(), "a task has two checkpoints")?;
         is(self.history.len() <= HISTORY, "more rollbacks than are remembered")?;
@@ -375,7 +372,7 @@ impl TaskImage {
         }
     }
 
-    /// Whether the machine can be in this state with this task; if not, what is wrong.
+    /// Whether this task's state is reachable for the machine; the error names the contradiction.
     fn check(&self, image: &Image, graph: &Graph, at: Task) -> Result<(), &'static str> {
         let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
         let mut places: Vec<u32> = self.parents.iter().map(|&(place, _)| place).collect();
@@ -439,7 +436,7 @@ impl TaskImage {
         is(fits, "a task, its commitment and its proof are not at the same point")?;
         is(
             proof.status.is_timed() || proof.until == NEVER,
-            "a proof expires that nothing is to happen to",
+            "a proof has a deadline that its status rules out",
         )
     }
 }

@@ -1,39 +1,38 @@
-//! What an agent's stake is doing: available, locked under bonds, slashed (AgenC §5.3).
+//! An agent's stake: available, locked under bonds, slashed (AgenC §5.3).
 //!
 //! A bond is locked at scheduling and released or slashed exactly once. available = deposited −
-//! slashed; locked is a part of it. Work is accepted while locked ≤ min(available, maxStake);
-//! a deposit that is taken back later stops new work, not what runs.
+//! slashed; locked is a part of it. Work is accepted while locked ≤ min(available, maxStake).
+//! Withdrawing a deposit later stops new work, but not running work.
 //!
-//! A machine slashes by its own shares, those of the source unless it was told others. One whose
-//! bonds are on a chain is told [`Slashing::NONE`](super::Slashing::NONE), and each slash as the
-//! chain reports it ([`Speculation::book_slash`]): its books are then the sum of the chain's
-//! events.
+//! A machine slashes by its own shares, which are the source's by default. If the bonds are on a
+//! chain, set [`Slashing::NONE`](super::Slashing::NONE) and report each of the chain's slashes
+//! ([`Speculation::book_slash`]): the machine's books are then the sum of the chain's events.
 
 use super::{Bonds, EventKind, Speculation, Status, TaskId};
 use crate::{primitives::Wei, record};
 
-/// Basis points of the whole.
+/// The whole in basis points.
 pub const WHOLE: u64 = 10_000;
 
 /// An agent's stake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stake {
-    /// What was deposited, without what was slashed.
+    /// The deposit minus all slashes, in wei.
     pub available: Wei,
-    /// Bonds of the live tasks.
+    /// The bonds of the live tasks, in wei.
     pub locked: Wei,
-    /// What was ever slashed.
+    /// The sum of all slashes, in wei.
     pub slashed: Wei,
 }
 record!(Stake { available, locked, slashed });
 
 impl Stake {
-    /// Sets the deposit, as it is after all that was slashed so far.
+    /// Sets the deposit after all slashes so far.
     pub const fn set(&mut self, available: Wei) {
         self.available = available;
     }
 
-    /// What may be locked yet, where no more than `most` may be locked in all.
+    /// The stake that may still be locked if at most `most` may be locked in total.
     pub fn free(&self, most: Wei) -> Wei {
         self.available.min(most).saturating_sub(self.locked)
     }
@@ -46,8 +45,8 @@ impl Stake {
         self.locked = self.locked.saturating_sub(bond);
     }
 
-    /// Ends a bond, `points` basis points of it lost, as far as they are still deposited; yields
-    /// what was slashed.
+    /// Ends a bond; `points` basis points of it are slashed, as far as they are still deposited.
+    /// Returns the slashed amount.
     pub(super) fn slash(&mut self, bond: Wei, points: u64) -> Wei {
         self.release(bond);
         let share = bond.saturating_mul(points.min(WHOLE).into()).get() / u128::from(WHOLE);
@@ -63,26 +62,26 @@ impl Stake {
 }
 
 impl Speculation {
-    /// Tells what is asked of bonds from the next task on, and what rollbacks cost from now on.
+    /// Sets the required bonds, for future tasks, and the cost of future rollbacks.
     pub const fn set_bonds(&mut self, bonds: Bonds) {
         self.bonds = bonds;
     }
 
-    /// What is asked of bonds.
+    /// The requirements for bonds.
     pub const fn bonds(&self) -> &Bonds {
         &self.bonds
     }
 
-    /// What a task is accepted for at a depth, by the options or by what is asked of bonds,
-    /// whichever is more; `None`: more than can be counted.
+    /// The bond of a task at a depth, by the options or by the requirements, whichever is higher;
+    /// `None` on overflow of a u64.
     pub fn price(&self, depth: u64) -> Option<u64> {
         let base = self.config.min_stake.max(self.bonds.base);
         let per_depth = self.config.stake_per_depth.max(self.bonds.per_depth);
         per_depth.checked_mul(depth)?.checked_add(base)
     }
 
-    /// Books what a chain has slashed of a bond; all of it, also beyond what is deposited. Nothing
-    /// speculates for `stake.cooldownPeriodMs` from then on.
+    /// Books a chain's slash of a bond in full, even beyond the deposit. No task speculates for
+    /// `stake.cooldownPeriodMs` from then on.
     pub fn book_slash(&mut self, lost: Wei, now: u64) {
         self.advance(now);
         if !lost.is_zero() {
@@ -92,8 +91,8 @@ impl Speculation {
         }
     }
 
-    /// Locks a larger bond for a live task, whose commitment the chain has not taken for the one
-    /// that was locked; says whether there is stake for it.
+    /// Locks a larger bond for a live task whose commitment the chain has refused for the current
+    /// bond; returns whether there is enough stake.
     pub fn raise_bond(&mut self, task: &TaskId, bond: u64, now: u64) -> bool {
         self.advance(now);
         let live = |status: Status| status.is_live();

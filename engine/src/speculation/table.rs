@@ -1,12 +1,11 @@
-//! Records by dense index, in chunks of a fixed size: growing moves nothing, so that no call pays
-//! for the records there are, and leaves little unused.
+//! Records by dense index, in chunks of a fixed size: growing moves no records, so that no call
+//! pays for the existing ones, and leaves little memory unused.
 
 use std::ops::{Index, IndexMut};
 
-/// Records in a chunk.
 const CHUNK: usize = 256;
 
-/// A task's place in the tables, as long as the task is known.
+/// A task's place in the tables, valid as long as the task is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Task(pub(super) u32);
 
@@ -21,7 +20,7 @@ impl From<Task> for usize {
     }
 }
 
-/// Where an edge stands; edges have a table of their own.
+/// An edge's place in the table of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct EdgeAt(pub(super) u32);
 
@@ -47,7 +46,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Default> Table<T> {
-    /// Makes the record at `at` exist, and all before it.
+    /// Extends the table so that the record at `at` and all before it exist.
     pub(super) fn cover(&mut self, at: impl Into<usize>) {
         let at = at.into();
         while self.len() <= at {
@@ -73,7 +72,7 @@ impl<T: Default> Table<T> {
         self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
     }
 
-    /// Bytes that it takes, without what the records own elsewhere.
+    /// Memory of the table in bytes, without memory that records own.
     pub(super) const fn bytes(&self) -> usize {
         self.0.len() * CHUNK * size_of::<T>() + self.0.capacity() * size_of::<Vec<T>>()
     }
@@ -95,8 +94,8 @@ impl<T, I: Into<usize>> IndexMut<I> for Table<T> {
     }
 }
 
-/// Bytes of a tree of `len` entries of type `T`: nodes of eleven, two thirds full, and a tenth for
-/// what joins them.
+/// Bytes of a B-tree of `len` entries of type `T`: nodes of eleven entries, two thirds full, plus a
+/// tenth for inner nodes.
 pub(super) const fn tree_bytes<T>(len: usize) -> usize {
     len * size_of::<T>() * 17 / 10 + len * 2
 }

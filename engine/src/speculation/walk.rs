@@ -1,5 +1,5 @@
-//! Walks over the graph: ancestors, descendants, orders. Each keeps its own stack, so that the
-//! longest chain overflows none.
+//! Walks over the graph: ancestors, descendants, orders. Each keeps its own stack, so that even the
+//! longest chain does not overflow the call stack.
 
 use super::{
     TaskId,
@@ -8,7 +8,7 @@ use super::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Tasks that a walk has seen.
+/// The set of tasks that a walk has visited.
 struct Seen(Vec<u64>);
 
 impl Seen {
@@ -16,7 +16,7 @@ impl Seen {
         Self(vec![0; tasks.div_ceil(64)])
     }
 
-    /// Whether the task is new.
+    /// Adds a task; returns whether it is new.
     fn add(&mut self, task: Task) -> bool {
         let new = !self.has(task);
         self.0[task.0 as usize / 64] |= 1 << (task.0 % 64);
@@ -29,7 +29,7 @@ impl Seen {
 }
 
 impl Graph {
-    /// Number of tasks that are not confirmed on the longest path up from the task.
+    /// Number of unconfirmed tasks on the longest path up from the task.
     pub fn depth(&self, id: &TaskId) -> Option<u32> {
         self.find(id).map(|task| self.exact_depth(task))
     }
@@ -39,12 +39,12 @@ impl Graph {
         self.above(id, |_| true)
     }
 
-    /// The ancestors that are not confirmed, nearest first.
+    /// The unconfirmed ancestors, nearest first.
     pub fn unconfirmed_ancestors(&self, id: &TaskId) -> Vec<TaskId> {
         self.above(id, |status| status != Status::Confirmed)
     }
 
-    /// All tasks below, leaves first.
+    /// All tasks below the task, leaves first.
     pub fn descendants(&self, id: &TaskId) -> Vec<TaskId> {
         let Some(task) = self.find(id) else { return Vec::new() };
         let mut below = self.below(task);
@@ -76,7 +76,7 @@ impl Graph {
         while let Some(task) = queue.pop_front() {
             order.push(self.id(task));
             for edge in self.child_edges(task) {
-                let left = missing.get_mut(&edge.child).expect("an edge leads to who counts it");
+                let left = missing.get_mut(&edge.child).expect("an edge leads to a counted task");
                 *left -= 1;
                 if *left == 0 {
                     queue.push_back(edge.child);
@@ -95,19 +95,19 @@ impl Graph {
                 .is_some_and(|(child, parent)| self.leads_up(parent, child, |_| true))
     }
 
-    /// The deepest live task's depth.
+    /// The depth of the deepest live task.
     pub fn max_depth(&self) -> u32 {
         let live = self.places().filter(|&task| self.status_of(task).is_live());
         live.map(|task| self.exact_depth(task)).max().unwrap_or(0)
     }
 
-    /// Whether `task` is `ancestor`, which is not confirmed, or depends on it.
+    /// Whether `task` is the unconfirmed `ancestor` or depends on it.
     pub(super) fn waits_for(&self, task: Task, ancestor: Task) -> bool {
-        // All above a confirmed task is confirmed.
+        // All ancestors of a confirmed task are confirmed.
         self.leads_up(task, ancestor, |status| status != Status::Confirmed)
     }
 
-    /// Whether `ancestor` is `task` or above it, by way of tasks of a `wanted` status.
+    /// Whether `ancestor` is `task` or above it, through tasks of a `wanted` status.
     fn leads_up(&self, task: Task, ancestor: Task, wanted: impl Fn(Status) -> bool) -> bool {
         let mut seen = Seen::none_of(self.nodes.len());
         let mut stack = vec![task];
@@ -122,15 +122,15 @@ impl Graph {
         false
     }
 
-    /// What the failure of a live task undoes, leaves first, itself last: every live task below it,
-    /// or, with `selective`, those that read what is undone.
+    /// The tasks that the failure of a live task undoes, leaves first, itself last: every live task
+    /// below it, or, with `selective`, those that read an undone output.
     pub(super) fn affected(&self, task: Task, selective: bool) -> Vec<Task> {
         let live = |edge: &Edge| self.status_of(edge.child).is_live();
         let mut below = self.postorder(task, live);
         if !selective {
             return below;
         }
-        // Who only comes after another one goes before it nevertheless, if both go.
+        // A task that only comes after another is still undone before it, if both are undone.
         let mut undone = Seen::none_of(self.nodes.len());
         undone.add(task);
         for &one in below.iter().rev() {
@@ -159,7 +159,7 @@ impl Graph {
         if counted(task) < COUNTED {
             return counted(task).into();
         }
-        // What is deeper, parents before children: each is one below its deepest parent.
+        // Greater depths, parents before children: each task is one level below its deepest parent.
         let mut exact: BTreeMap<Task, u32> = BTreeMap::new();
         let mut stack = vec![(task, false)];
         while let Some((task, entered)) = stack.pop() {

@@ -1,24 +1,25 @@
 //! Weights of policy `gba-auction` (timers.md §6; the original CIP-1 §3, step 5).
 //!
-//! Everything is in millionths, floored at each step. An actor's weight starts at 1,000,000; who
-//! has that holds no state. Upon a block: [`Auction::record`] takes what each actor's due timers
-//! did. Upon an epoch's first block, before its timers: [`Auction::rollover`] makes weight' =
-//! (1 − λ) × weight + λ × S, where S is the mean of four terms over the epoch that ended:
+//! Everything is in millionths, floored at each step. An actor's weight starts at 1,000,000; an
+//! actor with that weight holds no state. In each block [`Auction::record`] adds the results of
+//! each actor's due timers. In an epoch's first block, before its timers, [`Auction::rollover`]
+//! computes weight' = (1 − λ) × weight + λ × S, where S is the mean of four terms over the epoch
+//! that ended:
 //!
-//! 1. Tip: of the actors with due timers, the share whose mean effective tip is at most this
-//!    one's, itself included. The mean is over every block and every timer due in it, in wei,
+//! 1. Tip: the share of the actors with due timers whose mean effective tip is at most this
+//!    actor's, itself included. The mean is over every block and every timer due in it, in wei,
 //!    floored; a timer that is priced out counts with a tip of 0.
 //! 2. Success: fired / (carried into the epoch + became due in it).
-//! 3. Lateness: the mean of min(32, now − height) / 32, over the same.
+//! 3. Lateness: the mean of min(32, now − height) / 32, over the same timers as the tip.
 //! 4. Thrift: 1 − cycles consumed / lane budget of all the epoch's blocks.
 //!
-//! A timer counts as due while it has not fired and its lifetime is not over, whether or not it can
-//! be paid for. The result is kept within 0.5 and 2.0; where a timer of the actor stayed behind in
-//! its eighth block or later, it is at least 1.5. An actor without a due timer in the epoch moves
-//! toward 1,000,000: of the distance, 1 − λ is left. λ and the three bounds are governed
-//! ([`Weighting`]).
+//! A timer counts as due from its height until it fires or its lifetime ends, whether or not its
+//! payer can pay. The result is clamped to 0.5 and 2.0; if a timer of the actor did not fire in its
+//! eighth block or later, the result is at least 1.5. The weight of an actor without a due timer in
+//! the epoch moves toward 1,000,000: its distance is multiplied by 1 − λ. λ and the three bounds
+//! are governed ([`Weighting`]).
 //!
-//! How weights order timers and cut the lane into slices stands in [`lane`](super::lane).
+//! See [`lane`](super::lane) for how weights order timers and divide the lane into slices.
 
 use crate::{
     primitives::{
@@ -30,26 +31,25 @@ use crate::{
     record,
 };
 
-/// The whole: 1.0 in the unit of weights (timers.md §6).
+/// 1.0 in the unit of weights (timers.md §6).
 const ONE: u64 = 1_000_000;
-/// The weight of an actor of which nothing is known, in millionths (timers.md §6).
+/// The weight of an actor without a history, in millionths (timers.md §6).
 pub const START_WEIGHT: u64 = ONE;
-/// Lateness counts up to so many blocks (timers.md §6).
+/// The lateness in blocks beyond which it counts no further (timers.md §6).
 const MOST_LATE: u32 = 32;
-/// A timer that was deferred in so many blocks has waited too long (timers.md §6).
+/// The number of blocks after which a deferred timer counts as starved (timers.md §6).
 const STARVED_BLOCKS: u32 = 8;
 
-/// How weights move: governed, and at first as timers.md §6 has it.
+/// The governed rules by which weights change; the defaults are those of timers.md §6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weighting {
-    /// λ, in millionths: at most all of them.
+    /// λ, in millionths: at most 1,000,000.
     pub lambda: u64,
-    /// The least weight, in millionths: from 1 to [`START_WEIGHT`].
+    /// The minimum weight, in millionths: from 1 to [`START_WEIGHT`].
     pub min: u64,
-    /// The most, in millionths: at least [`START_WEIGHT`].
+    /// The maximum weight, in millionths: at least [`START_WEIGHT`].
     pub max: u64,
-    /// The least weight of an actor whose timers waited too long, in millionths: from `min` to
-    /// `max`.
+    /// The minimum weight of an actor with starved timers, in millionths: from `min` to `max`.
     pub starvation_floor: u64,
 }
 record!(Weighting { lambda, min, max, starvation_floor });
@@ -60,27 +60,27 @@ impl Default for Weighting {
     }
 }
 
-/// What an actor's due timers did in a block.
+/// The results of an actor's due timers in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many were due.
+    /// Number of due timers.
     pub due: u64,
-    /// How many of them became due in this block.
+    /// Number of timers that became due in this block.
     pub fresh: u64,
     /// The sum of their effective tips, in wei per cycle.
     pub tips: u128,
-    /// The sum of the blocks they were late, at most 32 each.
+    /// The sum of the blocks by which they were late, at most 32 each.
     pub late: u64,
-    /// How many were in their eighth block or later and did not fire.
+    /// Number of timers in their eighth block or later that did not fire.
     pub starved: u64,
-    /// How many fired.
+    /// Number of timers that fired.
     pub fired: u64,
-    /// Cycles that these took.
+    /// Cycles that the fired timers used.
     pub consumed: u64,
 }
 
 impl Standing {
-    /// A timer is due that was to fire so many blocks ago; one that is priced out has no tip.
+    /// Adds a due timer that is `waited` blocks late; a timer that is priced out has no tip.
     pub const fn note(&mut self, waited: u32, tip: Option<u64>) {
         self.due += 1;
         self.fresh += (waited == 0) as u64;
@@ -91,7 +91,7 @@ impl Standing {
         }
     }
 
-    /// One that was noted fires.
+    /// Records that a timer which was added fired.
     pub const fn fire(&mut self, waited: u32, cycles: u64) {
         self.fired += 1;
         self.consumed = self.consumed.saturating_add(cycles);
@@ -101,12 +101,11 @@ impl Standing {
     }
 }
 
-/// What an actor's due timers did in an epoch so far.
+/// The results of an actor's due timers in the epoch so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
-    /// Timers due, summed over the blocks; never 0.
+    /// Number of due timers, summed over the blocks; never 0.
     due: u64,
-    /// Different ones.
     entered: u64,
     tips: Wei,
     late: u64,
@@ -122,7 +121,7 @@ impl Tally {
         self.tips.get() / self.due as u128
     }
 
-    /// S in millionths, the first term given.
+    /// S in millionths, given its first term.
     fn score(&self, tip: u64, budget: u64) -> u64 {
         let success = share(self.fired, self.entered);
         let late = share(self.late, self.due.saturating_mul(u64::from(MOST_LATE)));
@@ -131,20 +130,19 @@ impl Tally {
     }
 }
 
-/// floor(part / whole) in millionths, at most 1; 0 of nothing.
+/// floor(part / whole) in millionths, at most 1.0; 0 if `whole` is 0.
 fn share(part: u64, whole: u64) -> u64 {
     let share = (u128::from(part.min(whole)) * u128::from(ONE)).checked_div(whole.into());
     share.unwrap_or(0) as u64
 }
 
-/// The actors' weights, and what the epoch at hand will make of them. Clones are O(1) and
-/// independent.
+/// The actors' weights, and the tallies of the current epoch. Clones are O(1) and independent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auction {
-    /// In millionths; those that are not [`START_WEIGHT`].
+    /// Weights in millionths, except those that are [`START_WEIGHT`].
     weights: Map<Address, u64>,
     tallies: Map<Address, Tally>,
-    /// Cycles of the lane over the epoch's blocks so far.
+    /// Cycles of the lane, summed over the epoch's blocks so far.
     budget: u64,
 }
 
@@ -159,8 +157,7 @@ impl Auction {
         self.weights.iter().map(|(actor, weight)| (actor, *weight))
     }
 
-    /// Takes what a block's due timers did, each actor with some once, where the lane had so many
-    /// cycles.
+    /// Adds the results of a block's due timers, one entry per actor, and the lane's cycles.
     pub fn record(&mut self, lane: u64, block: impl IntoIterator<Item = (Address, Standing)>) {
         self.budget = self.budget.saturating_add(lane);
         for (actor, standing) in block {
@@ -168,7 +165,8 @@ impl Auction {
                 continue;
             }
             let known = self.tallies.get(&actor).copied();
-            // Whatever is due when an epoch first sees the actor was carried into it or is new.
+            // When an epoch first sees an actor, its due timers were carried into the epoch or are
+            // new.
             let entered = if known.is_some() { standing.fresh } else { standing.due };
             let tally = known.unwrap_or_default();
             let tally = Tally {
@@ -184,7 +182,7 @@ impl Auction {
         }
     }
 
-    /// Ends the epoch: new weights, tallies of nothing.
+    /// Ends the epoch: computes new weights and clears the tallies.
     pub fn rollover(&mut self, rules: &Weighting) {
         let idle: Vec<_> = self.weights.iter().map(|(actor, weight)| (*actor, *weight)).collect();
         for (actor, weight) in idle {
@@ -206,7 +204,7 @@ impl Auction {
         self.budget = 0;
     }
 
-    /// Brings weights within bounds that have moved.
+    /// Clamps weights to bounds that have changed.
     pub fn rescale(&mut self, rules: &Weighting) {
         let all: Vec<_> = self.weights.iter().map(|(actor, weight)| (*actor, *weight)).collect();
         for (actor, weight) in all {
@@ -231,12 +229,12 @@ impl Auction {
 
 /// The weight after an epoch without a due timer.
 const fn rested(weight: u64, rules: &Weighting) -> u64 {
-    // Floored, so that the distance comes to its end.
+    // Floored, so that the distance reaches 0.
     let distance = weight.abs_diff(START_WEIGHT) * ONE.saturating_sub(rules.lambda) / ONE;
     if weight < START_WEIGHT { START_WEIGHT - distance } else { START_WEIGHT + distance }
 }
 
-/// As [`Auction`] is stored, before it is checked.
+/// The stored form of [`Auction`], before validation.
 struct Stored {
     weights: Map<Address, u64>,
     tallies: Map<Address, Tally>,

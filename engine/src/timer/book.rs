@@ -1,9 +1,9 @@
-//! Timers by id: what the chain agrees on, in little memory.
+//! Timers by id: the committed form, in little memory.
 //!
 //! A timer is a record of [pages](super::pages) under its id. Its body is a CBOR list by position,
-//! not the map by names that others read, since there may be ten million of them; in it an absent
-//! field is an empty list, a present one a list of its parts, and a payer that is the actor is
-//! absent.
+//! not a map by names as in other encodings, because there may be ten million timers. An absent
+//! field is an empty list, a present one is a list of its parts, and the payer is absent if it is
+//! the actor.
 
 use super::{
     Bid, Due, Timer,
@@ -17,14 +17,13 @@ use crate::primitives::{
     codec::{Decode, DecodeError, Encode, Reader, Writer},
 };
 
-/// Fields of a body.
+/// Number of fields in a body.
 const FIELDS: usize = 15;
-/// Bytes of an id.
 const KEY_BYTES: usize = 32;
-/// Bytes that several timers in one page take at most.
+/// Maximum bytes of several timers in one page.
 const PAGE_BYTES: usize = 1_024;
 
-/// Timers by id. Clones are O(1) and independent; finding and changing one is O(log n).
+/// Timers by id. Clones are O(1) and independent; lookups and changes are O(log n).
 #[derive(Clone, Default)]
 pub struct Book(Pages<KEY_BYTES, PAGE_BYTES>);
 
@@ -34,12 +33,12 @@ impl Book {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no timers.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The hash over all timers; [`Hash::ZERO`] of none.
+    /// The hash over all timers; [`Hash::ZERO`] if it is empty.
     pub fn root(&self) -> Hash {
         self.0.root()
     }
@@ -54,15 +53,15 @@ impl Book {
         self.0.get(id.as_bytes()).is_some()
     }
 
-    /// The timer whose id begins as `due` says and whose place in the order of insertion ends as it
-    /// says.
+    /// The timer of an entry: its id begins with the entry's bytes, and its place in the order of
+    /// insertion ends with the entry's bits.
     pub fn find(&self, due: &Due) -> Option<Timer> {
         let [prefix @ .., _, _] = due.id().to_be_bytes();
         let (alike, seq) = (self.0.with_prefix(prefix), due.seq);
         alike.map(|(id, body)| timer(id, body)).find(|timer| timer.seq as u32 == seq)
     }
 
-    /// Puts a timer under its id and yields the one that was there.
+    /// Inserts a timer under its id and returns the one it replaces.
     pub fn insert(&mut self, timer: &Timer) -> Option<Timer> {
         let mut w = Writer::new();
         write(timer, &mut w);
@@ -70,12 +69,12 @@ impl Book {
         self.0.insert(id, &w.finish()).map(|body| self::timer(id, &body))
     }
 
-    /// Removes the timer `id` and yields it.
+    /// Removes and returns the timer `id`.
     pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
         self.0.remove(id.as_bytes()).map(|body| timer(id.as_bytes(), &body))
     }
 
-    /// Shows the timer `id`, or that there is none, in `limit` bytes at most.
+    /// Proves the timer `id` or its absence, in at most `limit` bytes.
     pub fn prove(&self, id: &Hash, limit: usize) -> Result<Vec<u8>, Oversize> {
         self.0.prove(&id.0, &id.0, limit)
     }
@@ -86,11 +85,11 @@ impl Book {
     }
 }
 
-/// The body of the timer `id` as a proof of [`Book::prove`] shows it, `None` where there is no such
-/// timer, and the root that it is for.
+/// Checks a proof from [`Book::prove`]. Returns the proof's root and the body of the timer `id`,
+/// `None` if there is no such timer.
 pub fn check<'a>(tree: &'a [u8], id: &Hash) -> Result<(Hash, Option<&'a [u8]>), TreeError> {
     let Shown { root, records } = proof::check::<KEY_BYTES>(tree, &id.0, &id.0)?;
-    // Keys ascend: one record at most has this one.
+    // Keys ascend: at most one record has this key.
     Ok((root, records.first().map(|(_, body)| *body)))
 }
 

@@ -2,30 +2,29 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `buckets` | entries of a height or an epoch: lists of pieces out of one pool |
-//! | `cancelled` | timers that are gone while their entries are not |
+//! | `buckets` | entries of a height or an epoch: lists of pieces from one pool |
+//! | `cancelled` | removed timers whose entries remain |
 //! | `accounts` | addresses as small numbers |
 //!
-//! A [`Calendar`] stands at a height and belongs to the queue of that height's state. Upon block
-//! H:
+//! A [`Calendar`] is at a height and belongs to the queue of that height's state. In block H:
 //!
-//! * [`Calendar::advance`] takes what the journal says of the blocks before. If H is the first of
-//!   its epoch, the epoch's bucket moves into the ring, and timers that came within range move
+//! * [`Calendar::advance`] applies the journal's changes from the blocks before. If H is the first
+//!   of its epoch, the epoch's bucket moves into the ring, and timers that came within range move
 //!   from the overflow tree into epoch buckets. Then the ring's bucket of H becomes due: its
 //!   entries are added to the carry-over.
-//! * [`Calendar::apply`] takes what the journal says of this block so far: at any time, before the
-//!   entries are ranked at the latest.
-//! * [`Calendar::kill`] takes a due entry out at once; the journal, which says the same later,
-//!   finds it done.
+//! * [`Calendar::apply`] applies the journal's changes from this block so far. It may be called at
+//!   any time, but must be called before the entries are ranked.
+//! * [`Calendar::kill`] marks a due entry as dead at once; the journal's later change for the same
+//!   timer has no effect.
 //!
-//! The carry-over is in order of height, then of insertion, the longest waiting first; so a timer
-//! is found in it by halving. Buckets are in order of insertion but where those of an epoch met
-//! those placed in the ring directly: these are sorted when they become due.
+//! The carry-over is in order of height, then of insertion, longest waiting first, so a timer is
+//! found by binary search. Buckets are in order of insertion, except where an epoch's entries meet
+//! entries placed in the ring directly: these are sorted when they become due.
 //!
-//! A timer that is not due yet is cancelled by a mark; the entry is dropped when its bucket is
-//! read, or once most of the bucket is marked. So cancelling is O(1) on average over a bucket's
-//! cancelled timers, and a single cancellation reads one bucket at the worst. A timer that is
-//! extended is kept apart until its entry is read.
+//! A timer that is not due yet is cancelled by a mark. Its entry is dropped when the bucket is
+//! read, or when most of the bucket is marked. So cancelling is O(1) on average over a bucket's
+//! cancelled timers, and a single cancellation reads at most one bucket. The new entry of a timer
+//! that is extended is kept separately until its old entry is read.
 
 mod accounts;
 mod buckets;
@@ -43,13 +42,13 @@ use super::{
 use crate::primitives::{Address, Height};
 use std::{collections::BTreeMap, mem};
 
-/// A bucket is cleared of cancelled timers' entries once it has this many for each live one, and
-/// [`SLACK`]: looking at four entries for each three that go.
+/// A bucket is cleared of cancelled timers' entries when it has more than this many entries per
+/// live one, plus [`SLACK`]: it reads four entries for each three that it drops.
 const STALE: u32 = 4;
-/// Entries that a bucket may have whatever is live: its first two pieces.
+/// Entries that a bucket may have even without live ones: its first two pieces.
 const SLACK: u32 = 20;
 
-/// A bucket, and how many of its timers are still there.
+/// A bucket, and the number of its live timers.
 #[derive(Clone, Copy)]
 struct Slot {
     bucket: Bucket,
@@ -63,40 +62,39 @@ impl Slot {
 /// Number of timers in each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Due.
     pub carry_over: u64,
-    /// In tier 1.
+    /// Timers in tier 1.
     pub ring: u64,
-    /// In tier 2.
+    /// Timers in tier 2.
     pub epochs: u64,
 }
 
-/// The timers of a queue that are due, and those to be due within 30 days, by height.
+/// A queue's timers that are due now or within 30 days, by height.
 pub struct Calendar {
     now: Height,
     accounts: Accounts,
     pool: Pool,
-    /// By height, modulo its length.
+    /// Buckets by height modulo the ring's length.
     ring: Box<[Slot]>,
-    /// By epoch, modulo its length: those after the current one.
+    /// Buckets by epoch modulo their number, for the epochs after the current one.
     epochs: Box<[Slot]>,
     cancelled: Cancelled,
-    /// Timers replaced before they were due, by their place in the order: what their entries ought
-    /// to be.
+    /// The current entries of timers that were replaced before they were due, by their place in the
+    /// order of insertion.
     replaced: BTreeMap<u64, Due>,
-    /// The latest place in the order of insertion that was seen: what the low bits in an entry
-    /// count back from.
+    /// The latest place in the order of insertion: the reference for an entry's low bits.
     latest: u64,
     due: Vec<Due>,
-    /// Due entries that are dead.
+    /// Number of due entries that are dead.
     dead: usize,
-    /// Due entries with an agent, by their indexes: ascending.
+    /// The indexes of due entries with an agent, ascending.
     agents: Vec<u32>,
 }
 
 impl Calendar {
-    /// The calendar of `queue` in block `now`, after that block's maintenance: from nothing but
-    /// the queue. What an earlier calendar had not taken from the journal yet is in it.
+    /// The calendar of `queue` in block `now`, after that block's maintenance, built only from the
+    /// queue. Journal entries that an earlier calendar had not applied are dropped, because the
+    /// queue includes them.
     pub fn rebuild(queue: &mut Queue, now: Height) -> Self {
         drop(queue.take_journal());
         let mut calendar = Self {
@@ -115,7 +113,7 @@ impl Calendar {
         let mut carried = Vec::new();
         for timer in queue.iter() {
             let notice = Notice::of(&timer);
-            // Buckets are out of order now: they are sorted when they become due.
+            // Buckets are out of order here: they are sorted when they become due.
             if timer.height > now {
                 calendar.schedule(&notice);
             } else {
@@ -133,13 +131,13 @@ impl Calendar {
         calendar
     }
 
-    /// The height at which it stands.
+    /// The calendar's current height.
     pub const fn now(&self) -> Height {
         self.now
     }
 
-    /// Moves on to block `now`, the child of the one at hand: what is to fire at its height is due
-    /// afterwards. Indexes into [`Calendar::due`] from before no longer hold.
+    /// Advances to block `now`, the child of the current one: timers for its height become due.
+    /// Indexes into [`Calendar::due`] become invalid.
     pub fn advance(&mut self, now: Height, queue: &mut Queue) {
         debug_assert_eq!(now, self.now.next(), "blocks follow one another");
         self.apply(queue);
@@ -154,7 +152,7 @@ impl Calendar {
         self.ripen();
     }
 
-    /// Takes what the queue's journal says.
+    /// Applies the changes in the queue's journal.
     pub fn apply(&mut self, queue: &mut Queue) {
         for change in queue.take_journal() {
             match change {
@@ -165,18 +163,18 @@ impl Calendar {
         }
     }
 
-    /// Adds a timer whose height is still to come.
+    /// Adds a timer for a later height.
     pub fn schedule(&mut self, notice: &Notice) {
         self.latest = self.latest.max(notice.position.seq);
         let place = self.place(&notice.position);
         debug_assert!(place != Place::CarryOver, "a timer fires in a later block");
         if place == Place::Overflow {
-            // The queue yields it when it comes within range.
+            // The queue returns it when it comes within range.
             return;
         }
         let mut entry = self.entry(notice);
         if notice.has_agent && entry.max_fee != Due::DEFAULT_BID {
-            // In a bucket that fee is what tells that there is an agent.
+            // In a bucket, only this fee shows that there is an agent.
             self.replaced.insert(notice.position.seq, entry);
             entry.max_fee = Due::DEFAULT_BID;
         }
@@ -186,7 +184,7 @@ impl Calendar {
         pool.push(&mut slot.bucket, entry);
     }
 
-    /// Removes a timer.
+    /// Removes a timer, wherever it is.
     pub fn cancel(&mut self, position: &Position) {
         match self.place(position) {
             Place::CarryOver => {
@@ -216,7 +214,7 @@ impl Calendar {
         }
     }
 
-    /// Changes a timer: its last height, or its agent's bid.
+    /// Replaces a timer after an extension or a bid.
     pub fn replace(&mut self, notice: &Notice) {
         match self.place(&notice.position) {
             Place::CarryOver => {
@@ -232,12 +230,12 @@ impl Calendar {
         }
     }
 
-    /// The carry-over, the longest waiting first. Some entries are [dead](Due::is_live).
+    /// The carry-over, longest waiting first. Some entries are [dead](Due::is_live).
     pub fn due(&self) -> &[Due] {
         &self.due
     }
 
-    /// The indexes of live due entries that have an agent, the longest waiting first.
+    /// The indexes of live due entries that have an agent, longest waiting first.
     pub fn agents(&self) -> impl Iterator<Item = u32> {
         self.agents.iter().copied().filter(|index| self.due[*index as usize].is_live())
     }
@@ -247,12 +245,12 @@ impl Calendar {
         self.due.get(index as usize)
     }
 
-    /// The account that has a number; it has it as long as a live entry names it.
+    /// The account with this number; valid while a live entry names it.
     pub fn address(&self, number: u32) -> Address {
         self.accounts.address(number)
     }
 
-    /// How many numbers accounts can have: one more than the highest.
+    /// One more than the highest number of an account.
     pub fn accounts(&self) -> u32 {
         self.accounts.bound()
     }
@@ -267,14 +265,14 @@ impl Calendar {
         }
     }
 
-    /// Number of timers in each place but the overflow tree.
+    /// Number of timers in each place except the overflow tree.
     pub fn counts(&self) -> Counts {
         let sum = |slots: &[Slot]| slots.iter().map(|slot| u64::from(slot.live)).sum();
         let carry_over = (self.due.len() - self.dead) as u64;
         Counts { carry_over, ring: sum(&self.ring), epochs: sum(&self.epochs) }
     }
 
-    /// The ring's buckets that are not empty: heights and numbers of timers, ascending.
+    /// The nonempty buckets of the ring: heights and numbers of timers, ascending.
     pub fn ring(&self) -> impl Iterator<Item = (Height, u64)> {
         let heights = (1..RING_BUFFER_SIZE).map(|blocks| self.now.after(blocks));
         heights.filter_map(|height| {
@@ -283,7 +281,7 @@ impl Calendar {
         })
     }
 
-    /// The epochs' buckets that are not empty: epochs and numbers of timers, ascending.
+    /// The nonempty buckets of epochs: epochs and numbers of timers, ascending.
     pub fn epochs(&self) -> impl Iterator<Item = (u64, u64)> {
         let epochs = (1..=EPOCH_QUEUE_LEN).map(|ahead| epoch(self.now) + ahead);
         epochs.filter_map(|epoch| {
@@ -296,7 +294,7 @@ impl Calendar {
         Place::of(position.height, position.scheduled_at, self.now)
     }
 
-    /// A timer's entry, which names accounts from now on.
+    /// A timer's entry; it holds the numbers of its accounts.
     #[inline]
     fn entry(&mut self, notice: &Notice) -> Due {
         let actor = self.accounts.hold(&notice.actor);
@@ -305,12 +303,12 @@ impl Calendar {
         Due { actor, payer, ..notice.due }
     }
 
-    /// The place in the order of insertion of which an entry has the low bits.
+    /// The full place in the order of insertion for an entry's low bits.
     fn seq(latest: u64, low: u32) -> u64 {
         latest.wrapping_sub(u64::from((latest as u32).wrapping_sub(low)))
     }
 
-    /// Where in the carry-over a timer is.
+    /// The index of a timer in the carry-over.
     fn find(&self, position: &Position) -> Option<u32> {
         let key = |entry: &Due| (entry.height, Self::seq(self.latest, entry.seq));
         let found =
@@ -375,8 +373,8 @@ impl Calendar {
         });
     }
 
-    /// Drops dead entries from the carry-over once they are a quarter of it: who reads all of it
-    /// reads few of them, and each that died pays for moving four.
+    /// Drops dead entries from the carry-over when they are more than a quarter of it. So a pass
+    /// over it reads few dead entries, and each dead entry pays for moving four.
     fn compact(&mut self) {
         if self.dead * 4 <= self.due.len() {
             return;
@@ -399,7 +397,7 @@ impl Calendar {
     }
 }
 
-/// The bucket for `height` in a tier.
+/// The bucket for `height` in the ring or the epochs.
 fn slot<'a>(
     ring: &'a mut [Slot],
     epochs: &'a mut [Slot],
@@ -412,7 +410,7 @@ fn slot<'a>(
     }
 }
 
-/// An entry that goes no longer names its accounts.
+/// Releases the accounts of a dropped entry.
 fn release(accounts: &mut Accounts, entry: &Due) {
     accounts.release(entry.actor);
     if entry.payer != entry.actor {

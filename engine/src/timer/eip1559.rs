@@ -1,33 +1,34 @@
 //! Prices, bids and tips of policy `eip1559` (timers.md §4; CIP-1 §3, §7).
 //!
-//! A timer states the most that it pays per cycle, lane basefee and priority together, and the
-//! most of that which is priority. The lane basefee is the block's; what it leaves of the first
-//! bounds the second. All arithmetic is exact; what would leave a u128 saturates.
+//! A timer states the maximum that it pays per cycle, including lane basefee and priority, and the
+//! maximum priority. The lane basefee is the same for the whole block; the first maximum less the
+//! lane basefee is an upper bound for the priority. All arithmetic is exact; overflow of a u128
+//! saturates.
 
 use super::{Tier, Tiers};
 use crate::primitives::Wei;
 
-/// What a gas bidding agent answers (CIP-1 §7.1, `TxFeeParams`).
+/// The answer of a gas bidding agent (CIP-1 §7.1, `TxFeeParams`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxFeeParams {
-    /// Most wei per cycle, lane basefee and priority together.
+    /// Maximum wei per cycle, including lane basefee and priority.
     pub max_fee_per_cycle: Wei,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
-    /// Most wei per cell; a fire pays the basefee, whatever this says.
+    /// Maximum wei per cell. Ignored: a fire pays the basefee.
     pub max_fee_per_cell: Wei,
-    /// Most wei per cell for the proposer; nobody is paid it.
+    /// Maximum wei per cell for the proposer. Ignored: cells pay no priority.
     pub max_priority_fee_per_cell: Wei,
 }
 
-/// What a cycle pays the proposer: min(max_priority, max_fee − lane basefee), in wei. `None`: the
-/// lane costs more than the timer pays, and it waits.
+/// The priority per cycle, paid to the proposer: min(max_priority, max_fee − lane basefee), in wei.
+/// `None`: the lane costs more than the timer pays, and it waits.
 pub fn priority(max_fee: Wei, max_priority: Wei, lane_basefee: Wei) -> Option<Wei> {
     max_fee.checked_sub(lane_basefee).map(|rest| rest.min(max_priority))
 }
 
-/// The lower median of the priorities, in wei per cycle, that a block's fired timers paid; 0 where
-/// none fired. Leaves them in another order.
+/// The lower median of the priorities, in wei per cycle, that a block's fired timers paid; 0 if
+/// none fired. Reorders `tips`.
 pub fn p50(tips: &mut [Wei]) -> Wei {
     match tips.len().checked_sub(1) {
         Some(last) => *tips.select_nth_unstable(last / 2).1,
@@ -35,7 +36,7 @@ pub fn p50(tips: &mut [Wei]) -> Wei {
     }
 }
 
-/// What the agent bids that every timer has which names none (CIP-1 §7.1).
+/// The bid of the default agent, which bids for every timer that names no other (CIP-1 §7.1).
 pub const fn default_bid(lane_basefee: Wei, basefee_cell: Wei, p50: Wei) -> TxFeeParams {
     TxFeeParams {
         max_fee_per_cycle: lane_basefee.saturating_mul(2),
@@ -45,10 +46,10 @@ pub const fn default_bid(lane_basefee: Wei, basefee_cell: Wei, p50: Wei) -> TxFe
     }
 }
 
-/// What a tier makes of the median tip: floor(p50 × multiplier / 1000) wei per cycle (CIP-1 §7.3).
+/// A tier's priority: floor(p50 × multiplier / 1000) wei per cycle (CIP-1 §7.3).
 pub const fn tier_priority(p50: Wei, tier: Tier, multipliers: &Tiers) -> Wei {
     let (per_mille, p50) = (multipliers.of(tier) as u128, p50.get());
-    // p50 = q × 1000 + r: the product itself could leave a u128 where the result does not.
+    // p50 = q × 1000 + r: the direct product could overflow a u128 where the result does not.
     let whole = Wei::new(p50 / 1_000).saturating_mul(per_mille);
     whole.saturating_add(Wei::new(p50 % 1_000 * per_mille / 1_000))
 }

@@ -1,12 +1,12 @@
-//! Fires over a window of blocks, and the weight that follows (timers.md §4; CIP-1 §8).
+//! Fires over a window of blocks, and the resulting weight (timers.md §4; CIP-1 §8).
 //!
 //! W(actor) = clip(2 − recent / max(1, median), 1, 2), where `recent` counts the actor's fires in
 //! the last `fairness_window_blocks` blocks before this one and `median` is over the actors with at
-//! least one. All weights of a block have one denominator, twice the median, so that their
-//! numerators alone order them, in whole numbers.
+//! least one. All weights of a block have the same denominator, twice the median, so that comparing
+//! the integer numerators is enough to order them.
 //!
-//! Who is counted is the caller's choice, an actor or its deployer (§1, `fairness.scope`): here it
-//! is a key. Upon a block: [`Fairness::slide`] before the timers, [`Fairness::record`] after them.
+//! The caller chooses the key, an actor or its deployer (§1, `fairness.scope`). In each block call
+//! [`Fairness::slide`] before the timers and [`Fairness::record`] after them.
 
 use crate::primitives::{
     Address, Hash, Height,
@@ -15,25 +15,25 @@ use crate::primitives::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A block's fires by key: ascending, none of them 0. Shared, since trees copy their entries.
+/// A block's fires by key, ascending, never 0. Shared, because trees copy their entries.
 type Fires = Arc<Vec<(Address, u32)>>;
 
-/// Who fired how often in the window. Clones are O(1) and independent.
+/// Number of fires per key in the window. Clones are O(1) and independent.
 ///
 /// A key without a fire in the window holds no state.
 #[derive(Clone, Debug, Default)]
 pub struct Fairness {
-    /// The window's blocks that had fires: all that is stored and hashed.
+    /// The window's blocks with fires: the only part that is stored and hashed.
     blocks: Map<Height, Fires>,
-    /// The sum over the blocks, by key. It follows from them, as `tally` does.
+    /// The sum over the blocks, by key; derived from `blocks`, like `tally`.
     sums: Map<Address, u64>,
-    /// How many keys have which sum. Sums add up to the window's fires, so that n different ones
-    /// take n²/2 fires: a few hundred entries, cheap to copy and to walk.
+    /// Number of keys with each sum. The sums add up to the window's fires, so n different ones
+    /// need n²/2 fires: a few hundred entries, cheap to copy and to walk.
     tally: Arc<BTreeMap<u64, u64>>,
 }
 
 impl Fairness {
-    /// Notes what fired in the block at `height`, which has not been noted before.
+    /// Records the fires of the block at `height`, which must not have been recorded before.
     pub fn record(&mut self, height: Height, fires: &BTreeMap<Address, u32>) {
         debug_assert!(!self.blocks.contains_key(&height), "a block is noted once");
         let fires: Vec<_> = fires.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (*k, *n)).collect();
@@ -43,9 +43,10 @@ impl Fairness {
         }
     }
 
-    /// Forgets the blocks before the last `window` ones before `now`.
+    /// Forgets all but the last `window` blocks before `now`.
     ///
-    /// A governed window that shrinks forgets more at once; one that grows fills up again.
+    /// When the governed window shrinks, more blocks are forgotten at once; when it grows, it fills
+    /// up.
     pub fn slide(&mut self, now: Height, window: u64) {
         let heights = self.blocks.iter().map(|(height, _)| *height);
         let past: Vec<_> = heights.take_while(|height| now.since(*height) > window).collect();
@@ -57,7 +58,7 @@ impl Fairness {
         }
     }
 
-    /// Fires of a key in the window.
+    /// Number of a key's fires in the window.
     pub fn recent(&self, key: &Address) -> u64 {
         self.sums.get(key).copied().unwrap_or(0)
     }
@@ -72,12 +73,12 @@ impl Fairness {
         self.sums.is_empty()
     }
 
-    /// The keys with a fire in the window and their fires, in order of key.
+    /// The keys with fires in the window and their number of fires, in order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&Address, u64)> {
         self.sums.iter().map(|(key, sum)| (key, *sum))
     }
 
-    /// Twice the median of the sums, so that it stays whole; never below 2.
+    /// Twice the median of the sums, so that it is an integer; at least 2.
     pub fn twice_median(&self) -> u64 {
         let nth = |rank: u64| {
             let mut below = 0;
@@ -103,7 +104,7 @@ impl Fairness {
         }
     }
 
-    /// Gives a key another sum.
+    /// Changes the sum of a key.
     fn change(&mut self, key: Address, change: impl Fn(u64) -> u64) {
         let old = self.recent(&key);
         let new = change(old);
@@ -123,8 +124,8 @@ impl Fairness {
     }
 }
 
-/// W × `twice_median`, the common denominator: from `twice_median` (W = 1) to twice that (W = 2).
-/// Saturates beyond 2^64, where no chain has so many fires.
+/// The numerator of W over the common denominator `twice_median`: from `twice_median` (W = 1) to
+/// twice that (W = 2). Saturates beyond 2^64, which no realistic number of fires reaches.
 pub const fn weight_numerator(recent: u64, twice_median: u64) -> u64 {
     let (doubled, most) = (recent.saturating_mul(2), twice_median.saturating_mul(2));
     most.saturating_sub(if doubled < twice_median { doubled } else { twice_median })
@@ -201,7 +202,7 @@ mod tests {
         check(&fork, [1, 0, 7]);
         fork.slide(Height::new(10), 3);
         check(&fork, [0, 0, 0]);
-        assert_eq!((fork.len(), fork.root()), (0, Hash::ZERO), "nobody holds state");
+        assert_eq!((fork.len(), fork.root()), (0, Hash::ZERO), "no key holds state");
         check(&fairness, [3, 0, 7]);
         fairness.slide(Height::new(8), 1);
         check(&fairness, [0, 0, 0]);
@@ -233,8 +234,8 @@ mod tests {
     }
 
     proptest! {
-        /// Sums and median are those of a pass over all blocks, whatever the window does, and
-        /// what is read back has the same.
+        /// Sums and median equal those of a pass over all blocks, however the window changes, and a
+        /// decoded value has the same.
         #[test]
         fn agrees_with_a_pass_over_the_window(
             blocks in prop::collection::vec(

@@ -1,8 +1,8 @@
-//! What is governed of timers, of runners' connections and of tasks' bonds: the keys, their bounds,
-//! and what has to hold of all values together.
+//! The governed parameters of timers, of runners' connections and of tasks' bonds: their keys,
+//! their bounds, and the relations between them.
 //!
-//! One check for all: [`Governed::check`] holds of a genesis document, and of the values of every
-//! height at which a [proposal](super::proposals) activates.
+//! There is one check: [`Governed::check`] applies to a genesis document, and to the values of
+//! every height at which a [proposal](super::proposals) activates.
 
 use super::{Config, Params, Policy};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     speculation::{Bonds, Slashing},
 };
 
-/// All that is governed by keys, as a block finds it.
+/// The values of all governed parameters in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Governed {
     /// How due timers compete.
@@ -20,44 +20,41 @@ pub struct Governed {
     pub config: Config,
     /// Parameters of runners' connections and of the MRU preference.
     pub connectivity: Connectivity,
-    /// Least bonds of tasks' commitments, and what of them is slashed.
+    /// Minimum bonds of tasks' commitments, and their slashed shares.
     pub bonds: Bonds,
 }
 
-/// A governed parameter: its key, and what it may be.
+/// A governed parameter: its key and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The key, as transactions have it.
+    /// The key in transactions.
     pub name: &'static str,
-    /// What it means and in which unit.
+    /// The meaning and the unit.
     pub about: &'static str,
-    /// The unit alone.
     pub unit: &'static str,
-    /// The least value.
     pub min: u64,
-    /// The most.
     pub max: u64,
-    /// The words for the values 0, 1, …; empty for a parameter that is a number.
+    /// The words for the values 0, 1, …; empty for a numeric parameter.
     pub words: &'static [&'static str],
 }
 
 impl Key {
     /// The key of the policy.
     pub const POLICY: &'static str = "system:cip1:policy";
-    /// What the keys of [`Connectivity`] begin with.
+    /// The prefix of the keys of [`Connectivity`].
     pub const CONNECTIVITY: &'static str = "system:cip11:";
-    /// What the keys of [`Bonds`] begin with.
+    /// The prefix of the keys of [`Bonds`].
     pub const TASKS: &'static str = "system:tasks:";
     /// The key of [`Connectivity::stale_heartbeat_blocks`].
     pub const STALE_HEARTBEAT: &'static str = "system:cip11:stale_heartbeat_blocks";
 
-    /// The key of this name.
+    /// The parameter with this name.
     pub fn named(name: &str) -> Result<&'static Self, ParameterError> {
         let found = Governed::KEYS.iter().find(|key| key.name == name);
         found.ok_or_else(|| ParameterError::UnknownParameter(name.to_owned()))
     }
 
-    /// The document that the parameter is from.
+    /// The document that defines the parameter.
     pub fn source(&self) -> &'static str {
         match self.name.split(':').nth(1) {
             Some("cip1") => "CIP-1",
@@ -75,7 +72,7 @@ impl Key {
     }
 }
 
-/// What is kept under a key, as the number that transactions have.
+/// A parameter's value as a number in transactions.
 trait Number: Copy {
     const WORDS: &'static [&'static str] = &[];
 
@@ -108,7 +105,7 @@ impl Number for Policy {
 }
 
 impl Policy {
-    /// Its index in [`Policy::ALL`]: its value as a parameter.
+    /// The index in [`Policy::ALL`]: its value as a parameter.
     pub const fn number(self) -> u64 {
         match self {
             Self::Eip1559 => 0,
@@ -117,7 +114,7 @@ impl Policy {
         }
     }
 
-    /// The one with this number.
+    /// The policy with this index.
     pub fn numbered(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
@@ -127,7 +124,7 @@ macro_rules! keys {
     ($($($field:ident).+: $ty:ty = $name:expr, $min:literal..=$max:expr, $unit:literal,
         $about:literal;)*) => {
         impl Governed {
-            /// The parameters that are governed, in order of their keys.
+            /// The governed parameters, in order of their keys.
             pub const KEYS: &'static [Key] = &[$(Key {
                 name: $name,
                 about: $about,
@@ -137,7 +134,7 @@ macro_rules! keys {
                 words: <$ty>::WORDS,
             }),*];
 
-            /// The value under a key.
+            /// The value of a key.
             pub fn get(&self, key: &str) -> Option<u64> {
                 $(if key == $name {
                     return Some(self.$($field).+.number());
@@ -145,7 +142,7 @@ macro_rules! keys {
                 None
             }
 
-            /// Gives a key another value, within its bounds.
+            /// Sets the value of a key, within its bounds.
             pub fn set(&mut self, key: &str, value: u64) -> Result<(), ParameterError> {
                 let &Key { name, min, max, .. } = Key::named(key)?;
                 let out = ParameterError::ParameterOutOfRange { name, value, min, max };
@@ -162,26 +159,27 @@ macro_rules! keys {
     };
 }
 
-/// Blocks of a year at a block a second: no window or lifetime is longer.
-const YEAR_BLOCKS: u64 = 31_536_000;
-/// No lane or budget has more cycles than this.
+/// Blocks of a year at one block per second: the maximum of all windows and lifetimes.
+pub const YEAR_BLOCKS: u64 = 31_536_000;
+/// Maximum cycles of any lane or budget.
 const MOST_CYCLES: u64 = 1_000_000_000;
 
-/// No timeout of an assignment is longer: half of a job's default time, when commitments close.
+/// Maximum timeout of an assignment, in blocks: half of a job's default time, when commitments
+/// close.
 const MOST_ACK_TIMEOUT: u64 = 60;
 
 keys! {
     connectivity.ack_timeout_blocks: u64 = "system:cip11:ack_timeout_blocks",
         1..=MOST_ACK_TIMEOUT, "blocks", "blocks within which a runner has to answer an assignment";
     connectivity.heartbeat_blocks: u64 = "system:cip11:heartbeat_blocks", 1..=30, "blocks",
-        "blocks from one ping of a connected runner to the next";
+        "blocks between the pings of a connected runner";
     connectivity.mru_multiplier: u64 = "system:cip11:mru_multiplier",
         1..=Connectivity::MAX_MULTIPLIER, "times",
-        "by how much the first draw multiplies the weight of the runner used last";
+        "factor on the weight of the most recently used runner in the first draw";
     connectivity.mru_ttl_blocks: u64 = "system:cip11:mru_ttl_blocks", 1..=YEAR_BLOCKS, "blocks",
-        "blocks through which the runner used last is favoured";
+        "blocks for which the most recently used runner is favoured";
     connectivity.overlap_blocks: u64 = "system:cip11:overlap_blocks", 1..=65_536, "blocks",
-        "blocks after an advance of the subset epoch in which the subsets of before count too";
+        "blocks after an advance of the subset epoch in which the previous subsets count too";
     connectivity.presence_timeout_blocks: u64 = "system:cip11:presence_timeout_blocks",
         2..=Connectivity::MAX_PRESENCE_TIMEOUT, "blocks",
         "blocks for which a ping makes a runner present, and for which a P(h) counts";
@@ -190,44 +188,44 @@ keys! {
     connectivity.subset_epoch_blocks: u64 = "system:cip11:subset_epoch_blocks", 8..=YEAR_BLOCKS,
         "blocks", "blocks of a subset epoch; a new value counts from the next consensus epoch on";
     config.fairness_window_blocks: u64 = "system:cip1:fairness_window_blocks", 1..=100_000,
-        "blocks", "blocks whose fires count for the fairness weight";
+        "blocks", "blocks over which fires count for the fairness weight";
     config.lane_basefee.change_denominator: u64 = "system:cip1:lane_basefee_change_denominator",
         2..=1_000_000, "fraction",
-        "a block moves the lane basefee by at most 1/this";
+        "a block changes the lane basefee by at most 1/this";
     config.lane_basefee.max: u64 = "system:cip1:lane_basefee_max", 1..=MOST_LANE_BASEFEE,
-        "wei per cycle", "the most that the lane basefee may be, wei per cycle";
+        "wei per cycle", "maximum lane basefee, wei per cycle";
     config.lane_basefee.min: u64 = "system:cip1:lane_basefee_min", 1..=MOST_LANE_BASEFEE,
-        "wei per cycle", "the least that the lane basefee may be, wei per cycle";
+        "wei per cycle", "minimum lane basefee, wei per cycle";
     config.max_cycles_per_fire_auction_phase: u64 =
         "system:cip1:max_cycles_per_fire_auction_phase", 1..=MOST_CYCLES, "cycles",
         "cycles above which a timer is not attempted under eip1559";
     policy: Policy = Key::POLICY, 0..=2, "word",
         "how due timers compete for the lane: eip1559, fifo or gba-auction";
     config.priority_tier_floor: u64 = "system:cip1:priority_tier_floor", 1..=1_000_000_000_000,
-        "wei per cycle", "the least median tip that tiers are multiples of, wei per cycle";
+        "wei per cycle", "minimum median tip from which tiers are computed, wei per cycle";
     config.priority_tier_multipliers.economy: u64 =
         "system:cip1:priority_tier_multipliers.economy", 0..=1_000_000, "per mille",
-        "what tier economy makes of the median tip, per mille";
+        "factor on the median tip for tier economy, per mille";
     config.priority_tier_multipliers.fast: u64 =
         "system:cip1:priority_tier_multipliers.fast", 0..=1_000_000, "per mille",
-        "what tier fast makes of the median tip, per mille";
+        "factor on the median tip for tier fast, per mille";
     config.priority_tier_multipliers.standard: u64 =
         "system:cip1:priority_tier_multipliers.standard", 0..=1_000_000, "per mille",
-        "what tier standard makes of the median tip, per mille";
+        "factor on the median tip for tier standard, per mille";
     config.priority_tier_multipliers.urgent: u64 =
         "system:cip1:priority_tier_multipliers.urgent", 0..=1_000_000, "per mille",
-        "what tier urgent makes of the median tip, per mille";
+        "factor on the median tip for tier urgent, per mille";
     config.weights.lambda: u64 = "system:cip1:weight_lambda", 0..=1_000_000, "millionths",
-        "what an epoch's score does to a weight under gba-auction, millionths";
+        "share of an epoch's score in the new weight under gba-auction, millionths";
     config.weights.max: u64 = "system:cip1:weight_max", 1_000_000..=10_000_000, "millionths",
-        "the most that a weight may be under gba-auction, millionths";
+        "maximum weight under gba-auction, millionths";
     config.weights.min: u64 = "system:cip1:weight_min", 1..=1_000_000, "millionths",
-        "the least that a weight may be under gba-auction, millionths";
+        "minimum weight under gba-auction, millionths";
     config.weights.starvation_floor: u64 = "system:cip1:weight_starvation_floor",
         1..=10_000_000, "millionths",
-        "the least weight of an actor whose timers waited too long, millionths";
+        "minimum weight of an actor whose timers waited too long, millionths";
     config.lane_fee_multiplier: u64 = "system:cip3:lane_fee_multiplier", 0..=10_000, "per mille",
-        "what a cycle of the lane costs of the lane basefee, per mille";
+        "cost of a cycle of the lane as a share of the lane basefee, per mille";
     config.gc_cycles_per_block: u64 = "system:cip5:gc_cycles_per_block", 0..=MOST_CYCLES,
         "cycles", "cycles per block for removing timers, 200 each";
     config.lane_timer_cells: u64 = "system:cip5:lane_timer_cells", 64..=meter::MAX_BLOCK_CELLS,
@@ -244,35 +242,35 @@ keys! {
         "blocks from scheduling to the last height at which a timer may fire";
     config.least_share_of_bought_cycles: u64 = "system:fees:least_share_of_bought_cycles",
         0..=1_000, "per mille",
-        "what a call or deployment pays at least of the cycles that it bought, per mille";
+        "minimum share of its bought cycles that a call or deployment pays, per mille";
     bonds.base: u64 = "system:tasks:bond_base", 1..=Bonds::MAX, "wei",
-        "the least bond of a commitment to a task without uncompleted ancestors";
+        "minimum bond of a commitment to a task without uncompleted ancestors";
     bonds.per_depth: u64 = "system:tasks:bond_per_depth", 0..=Bonds::MAX, "wei",
-        "what each uncompleted task on the longest path above it adds to the least bond";
+        "addition to the minimum bond per uncompleted task on the longest path above it";
     bonds.slashing.ancestor_failed: u64 = "system:tasks:slash_ancestor_failed",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses which is given up since an ancestor failed";
+        "share of its bond that a task loses when it is given up because an ancestor failed";
     bonds.slashing.claim_expired: u64 = "system:tasks:slash_claim_expired",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses whose claim or deadline has passed";
+        "share of its bond that a task loses when its claim or deadline passes";
     bonds.slashing.commitment_expired: u64 = "system:tasks:slash_commitment_expired",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses whose commitment has expired";
+        "share of its bond that a task loses when its commitment expires";
     bonds.slashing.manual_cancel: u64 = "system:tasks:slash_manual_cancel",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses which its agent gives up";
+        "share of its bond that a task loses when its agent gives it up";
     bonds.slashing.proof_failed: u64 = "system:tasks:slash_proof_failed",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses whose proof is refused";
+        "share of its bond that a task loses when its proof is refused";
     bonds.slashing.proof_timeout: u64 = "system:tasks:slash_proof_timeout",
         0..=Slashing::MAX, "basis points",
-        "share of its bond that a task loses whose proof is late";
+        "share of its bond that a task loses when its proof is late";
 }
 
-/// How two values have to be in order.
+/// The required order of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The first is less than the second or equal to it.
+    /// The first is less than or equal to the second.
     AtMost,
     /// The first is less than the second.
     Below,
@@ -286,7 +284,7 @@ impl Relation {
         }
     }
 
-    /// What the first is where they are not in order.
+    /// Describes the first value when the relation is violated.
     const fn broken(self) -> &'static str {
         match self {
             Self::AtMost => "above",
@@ -295,20 +293,20 @@ impl Relation {
     }
 }
 
-/// Of each pair the first value is in this relation to the second.
+/// In each pair the first value must have this relation to the second.
 const ORDERED: [(&str, Relation, &str); 6] = [
-    // A ping comes before the one before it is too old, and a head may be late by a block.
+    // A ping must arrive before the previous one is too old, and a head may be late by a block.
     ("system:cip11:heartbeat_blocks", Relation::Below, "system:cip11:presence_timeout_blocks"),
-    // An assignment waits for a round of pings at least (CIP-11 §11.1).
+    // An assignment waits for at least one round of pings (CIP-11 §11.1).
     ("system:cip11:heartbeat_blocks", Relation::AtMost, "system:cip11:ack_timeout_blocks"),
-    // Of a subset epoch that time alone ends, the subsets are gone before the next one ends.
+    // If only time ends subset epochs, the previous subsets expire before the next epoch ends.
     ("system:cip11:overlap_blocks", Relation::Below, "system:cip11:subset_epoch_blocks"),
     ("system:cip1:lane_basefee_min", Relation::AtMost, "system:cip1:lane_basefee_max"),
     ("system:cip1:weight_min", Relation::AtMost, "system:cip1:weight_starvation_floor"),
     ("system:cip1:weight_starvation_floor", Relation::AtMost, "system:cip1:weight_max"),
 ];
 
-/// What a chain begins with whose genesis document says nothing else.
+/// The initial values of a chain whose genesis document does not set any.
 impl Default for Governed {
     fn default() -> Self {
         Self::first(&Params::default(), Connectivity::DEFAULT, Bonds::DEFAULT)
@@ -316,12 +314,12 @@ impl Default for Governed {
 }
 
 impl Governed {
-    /// What a chain begins with.
+    /// The initial values of a chain.
     pub const fn first(params: &Params, connectivity: Connectivity, bonds: Bonds) -> Self {
         Self { policy: params.policy, config: params.config, connectivity, bonds }
     }
 
-    /// What is wrong: a value out of its bounds, or two that do not go together.
+    /// The error for a value out of its bounds, or for two that violate their relation.
     pub fn check(&self) -> Result<(), ParameterError> {
         let value = |key: &str| self.get(key).expect("a known key has a value");
         let mut same = *self;
@@ -341,14 +339,14 @@ impl Governed {
         Ok(())
     }
 
-    /// Whether a timer that `before` has room for may not fit this.
+    /// Whether a timer that fits `before` may not fit these values.
     pub fn is_tighter_than(&self, before: &Self) -> bool {
         self.policy != before.policy || self.config.is_tighter_than(&before.config)
     }
 }
 
 impl Params {
-    /// What is wrong with a genesis document's values.
+    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed::first(self, Connectivity::DEFAULT, Bonds::DEFAULT).check()?;
         let (basefee, curve) = (self.genesis_lane_basefee, self.config.lane_basefee);
@@ -364,97 +362,76 @@ impl Params {
 }
 
 impl Connectivity {
-    /// What is wrong with a genesis document's values.
+    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed { connectivity: *self, ..Governed::default() }.check()
     }
 }
 
 impl Bonds {
-    /// What is wrong with a genesis document's values.
+    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed { bonds: *self, ..Governed::default() }.check()
     }
 }
 
-/// Why a parameter does not change. The variant's name opens the text.
+/// Why a parameter does not change. The text starts with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// Nothing has this name.
+    /// No parameter has this name.
     #[error("UnknownParameter: no parameter {0}")]
     UnknownParameter(String),
-    /// A value that makes no sense.
+    /// A value out of its bounds.
     #[error("ParameterOutOfRange: {name} is from {min} to {max}, not {value}")]
-    ParameterOutOfRange {
-        /// Which.
-        name: &'static str,
-        /// What was asked for.
-        value: u64,
-        /// The least.
-        min: u64,
-        /// The most.
-        max: u64,
-    },
-    /// Two values that make no sense together.
+    ParameterOutOfRange { name: &'static str, value: u64, min: u64, max: u64 },
+    /// Two values that violate their relation.
     #[error(
         "ParameterConflict: {lower} would be {low}, {} {upper}, which would be {high}",
         relation.broken()
     )]
     ParameterConflict {
-        /// The one that has to be the lower.
+        /// The parameter that has to be the lower.
         lower: &'static str,
-        /// Its value.
         low: u64,
-        /// How they have to be in order.
+        /// The violated relation.
         relation: Relation,
-        /// The other.
         upper: &'static str,
-        /// Its value.
         high: u64,
     },
-    /// A first lane basefee outside its bounds.
+    /// An initial lane basefee outside its bounds.
     #[error("ParameterOutOfRange: genesis_lane_basefee is from {min} to {max} wei, not {basefee}")]
     GenesisLaneBasefee {
-        /// What was asked for, wei per cycle.
+        /// The requested value, in wei per cycle.
         basefee: u128,
-        /// The least.
         min: u64,
-        /// The most.
         max: u64,
     },
-    /// Values that make no sense together with those that are pending for earlier heights, or that
-    /// leave later ones without sense.
+    /// Values that conflict with those pending for earlier heights, or that would make those of
+    /// later heights invalid.
     #[error("{error}, from block {height} on, with what is pending")]
     Pending {
-        /// The first block that would have such values.
+        /// The first block with invalid values.
         height: u64,
-        /// What would be wrong then.
         error: Box<Self>,
     },
-    /// A proposal of nothing.
+    /// A proposal without values.
     #[error("EmptyProposal: it gives no parameter a value")]
     EmptyProposal,
     /// A proposal that gives one parameter two values.
     #[error("ParameterRepeated: {0} is given two values")]
     ParameterRepeated(&'static str),
-    /// A proposal for blocks that have begun.
+    /// A proposal for a block that has begun.
     #[error("ActivationInPast: block {got} has begun; {next} is the first that may change")]
-    ActivationInPast {
-        /// What was asked for.
-        got: u64,
-        /// The next block.
-        next: u64,
-    },
-    /// A proposal for blocks that are too far away.
+    ActivationInPast { got: u64, next: u64 },
+    /// A proposal for a block that is too far away.
     #[error("ActivationTooFar: block {got} is too far away, {last} is the last")]
     ActivationTooFar {
-        /// What was asked for.
         got: u64,
-        /// The last height that a proposal may be for now.
+        /// The last height for which a proposal is accepted now.
         last: u64,
     },
-    /// As many heights with proposals as there may be.
-    #[error("TooManyProposals: proposals are pending for {0} heights, and no more may be")]
+    /// The maximum number of heights has pending proposals.
+    #[error("TooManyProposals: proposals are pending for {0} heights, the maximum")]
     TooManyProposals(usize),
 }
 

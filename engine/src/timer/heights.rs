@@ -1,9 +1,9 @@
-//! Timers by height and id: what shows that none is missing from a range of heights.
+//! Timers by height and id: proves that none is missing from a range of heights.
 //!
 //! A timer is an empty record of [pages](super::pages) under height (8 bytes, big-endian) ‖ id, so
-//! that the order of keys is that of heights, then of ids. The timers themselves are in the
+//! that keys are ordered by height, then by id. The timers themselves are in the
 //! [book](super::book). Tier 3 of the calendar queue (timers.md §2) is the end of this tree: the
-//! timers from some height on.
+//! timers from a certain height on.
 
 use super::pages::{
     Pages,
@@ -11,10 +11,10 @@ use super::pages::{
 };
 use crate::primitives::{Hash, Height};
 
-/// Bytes of a key.
+/// Bytes of a key: a height and an id.
 pub const KEY_BYTES: usize = 40;
-/// Bytes that several records in one page take at most: some ten. Timers that fire in one block are
-/// neighbours here; those scheduled in one block are not, and each hashes a page.
+/// Maximum bytes of several records in one page: about ten records. Timers that fire in the same
+/// block are neighbours here; those scheduled in the same block are not, and each hashes a page.
 pub const PAGE_BYTES: usize = 512;
 
 /// All timers, by height and id. Clones are O(1) and independent.
@@ -22,7 +22,7 @@ pub const PAGE_BYTES: usize = 512;
 pub struct Heights(Pages<KEY_BYTES, PAGE_BYTES>);
 
 impl Heights {
-    /// The hash over them; [`Hash::ZERO`] of none.
+    /// The hash over all timers; [`Hash::ZERO`] if it is empty.
     pub fn root(&self) -> Hash {
         self.0.root()
     }
@@ -32,7 +32,7 @@ impl Heights {
         self.0.insert(&key(height, id), &[]);
     }
 
-    /// Removes a timer, if it is there.
+    /// Removes a timer if it exists.
     pub fn remove(&mut self, height: Height, id: &Hash) {
         self.0.remove(&key(height, id));
     }
@@ -43,14 +43,14 @@ impl Heights {
         keys.take_while(move |(height, _)| *height <= to)
     }
 
-    /// Shows the timers from `from` to `to`, both included, and that there are no others.
+    /// Proves that these are all timers from `from` to `to`, both included.
     pub fn prove(&self, from: Height, to: Height, limit: usize) -> Result<Vec<u8>, Oversize> {
         let (from, to) = bounds(from, to);
         self.0.prove(&from, &to, limit)
     }
 }
 
-/// The timers that a proof of [`Heights::prove`] shows, in order, and the root that it is for.
+/// Checks a proof from [`Heights::prove`]. Returns its root and its timers, in order.
 pub fn check(
     tree: &[u8],
     from: Height,
@@ -61,7 +61,7 @@ pub fn check(
     Ok((root, records.into_iter().map(|(key, _)| split(key)).collect()))
 }
 
-/// The first and the last key that timers of some heights can have.
+/// The smallest and the largest key of timers in a range of heights.
 fn bounds(from: Height, to: Height) -> ([u8; KEY_BYTES], [u8; KEY_BYTES]) {
     (key(from, &Hash::ZERO), key(to, &Hash([255; 32])))
 }

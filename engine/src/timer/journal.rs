@@ -1,60 +1,57 @@
-//! What happened to a queue since a calendar was last told, newest first.
+//! The changes to a queue since a calendar last took them, newest first.
 //!
-//! A list of shared links: forking it, adding to it and going back to an earlier fork are O(1), as
-//! for the rest of a state. It is no content: two queues with the same timers are equal whatever
-//! happened to them.
+//! A list of shared links: forking it, adding to it and returning to an earlier fork are O(1), as
+//! for the rest of a state. It is not part of the queue's contents: two queues with the same timers
+//! are equal whatever their journals.
 
 use super::{Due, Timer};
 use crate::primitives::{Address, Height};
 use std::sync::Arc;
 
-/// A change of one timer.
+/// A change to one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is there now.
+    /// The timer was added.
     Scheduled(Notice),
-    /// It is gone.
+    /// The timer was removed.
     Removed(Position),
-    /// It is another: same id, height, place in the order, actor and payer.
+    /// The timer was replaced by one with the same id, height, place in the order, actor and payer.
     Replaced(Notice),
 }
 
-/// What tells where in a calendar a timer is.
+/// The data that determine a timer's place in a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// When it is to fire.
+    /// The height at which it is to fire.
     pub height: Height,
-    /// When it was scheduled.
+    /// The height of the block that scheduled it.
     pub scheduled_at: Height,
-    /// The order of insertion.
+    /// The place in the order of insertion.
     pub seq: u64,
 }
 
 impl Position {
-    /// Where `timer` is.
+    /// The position of `timer`.
     pub const fn of(timer: &Timer) -> Self {
         let Timer { height, scheduled_at, seq, .. } = *timer;
         Self { height, scheduled_at, seq }
     }
 }
 
-/// What a calendar has to know of a timer.
+/// The data of a timer that a calendar needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Where it is.
     pub position: Position,
-    /// Its entry, but for the accounts' numbers, which are the calendar's to give.
+    /// Its entry, without the accounts' numbers, which the calendar assigns.
     pub due: Due,
-    /// Its owner.
     pub actor: Address,
-    /// Who pays.
     pub payer: Address,
-    /// Whether a gas bidding agent is asked for a bid once it is due.
+    /// Whether a gas bidding agent is asked for a bid when the timer is due.
     pub has_agent: bool,
 }
 
 impl Notice {
-    /// What a calendar has to know of `timer`.
+    /// The notice of `timer`.
     pub fn of(timer: &Timer) -> Self {
         let most = u128::from(Due::DEFAULT_BID - 1);
         let (max_fee, max_priority) = match (timer.gba, timer.bid) {
@@ -84,12 +81,12 @@ impl Notice {
     }
 }
 
-/// As [`Due`] has it: cut to what fits.
+/// Saturates to the width of the fields in [`Due`].
 pub fn narrow(wide: u64) -> u32 {
     wide.min(u64::from(u32::MAX)) as u32
 }
 
-/// Changes, of which only their order counts.
+/// Changes, compared only by their order.
 #[derive(Clone, Default)]
 pub struct Journal(Option<Arc<Link>>);
 
@@ -99,12 +96,12 @@ struct Link {
 }
 
 impl Journal {
-    /// Adds what happened last.
+    /// Adds the newest change.
     pub fn push(&mut self, change: Change) {
         self.0 = Some(Arc::new(Link { change, earlier: self.0.take() }));
     }
 
-    /// Empties the journal; yields what was in it, oldest first.
+    /// Empties the journal; returns the changes, oldest first.
     pub fn take(&mut self) -> Vec<Change> {
         let Some(newest) = self.0.take() else { return Vec::new() };
         let links = std::iter::successors(Some(newest.as_ref()), |link| link.earlier.as_deref());
@@ -115,7 +112,7 @@ impl Journal {
 }
 
 impl Drop for Link {
-    /// One after the other: a list of a million links is no recursion of a million calls.
+    /// Iterative, because a list of a million links would recurse a million calls deep.
     fn drop(&mut self) {
         let mut next = self.earlier.take();
         while let Some(mut link) = next.and_then(Arc::into_inner) {

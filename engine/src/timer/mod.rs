@@ -1,35 +1,35 @@
-//! Timers: calls that the chain makes by itself (spec timers.md; CIP-1 in both of its forms).
+//! Timers: calls that the chain makes on its own (spec timers.md; CIP-1 in both of its forms).
 //!
-//! Upon a timer scheduled for height H, where it stands until then is a matter of how far away H
-//! is: the ring of the next [`RING_BUFFER_SIZE`] blocks, a bucket per epoch for the next
-//! [`EPOCH_QUEUE_LEN`] epochs, or tier 3, a range of the tree of all timers by height. At H it
-//! is due, and stays so until it fires, expires, is cancelled, or its payer cannot pay.
+//! The place of a timer for height H depends on the distance to H: the ring of the next
+//! [`RING_BUFFER_SIZE`] blocks, a bucket per epoch for the next [`EPOCH_QUEUE_LEN`] epochs, or tier
+//! 3, a range of the tree of all timers by height. At H it becomes due, and stays due until it
+//! fires, expires, is cancelled, or its payer cannot pay.
 //!
-//! Two things say the same twice, for two reasons:
+//! Two structures contain the same timers, for two purposes:
 //!
-//! * the [`Queue`] is what the chain agrees on: every timer by its id and by its height, with one
-//!   hash over all of them. It is part of a state: cheap to fork, to hash and to prove from.
-//! * the [`Calendar`] is what finds timers by height, in a few nanoseconds each. It follows from
-//!   the queue, belongs to nobody's state, moves from each state to its child, and is made anew
-//!   from the queue where it is not at hand.
+//! * the [`Queue`] is the consensus state: every timer by its id and by its height, with one hash
+//!   over all of them. It is cheap to fork, to hash and to prove from.
+//! * the [`Calendar`] finds timers by height, in a few nanoseconds each. It is derived from the
+//!   queue and belongs to no state: it moves from each state to its child, and is rebuilt from the
+//!   queue when it is missing.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`params`] | policies, limits, what a genesis says of them |
-//! | [`governed`] | keys and bounds of what is governed, of connections too |
-//! | [`proposals`] | other values of it, from a height on |
-//! | [`record`] | a timer, its id, what is wrong with one |
+//! | [`params`] | policies, limits, and their values in a genesis document |
+//! | [`governed`] | keys and bounds of governed parameters, including those of connections |
+//! | [`proposals`] | changes of governed parameters from a height on |
+//! | [`record`] | a timer, its id, its errors |
 //! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
 //! | [`pages`] | records by key: a persistent Merkle trie in little memory |
 //! | [`book`] | timers by id, as such records |
 //! | [`heights`] | ids by height |
-//! | [`journal`] | what happened to the queue, for the calendar |
-//! | [`queue`] | all of these: what the chain agrees on |
+//! | [`journal`] | changes to the queue, for the calendar |
+//! | [`queue`] | all of these: the consensus state |
 //! | [`calendar`] | ring, epoch buckets, the carry-over |
-//! | [`due`] | what ranking reads of a due timer |
-//! | [`lane`] | which due timers go, in which order, for each policy |
+//! | [`due`] | a due timer's entry for ranking |
+//! | [`lane`] | which due timers fire, and in which order, for each policy |
 //! | [`eip1559`] | prices, bids and tips |
-//! | [`fairness`] | fires per actor over a window, and the weight that follows |
+//! | [`fairness`] | fires per actor over a window, and the resulting weight |
 //! | [`auction`] | weights and slices of the original CIP-1 |
 
 pub mod auction;
@@ -61,22 +61,23 @@ pub use queue::{Commitment, Place, Queue};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};
 
-/// Buckets of the ring, one per block (timers.md §2).
+/// Number of buckets in the ring, one per block (timers.md §2).
 pub const RING_BUFFER_SIZE: u64 = 4_096;
-/// Blocks of an epoch (timers.md §2).
+/// Blocks per epoch (timers.md §2).
 pub const EPOCH_BLOCKS: u64 = 3_600;
-/// Epochs after the current one that have a bucket: 30 days at a block a second (timers.md §2).
+/// Number of epochs after the current one with a bucket: 30 days at one block per second (timers.md
+/// §2).
 pub const EPOCH_QUEUE_LEN: u64 = 720;
 const _: () = assert!(EPOCH_BLOCKS < RING_BUFFER_SIZE, "an epoch's timers fit the ring");
 
-/// Cells that a fire may use where its timer does not say.
+/// Maximum cells of a fire if its timer does not specify them.
 pub const DEFAULT_CELL_LIMIT: u64 = 50_000;
-/// Cycles of the GC budget that removing one timer takes (timers.md §1).
+/// Cycles of the GC budget for removing one timer (timers.md §1).
 pub const GC_CYCLES: u64 = 200;
-/// Cycles that one call of a gas bidding agent may use (timers.md §4).
+/// Maximum cycles of one call of a gas bidding agent (timers.md §4).
 pub const BID_CYCLES: u64 = 20_000;
-/// Cycles that all bids of a block may use (timers.md §4).
+/// Maximum cycles of all bids in a block (timers.md §4).
 pub const BLOCK_BID_CYCLES: u64 = 2_000_000;
-/// What asking an agent takes of the block's budget at the least, so that agents which fail at
-/// once have a bound too.
+/// Minimum cycles that a call of an agent takes from the block's budget, so that agents which fail
+/// at once are bounded too.
 pub const MIN_BID_CYCLES: u64 = 1_000;

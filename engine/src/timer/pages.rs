@@ -1,23 +1,23 @@
 //! Records by key: a persistent Merkle trie whose leaves are pages of records, not records.
 //!
-//! Keys have K bytes, all alike. A leaf per record costs an allocation, a pointer and a hash for
-//! each, which for a hundred bytes is more than the record itself. So neighbours share a page:
+//! All keys have K bytes. A leaf per record would cost an allocation, a pointer and a hash each,
+//! which for a hundred bytes is more than the record itself. So neighbours share a page:
 //!
-//! * a page is the records of a subtree in order of their keys, one after the other:
-//!   length of the body (4 bytes, big-endian) ‖ key ‖ body.
-//! * a subtree is a page if it has one record, or if its records take PAGE bytes at most.
-//!   Otherwise it is a branch by the first two bits (aligned, a *digit*) in which its keys differ.
+//! * a page contains the records of a subtree in order of their keys, one after the other: length
+//!   of the body (4 bytes, big-endian) ‖ key ‖ body.
+//! * a subtree is a page if it has one record, or if its records take at most PAGE bytes. Otherwise
+//!   it is a branch by the first two bits (aligned, a *digit*) in which its keys differ.
 //!
-//! Both follow from the contents, so the shape does, and with it the root. Keys that agree in
-//! their first digits make no chain of branches with one child: there are at most 4 K levels, and
-//! with keys that are hashes about log4(n / 5) for pages of 1,024 bytes.
+//! Both follow from the contents, and so do the shape and the root. Keys that agree in their first
+//! digits do not create chains of branches with one child: there are at most 4 K levels, and with
+//! hashes as keys about log4(n / 5) for pages of 1,024 bytes.
 //!
-//! [`proof`] shows to others what is under some keys, and that nothing else is.
+//! [`proof`] proves which records some keys have, and that there are no others.
 //!
 //! page = keccak256(0x00 ‖ records), branch = keccak256(0x01 ‖ digit ‖ bitmap ‖ children), where
-//! bit i of the bitmap says that there is a child with digit i; the root of nothing is 32 zero
-//! bytes. A branch with four children is hashed in one permutation of keccak. Hashes are kept per
-//! node and made when they are asked for: k changes between two roots hash about k paths.
+//! bit i of the bitmap is set if there is a child with digit i; the root of an empty trie is 32
+//! zero bytes. A branch with four children is hashed in one permutation of keccak. Hashes are
+//! cached per node and computed on demand: k changes between two roots hash about k paths.
 
 pub mod proof;
 
@@ -27,9 +27,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Children of a branch: one for each value of two bits.
+/// Number of children of a branch: one per value of two bits.
 const FAN_OUT: usize = 4;
-/// Bytes of a record before its key.
+/// Bytes before the key in a record.
 const LENGTH_BYTES: usize = 4;
 #[cfg(test)]
 thread_local! {
@@ -40,10 +40,10 @@ thread_local! {
 const PAGE_TAG: &[u8] = &[0];
 const BRANCH_TAG: &[u8] = &[1];
 
-/// Bodies of bytes by keys of K bytes, in ascending order of key. Clones are O(1) and independent.
+/// Byte strings by keys of K bytes, in ascending order of key. Clones are O(1) and independent.
 ///
-/// Several records share a page while they take PAGE bytes at most. Copying and hashing a page grow
-/// with that, the memory for what is not records shrinks with it.
+/// Several records share a page while they take at most PAGE bytes. A larger PAGE makes copying and
+/// hashing a page slower, and reduces the memory overhead.
 #[derive(Clone)]
 pub struct Pages<const K: usize, const PAGE: usize> {
     root: Option<Node<K, PAGE>>,
@@ -67,12 +67,12 @@ struct Page {
     records: Box<[u8]>,
 }
 
-/// The keys below agree in all digits before `digit`, and not in it.
+/// The keys below agree in all digits before `digit`, and differ in it.
 #[derive(Clone)]
 struct Branch<const K: usize, const PAGE: usize> {
     hash: OnceLock<Hash>,
     digit: u8,
-    /// What the records below take.
+    /// Bytes of the records below.
     bytes: usize,
     children: [Option<Node<K, PAGE>>; FAN_OUT],
 }
@@ -88,7 +88,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         self.len == 0
     }
 
-    /// The body under `key`.
+    /// The body under `key`, if there is one.
     pub fn get(&self, key: &[u8; K]) -> Option<&[u8]> {
         let page = nearest(self.root.as_ref()?, key);
         Records(page)
@@ -97,7 +97,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
             .map(|record| record.body)
     }
 
-    /// Puts a body under `key` and yields the one that was there.
+    /// Inserts a body under `key` and returns the one it replaces.
     pub fn insert(&mut self, key: &[u8; K], body: &[u8]) -> Option<Vec<u8>> {
         let split =
             self.root.as_ref().and_then(|root| first_difference(first(nearest(root, key)), key));
@@ -108,15 +108,15 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         replaced
     }
 
-    /// Removes what is under `key` and yields it.
+    /// Removes and returns the body under `key`.
     pub fn remove(&mut self, key: &[u8; K]) -> Option<Vec<u8>> {
-        // Asked first, so that a miss copies no shared path.
+        // Checked first, so that a miss copies no shared path.
         self.get(key)?;
         self.len -= 1;
         Some(take(&mut self.root, key))
     }
 
-    /// The hash over the contents; [`Hash::ZERO`] of nothing.
+    /// The hash over the contents; [`Hash::ZERO`] if empty.
     pub fn root(&self) -> Hash {
         self.root.as_ref().map_or(Hash::ZERO, Node::hash)
     }
@@ -127,7 +127,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         Iter { open, records: Records(&[]) }.map(|record| (record.key, record.body))
     }
 
-    /// The records from `from` on, itself included, in ascending order of key.
+    /// The records from `from` on, inclusive, in ascending order of key.
     pub fn range_from(&self, from: [u8; K]) -> impl Iterator<Item = (&[u8; K], &[u8])> {
         let mut open = Vec::new();
         let mut at = self.root.as_ref();
@@ -140,7 +140,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
                     at = rest[0].as_ref();
                 }
                 Node::Branch(_) => {
-                    // All of it is on one side.
+                    // The whole node is on one side of `from`.
                     let below = nearest(node, &from);
                     if *first(below) > from {
                         open.push(node);
@@ -161,7 +161,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
     ) -> impl Iterator<Item = (&[u8; K], &[u8])> {
         let mut from = [0; K];
         from[..prefix.len()].copy_from_slice(&prefix);
-        // Branches whose digit is beyond the prefix have on all sides what it may stand for.
+        // Below a branch whose digit is beyond the prefix, every child may match the prefix.
         let mut at = self.root.as_ref();
         while let Some(Node::Branch(branch)) = at
             && usize::from(branch.digit) < prefix.len() * 4
@@ -201,7 +201,7 @@ impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
         Self::Page(Arc::new(Page { hash: OnceLock::new(), records: records.into() }))
     }
 
-    /// The node over these records, of which there is one at least.
+    /// The node over these records, at least one.
     fn build(records: Vec<u8>) -> Self {
         let mut keys = Records::<K>(&records).map(|record| record.key);
         let first = keys.next().expect("a node has a record");
@@ -243,7 +243,7 @@ impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
         keccak256(&[&head, &hashes[..end]])
     }
 
-    /// A branch of one's own, to be changed on the way to `key`: its hash no longer holds.
+    /// An unshared copy of a branch, to be changed on the way to `key`; its cached hash is dropped.
     fn change<'a>(
         shared: &'a mut Arc<Self>,
         key: &[u8; K],
@@ -254,8 +254,8 @@ impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
     }
 }
 
-/// The page that has `key` if any has; otherwise one whose keys share the longest prefix with it
-/// that any share.
+/// The page with `key` if there is one; otherwise a page whose keys share the longest prefix with
+/// it.
 fn nearest<'a, const K: usize, const PAGE: usize>(
     root: &'a Node<K, PAGE>,
     key: &[u8; K],
@@ -273,8 +273,8 @@ fn nearest<'a, const K: usize, const PAGE: usize>(
     }
 }
 
-/// Puts a record where its key belongs; yields the body it replaces. `split`: the digit that
-/// divides it from what is there already, `None` where it replaces or where nothing is there.
+/// Inserts a record at its key's place; returns the body it replaces. `split` is the digit that
+/// separates it from the existing keys, or `None` if it replaces a record or the trie is empty.
 fn put<const K: usize, const PAGE: usize>(
     at: &mut Option<Node<K, PAGE>>,
     split: Option<u8>,
@@ -313,18 +313,18 @@ fn put<const K: usize, const PAGE: usize>(
     replaced
 }
 
-/// Takes out the record of `key`, which must be there; yields its body.
+/// Removes the record of `key`, which must exist; returns its body.
 fn take<const K: usize, const PAGE: usize>(
     at: &mut Option<Node<K, PAGE>>,
     key: &[u8; K],
 ) -> Vec<u8> {
     let removed = match at {
-        None => unreachable!("only what is there is taken"),
+        None => unreachable!("only existing records are taken"),
         Some(Node::Page(page)) => {
             let (range, removed) = locate(&page.records, key);
             let rest = [&page.records[..range.start], &page.records[range.end..]].concat();
             *at = (!rest.is_empty()).then(|| Node::page(rest));
-            return removed.expect("only what is there is taken");
+            return removed.expect("only existing records are taken");
         }
         Some(Node::Branch(branch)) => {
             let (bytes, child) = Branch::change(branch, key);
@@ -338,7 +338,7 @@ fn take<const K: usize, const PAGE: usize>(
     removed
 }
 
-/// Makes of a branch whose records became fewer or shorter what its contents ask for.
+/// Restores the canonical shape of a branch after its records became fewer or shorter.
 fn settle<const K: usize, const PAGE: usize>(at: &mut Option<Node<K, PAGE>>) {
     let Some(Node::Branch(branch)) = at else { return };
     if branch.bytes <= PAGE {
@@ -364,7 +364,7 @@ fn first<const K: usize>(page: &[u8]) -> &[u8; K] {
     Records(page).next().expect("a page has a record").key
 }
 
-/// Where a page has the record of `key` and what its body is; where it would stand if not.
+/// The range and the body of the record of `key` in a page; the empty range of its place if absent.
 fn locate<const K: usize>(page: &[u8], key: &[u8; K]) -> (Range<usize>, Option<Vec<u8>>) {
     let mut start = 0;
     for record in Records(page) {
@@ -379,7 +379,7 @@ fn locate<const K: usize>(page: &[u8], key: &[u8; K]) -> (Range<usize>, Option<V
     (start..start, None)
 }
 
-/// Two bits of a key; 0 the most significant of the first byte.
+/// Two bits of a key; digit 0 is the most significant of the first byte.
 fn digit<const K: usize>(key: &[u8; K], digit: u8) -> usize {
     usize::from(key[usize::from(digit / 4)] >> (6 - digit % 4 * 2) & 3)
 }
@@ -396,7 +396,7 @@ struct Record<'a, const K: usize> {
 }
 
 impl<const K: usize> Record<'_, K> {
-    /// What it takes in a page, in bytes.
+    /// Its size in a page, in bytes.
     const fn len(&self) -> usize {
         LENGTH_BYTES + K + self.body.len()
     }
@@ -421,7 +421,7 @@ impl<'a, const K: usize> Iterator for Records<'a, K> {
 struct Iter<'a, const K: usize, const PAGE: usize> {
     /// The nodes still to visit, the next on top.
     open: Vec<&'a Node<K, PAGE>>,
-    /// What is left of the page at hand.
+    /// The rest of the current page.
     records: Records<'a, K>,
 }
 
@@ -453,7 +453,7 @@ mod tests {
     type Pages = super::Pages<KEY_BYTES, PAGE_BYTES>;
     type Model = BTreeMap<Key, Vec<u8>>;
 
-    /// The root over the same contents, made at once: what the shape is defined as.
+    /// The root over the same contents, built at once: the definition of the shape.
     fn expected(model: &Model) -> Hash {
         let record = |(key, body): (&Key, &Vec<u8>)| {
             [&(body.len() as u32).to_be_bytes(), key.as_slice(), body].concat()
@@ -481,7 +481,7 @@ mod tests {
         let (mut pages, mut model) = (Pages::default(), Model::new());
         for step in 0..6_000u64 {
             let draw = random(step);
-            // 512 keys, half of which differ late; bodies from nothing to more than a page.
+            // 512 keys, half of which differ late; bodies from empty to larger than a page.
             let mut key = random(u64::from(draw[0]));
             if draw[1] < 128 {
                 key[..12].fill(7);
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn the_deepest_trie_holds() {
-        // Each key leaves the one of zeros a digit later: no hash does that, but the worst is
+        // Each key differs from zero one digit later: hashes never do that, but the worst case is
         // bounded.
         let key = |digit: usize| {
             let mut key = [0; KEY_BYTES];

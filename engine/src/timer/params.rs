@@ -1,4 +1,4 @@
-//! Policies and limits, and what a chain's genesis says of them.
+//! Policies and limits, and their values in a chain's genesis.
 
 use super::{Due, auction::Weighting};
 use crate::{
@@ -14,16 +14,16 @@ pub enum Policy {
     /// Basefee and priority tip, weighted by fairness (CIP-1).
     #[default]
     Eip1559,
-    /// In the order in which they were scheduled (CIP-5).
+    /// In the order of scheduling (CIP-5).
     Fifo,
     /// Bids of gas bidding agents, before the transactions (the original CIP-1).
     GbaAuction,
 }
 
-/// Whose fires the fairness weight counts together.
+/// The fires that the fairness weight counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Each actor's by itself.
+    /// Those of each actor separately.
     #[default]
     Actor,
     /// Those of all actors of one deployer.
@@ -34,29 +34,24 @@ names!(Policy: Eip1559 = "eip1559", Fifo = "fifo", GbaAuction = "gba-auction");
 names!(Scope: Actor = "actor", Deployer = "deployer");
 names!(Tier: Economy = "economy", Standard = "standard", Fast = "fast", Urgent = "urgent");
 
-/// How urgent a timer is, for those who name no tip (CIP-1 §7.3).
+/// The urgency of a timer whose scheduler names no tip (CIP-1 §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// Below the median tip.
     Economy,
     /// The median tip.
     Standard,
-    /// Above it.
     Fast,
     /// Far above it.
     Urgent,
 }
 
-/// What a tier makes of the median tip, per mille (CIP-1 §7.3).
+/// The factors on the median tip for the tiers, per mille (CIP-1 §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// [`Tier::Economy`].
     pub economy: u64,
-    /// [`Tier::Standard`].
     pub standard: u64,
-    /// [`Tier::Fast`].
     pub fast: u64,
-    /// [`Tier::Urgent`].
     pub urgent: u64,
 }
 record!(Tiers { economy, standard, fast, urgent });
@@ -73,30 +68,29 @@ impl Tiers {
     }
 }
 
-/// Another policy from some block on (timers.md §7).
+/// A change of policy at some block (timers.md §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// The policy.
     pub policy: Policy,
     /// The first block under it.
     pub height: Height,
 }
 record!(Activation { policy, height });
 
-/// What a chain's genesis says of timers.
+/// A chain's genesis parameters for timers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The policy of the first blocks.
     pub policy: Policy,
-    /// The policy after it.
+    /// The change to another policy, if any.
     pub activation: Option<Activation>,
-    /// Blocks after the activation in which `bid` is still accepted and ignored.
+    /// Blocks after the activation in which `bid` is still accepted but ignored.
     pub deprecation_blocks: u64,
-    /// Whose fires count together.
+    /// The fires that count together.
     pub scope: Scope,
-    /// Lane basefee of block 1.
+    /// Lane basefee of block 1, in wei per cycle.
     pub genesis_lane_basefee: Wei,
-    /// The governed parameters' first values.
+    /// The initial values of the governed parameters.
     pub config: Config,
 }
 record!(Params { policy, activation, deprecation_blocks, scope, genesis_lane_basefee, config });
@@ -114,16 +108,16 @@ impl Default for Params {
     }
 }
 
-/// `TimerConfig`: what is governed (timers.md §1), and a share of fees. Read once per block.
+/// `TimerConfig`: the governed parameters (timers.md §1), and a share of fees. Read once per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Blocks from scheduling to the last height at which a timer may fire.
+    /// Maximum blocks from scheduling to the last height at which a timer may fire.
     pub max_ttl_blocks: u64,
-    /// Cycles that a timer may ask for.
+    /// Maximum cycles that a timer may ask for.
     pub max_cycles_per_fire: u64,
-    /// Cells that a timer may ask for.
+    /// Maximum cells that a timer may ask for.
     pub max_cells_per_fire: u64,
-    /// Timers that an actor may have.
+    /// Maximum number of timers per actor.
     pub max_timers_per_actor: u64,
     /// Cycles per block for removing timers.
     pub gc_cycles_per_block: u64,
@@ -133,19 +127,18 @@ pub struct Config {
     pub lane_timer_cells: u64,
     /// Cycles above which a timer is not attempted under `eip1559`.
     pub max_cycles_per_fire_auction_phase: u64,
-    /// Blocks whose fires count for fairness.
+    /// Number of blocks over which fires count for fairness.
     pub fairness_window_blocks: u64,
-    /// Multipliers of the median tip.
     pub priority_tier_multipliers: Tiers,
-    /// The least median tip that tiers are multiples of, in wei per cycle.
+    /// The minimum median tip from which tiers are computed, in wei per cycle.
     pub priority_tier_floor: u64,
-    /// What a transaction pays at least of the cycles that it bought, per mille.
+    /// The minimum share of its bought cycles that a transaction pays, per mille.
     pub least_share_of_bought_cycles: u64,
-    /// What a cycle of the lane costs of the lane basefee, per mille (CIP-1 §5).
+    /// The cost of a cycle of the lane as a share of the lane basefee, per mille (CIP-1 §5).
     pub lane_fee_multiplier: u64,
-    /// How the lane basefee moves.
+    /// The rule by which the lane basefee changes.
     pub lane_basefee: LaneCurve,
-    /// How weights move under `gba-auction`.
+    /// The rule by which weights change under `gba-auction`.
     pub weights: Weighting,
 }
 record!(Config {
@@ -194,7 +187,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Cells that a fire gets at most: a multiple of [`Due::CELLS`].
+    /// Maximum cells of a fire: a multiple of [`Due::CELLS`].
     pub const fn cell_cap(&self) -> u64 {
         let most = match self.max_cells_per_fire < self.lane_timer_cells {
             true => self.max_cells_per_fire,
@@ -203,7 +196,7 @@ impl Config {
         most - most % Due::CELLS
     }
 
-    /// Cycles that a fire gets at most under `policy`.
+    /// Maximum cycles of a fire under `policy`.
     pub const fn cycle_cap(&self, policy: Policy) -> u64 {
         match policy {
             Policy::Eip1559 => self.max_cycles_per_fire_auction_phase,
@@ -211,7 +204,7 @@ impl Config {
         }
     }
 
-    /// Whether a timer that fits `before` may not fit this.
+    /// Whether a timer that fits `before` may not fit these values.
     pub fn is_tighter_than(&self, before: &Self) -> bool {
         self.cell_cap() < before.cell_cap()
             || self.lane_timer_cycles < before.lane_timer_cycles

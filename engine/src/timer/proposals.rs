@@ -1,12 +1,12 @@
-//! Other values of what is governed, from a height on (CIP-1 §12, opcode 49).
+//! Changes of governed parameters from a height on (CIP-1 §12, opcode 49).
 //!
-//! A proposal gives parameters values from the first block at its height on. Pending ones are kept
-//! in order of height, one entry for each. When a proposal names a height that has an entry, the
+//! A proposal sets parameters from the first block at its height on. Pending ones are kept in order
+//! of height, one entry per height. When a proposal names a height that has an entry, the
 //! parameters that it names take its values and the others keep theirs. The same parameter may have
 //! values at several heights, each of which holds until the next.
 //!
-//! A proposal is taken where, with all that is pending, the values of every such height pass
-//! [`Governed::check`], so every activation has been checked.
+//! A proposal is accepted only if, with everything that is pending, the values of every such height
+//! pass [`Governed::check`]. So every activation has been checked.
 
 use super::{
     Policy,
@@ -17,35 +17,34 @@ use crate::{
     record,
 };
 
-/// The most heights after the next block that may have pending proposals. Every proposal checks
-/// each of them, and every state contains them.
+/// Maximum number of heights after the next block that may have pending proposals. Every proposal
+/// checks each of them, and every state contains them.
 pub const MAX_PROPOSALS: usize = 16;
-/// How far ahead a proposal may be, in blocks: 30 days at a block a second, as a timer lives.
+/// Maximum distance of a proposal's height, in blocks: 30 days at one block per second, like a
+/// timer's lifetime.
 pub const MAX_PROPOSAL_BLOCKS: u64 = 2_592_000;
 
-/// Another value of a parameter.
+/// A parameter's new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// One of [`Governed::KEYS`].
     pub key: String,
-    /// Its value.
     pub value: u64,
 }
 record!(Setting { key, value });
 
 impl Setting {
-    /// Another policy.
     pub fn policy(policy: Policy) -> Self {
         Self { key: Key::POLICY.to_owned(), value: policy.number() }
     }
 }
 
-/// Other values from a height on.
+/// Values of parameters from a height on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// The first block that has them.
+    /// The first block with these values.
     pub height: Height,
-    /// Who proposed last for this height; `None`: the genesis document.
+    /// The last proposer for this height; `None`: the genesis document.
     pub by: Option<Address>,
     /// The values, ascending by key, each key once.
     pub settings: Vec<Setting>,
@@ -53,14 +52,15 @@ pub struct Proposal {
 record!(Proposal { height, by, settings });
 
 impl Governed {
-    /// The same with these values.
+    /// Applies these values; fails at the first that is invalid by itself.
     pub fn with(mut self, settings: &[Setting]) -> Result<Self, ParameterError> {
         settings.iter().try_for_each(|Setting { key, value }| self.set(key, *value))?;
         Ok(self)
     }
 }
 
-/// What is pending once `proposal` is taken in the block before `next`, which would have `now`.
+/// The pending proposals after `proposal` is accepted in the block before `next`, which would have
+/// the values `now`.
 pub fn propose(
     now: Governed,
     pending: &[Proposal],
@@ -79,7 +79,7 @@ pub fn propose(
     if settings.is_empty() {
         return Err(ParameterError::EmptyProposal);
     }
-    // What is wrong with the values by themselves is said first.
+    // Values that are invalid by themselves are reported first.
     now.with(settings)?;
     let mut pending = pending.to_vec();
     let at = pending.partition_point(|entry| entry.height < *height);
@@ -131,7 +131,7 @@ mod tests {
         Governed::default()
     }
 
-    /// All proposals one after the other, where the next block is 10.
+    /// Makes all proposals in order, where the next block is 10.
     fn all(proposals: &[Proposal]) -> Result<Vec<Proposal>, ParameterError> {
         let mut pending = Vec::new();
         for one in proposals {
@@ -182,7 +182,7 @@ mod tests {
             "ParameterConflict: system:cip1:weight_min would be 500000, above \
              system:cip1:weight_starvation_floor, which would be 400000",
         );
-        // Each is in order by itself, and one of them has to be the later.
+        // Each is valid by itself, but together the later one is not.
         check(
             &[proposal(30, &[(WEIGHT_MIN, 900_000)]), proposal(20, &[(FLOOR, 800_000)])],
             "ParameterConflict: system:cip1:weight_min would be 900000, above \
@@ -190,16 +190,16 @@ mod tests {
              what is pending",
         );
         let full: Vec<_> = (0..17).map(|n| proposal(11 + n, &[(LANE, 5)])).collect();
-        check(&full, "TooManyProposals: proposals are pending for 16 heights, and no more may be");
-        // The next block's and those that are there already have their place.
+        check(&full, "TooManyProposals: proposals are pending for 16 heights, the maximum");
+        // The next block and heights that have an entry do not count towards the limit.
         let mut taken = full[..16].to_vec();
         taken.extend([proposal(10, &[(LANE, 6)]), proposal(11, &[(LANE, 7)])]);
         assert_eq!(all(&taken).unwrap().len(), 17);
     }
 
     proptest! {
-        /// Whatever is taken, the values of every height pass the check, and are those of the
-        /// last proposal for that height or an earlier one.
+        /// Whatever is accepted, the values of every height pass the check, and come from the last
+        /// proposal for that height or an earlier one.
         #[test]
         fn whatever_activates_was_checked(
             proposals in prop::collection::vec(

@@ -1,16 +1,16 @@
-//! The queue that the chain agrees on: every timer, and one hash over all of them.
+//! The queue in the consensus state: every timer, and one hash over all of them.
 //!
-//! Timers are in two hashed trees: the [book] has them by their ids, [heights](super::heights) has
-//! their ids by height. Which of the four places a timer is in (timers.md §2) follows from its
-//! heights and the current one, see [`Place::of`]. So the commitment is
+//! Timers are in two hashed trees: the [book] has them by id, [heights](super::heights) has their
+//! ids by height. A timer's place, one of four (timers.md §2), follows from its heights and the
+//! current one, see [`Place::of`]. So the commitment is
 //!
 //! keccak256("timers" ‖ root of the book ‖ root of the heights ‖ next place in the order ‖ epoch),
 //! integers of 8 bytes, big-endian.
 //!
-//! Upon a change, the queue also notes it in its [journal](super::journal). Upon the first block
-//! of an epoch, [`Queue::maintain`] yields what came out of tier 3 into the epoch queue's range.
-//! Both are for the [`Calendar`](super::Calendar), which keeps what is near by height: a fork
-//! of a state has a journal of its own, and a calendar takes it before each block.
+//! Each change is also recorded in the queue's [journal](super::journal). In the first block of an
+//! epoch, [`Queue::maintain`] returns the timers that moved from tier 3 into the epoch queue's
+//! range. Both are for the [`Calendar`](super::Calendar), which keeps near timers by height: a fork
+//! of a state has its own journal, and a calendar applies it before each block.
 
 use super::{
     Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
@@ -29,32 +29,30 @@ use std::fmt;
 /// Separates the commitment from other hashes.
 const TAG: &[u8] = b"timers";
 
-/// The epoch that a block belongs to.
+/// The epoch of a block.
 pub const fn epoch(height: Height) -> u64 {
     height.get() / EPOCH_BLOCKS
 }
 
-/// The first height beyond the epoch queue's range in an epoch.
+/// The first height beyond the epoch queue's range in this epoch.
 const fn beyond(epoch: u64) -> Height {
     let first = epoch.saturating_add(EPOCH_QUEUE_LEN + 1);
     Height::new(first.saturating_mul(EPOCH_BLOCKS))
 }
 
-/// What the queue's hash is made of.
+/// The inputs of the queue's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// The root over the timers by id.
     pub book: Hash,
-    /// The root over their ids by height.
     pub heights: Hash,
-    /// What the next timer gets as its place in the order of insertion.
+    /// The next timer's place in the order of insertion.
     pub next_seq: u64,
     /// The epoch of the last maintenance.
     pub epoch: u64,
 }
 
 impl Commitment {
-    /// The queue's hash.
+    /// The hash of the queue.
     pub fn root(&self) -> Hash {
         let Self { book, heights, next_seq, epoch } = self;
         let [seq, epoch] = [next_seq, epoch].map(|number| number.to_be_bytes());
@@ -62,10 +60,10 @@ impl Commitment {
     }
 }
 
-/// Where a timer is.
+/// The place of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Due: in the carry-over from its height on.
+    /// Due: in the carry-over since its height.
     CarryOver,
     /// Tier 1: in the ring's bucket of its height.
     Ring,
@@ -76,10 +74,11 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a timer for `height` is in block `now`, after the epoch's maintenance, if it was
+    /// The place of a timer for `height` in block `now`, after the epoch's maintenance, if it was
     /// scheduled in block `scheduled_at`.
     pub const fn of(height: Height, scheduled_at: Height, now: Height) -> Self {
-        // Nothing was scheduled later than now: an entry that says so must not wrap the ring.
+        // Nothing is scheduled later than now: an entry that claims so must not wrap around the
+        // ring.
         let since = if scheduled_at.get() < now.get() { scheduled_at } else { now };
         if height.get() <= now.get() {
             Self::CarryOver
@@ -97,23 +96,22 @@ impl Place {
 #[derive(Clone, Default)]
 pub struct Queue {
     book: Book,
-    /// The same timers by height. It follows from the book.
+    /// The same timers by height; derived from the book.
     heights: Heights,
-    /// Number of timers in tier 3. It follows from the book and the epoch.
+    /// Number of timers in tier 3; derived from the book and the epoch.
     overflow: usize,
-    /// Timers per actor. They follow from the book.
+    /// Number of timers per actor; derived from the book.
     counts: Counts,
-    /// What the next timer gets: the order of insertion.
+    /// The next timer's place in the order of insertion.
     next_seq: u64,
     /// The epoch of the last maintenance.
     epoch: u64,
-    /// No content.
     journal: Journal,
 }
 
 impl Queue {
-    /// Adds a timer, whose height is after the current block's, and yields its place in the order
-    /// of insertion, which the queue gives. A timer of the same id gives way.
+    /// Adds a timer for a height after the current block's, and returns its place in the order of
+    /// insertion, which the queue assigns. Replaces a timer with the same id.
     pub fn schedule(&mut self, mut timer: Timer) -> u64 {
         self.remove(&timer.id);
         timer.seq = self.next_seq;
@@ -124,7 +122,7 @@ impl Queue {
         timer.seq
     }
 
-    /// Removes the timer `id` and yields it.
+    /// Removes and returns the timer `id`.
     pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
         let timer = self.book.remove(id)?;
         self.heights.remove(timer.height, &timer.id);
@@ -134,8 +132,8 @@ impl Queue {
         Some(timer)
     }
 
-    /// Puts `timer` in the place of the one with the same id, height, place in the order, actor
-    /// and payer: an extension or a bid. Yields that one; without it nothing changes.
+    /// Replaces the timer with the same id, height, place in the order, actor and payer, after an
+    /// extension or a bid. Returns the replaced timer; without one nothing changes.
     pub fn replace(&mut self, timer: &Timer) -> Option<Timer> {
         if !self.book.contains(&timer.id) {
             return None;
@@ -149,7 +147,7 @@ impl Queue {
         self.book.get(id)
     }
 
-    /// The timer of an entry of the calendar; see [`Book::find`].
+    /// The timer of a calendar entry; see [`Book::find`].
     pub fn find(&self, due: &Due) -> Option<Timer> {
         self.book.find(due)
     }
@@ -164,7 +162,7 @@ impl Queue {
         self.book.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no timers.
     pub const fn is_empty(&self) -> bool {
         self.book.is_empty()
     }
@@ -174,7 +172,7 @@ impl Queue {
         self.overflow
     }
 
-    /// What the next timer gets as its place in the order of insertion.
+    /// The next timer's place in the order of insertion.
     pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
@@ -194,29 +192,30 @@ impl Queue {
         self.heights.range(from, to)
     }
 
-    /// The one hash over the timers in all places (timers.md §2).
+    /// The hash over the timers in all places (timers.md §2).
     pub fn root(&self) -> Hash {
         self.commitment().root()
     }
 
-    /// What that hash is made of.
+    /// The inputs of [`Self::root`].
     pub fn commitment(&self) -> Commitment {
         let Self { next_seq, epoch, .. } = *self;
         Commitment { book: self.book.root(), heights: self.heights.root(), next_seq, epoch }
     }
 
-    /// Shows the timer `id`, or that there is none, in `limit` bytes at most.
+    /// Proves the timer `id` or its absence, in at most `limit` bytes.
     pub fn prove(&self, id: &Hash, limit: usize) -> Result<Vec<u8>, Oversize> {
         self.book.prove(id, limit)
     }
 
-    /// Shows which timers there are from height `from` to `to`, both included, in `limit` bytes at
-    /// most.
+    /// Proves which timers there are from height `from` to `to`, both included, in at most `limit`
+    /// bytes.
     pub fn prove_range(&self, from: Height, to: Height, limit: usize) -> Result<Vec<u8>, Oversize> {
         self.heights.prove(from, to, limit)
     }
 
-    /// At block `now`: yields what came within the epoch queue's range, in order of height and id.
+    /// The maintenance in block `now`: returns the timers that came within the epoch queue's range,
+    /// in order of height and id.
     pub(super) fn maintain(&mut self, now: Height) -> Vec<Timer> {
         if epoch(now) <= self.epoch {
             return Vec::new();
@@ -231,12 +230,12 @@ impl Queue {
         near
     }
 
-    /// What happened since it was last asked, oldest first.
+    /// Returns the changes since the last call, oldest first.
     pub(super) fn take_journal(&mut self) -> Vec<Change> {
         self.journal.take()
     }
 
-    /// For a queue that is made of known timers in another order.
+    /// Sets the next place, for a queue that is rebuilt from known timers in another order.
     #[cfg(test)]
     pub(super) const fn next_seq_is(&mut self, seq: u64) {
         self.next_seq = seq;
@@ -254,7 +253,7 @@ impl Queue {
     }
 }
 
-/// The same timers: the same root.
+/// Queues with the same timers have the same root.
 impl PartialEq for Queue {
     fn eq(&self, other: &Self) -> bool {
         self.root() == other.root()
@@ -297,7 +296,7 @@ impl Decode for Queue {
         };
         pair(r, 3, "a queue has 3 parts")?;
         let mut queue = Self { next_seq: r.u64()?, epoch: r.u64()?, ..Self::default() };
-        // Nothing is set aside for what the length claims.
+        // No memory is reserved for the claimed length.
         for _ in 0..r.list(usize::MAX)? {
             pair(r, 2, "a timer is an id and a body")?;
             let timer = book::read(Hash::decode(r)?, r)?;
@@ -313,7 +312,7 @@ impl Decode for Queue {
     }
 }
 
-/// Timers per actor.
+/// Number of timers per actor.
 #[derive(Clone, Default)]
 struct Counts(Pages<20, 1_024>);
 
@@ -329,7 +328,7 @@ impl Counts {
 
     fn subtract(&mut self, actor: &Address) {
         match self.of(actor).saturating_sub(1) {
-            // Who has none holds no state.
+            // An actor without timers holds no state.
             0 => self.0.remove(&actor.0),
             rest => self.0.insert(&actor.0, &rest.to_be_bytes()),
         };

@@ -1,4 +1,4 @@
-//! A timer, its id, and what can be wrong with one.
+//! A timer, its id, and the errors of requests about timers.
 
 use crate::{
     actor::effect::called,
@@ -6,62 +6,57 @@ use crate::{
     record,
 };
 
-/// The longest name of a handler, in bytes (timers.md §1).
-pub const MAX_HANDLER_BYTES: usize = 256;
-/// The longest payload, in bytes (timers.md §1).
-pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
-
-/// What a gas bidding agent answered last (CIP-1 §7.2), or the default bid where it failed to. Its
-/// fields for cells are ignored: a fire pays the basefee for them.
+/// The last answer of a gas bidding agent (CIP-1 §7.2), or the default bid if it failed. Its fields
+/// for cells are ignored: a fire pays the basefee for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bid {
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Wei,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
-    /// Whether the agent failed: that is told once, until it answers again.
+    /// Whether the agent failed: that is reported once, until it answers again.
     pub failed: bool,
 }
 record!(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
 
-/// A scheduled call of an actor by itself (timers.md §1).
+/// A scheduled call of an actor to itself (timers.md §1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// See [`timer_id`].
+    /// The hash from [`timer_id`].
     pub id: Hash,
-    /// Counts the chain's timers: the order of insertion.
+    /// The place in the order of insertion, over all of the chain's timers.
     pub seq: u64,
-    /// Its owner, under whose identity the handler runs.
+    /// The owner, under whose identity the handler runs.
     pub actor: Address,
-    /// It fires at this height or later.
+    /// The earliest height at which it fires.
     pub height: Height,
-    /// What the handler is given.
+    /// The argument of the handler.
     pub payload: Vec<u8>,
-    /// The handler; absent: the one that the payload names, or the default ([`called`]).
+    /// The handler; absent: the one named in the payload, or the default ([`called`]).
     pub handler: Option<String>,
-    /// Who pays: the actor, or the sender of the scheduling transaction.
+    /// The payer: the actor, or the sender of the scheduling transaction.
     pub fee_payer: Address,
-    /// Cycles that a fire may use.
+    /// Maximum cycles of a fire.
     pub gas_limit: u64,
-    /// Cells that a fire may use: a multiple of [`Due::CELLS`](super::Due::CELLS).
+    /// Maximum cells of a fire: a multiple of [`Due::CELLS`](super::Due::CELLS).
     pub cell_limit: u64,
-    /// The most that a fire may cost a payer who is not the actor.
+    /// Maximum cost of a fire for a payer other than the actor.
     pub promised: Option<Wei>,
     /// The last height at which it may fire.
     pub expires_at: Height,
-    /// Most wei per cycle, lane basefee and priority together. At most 2^64 − 2: nobody can pay
-    /// more.
+    /// Maximum wei per cycle, including lane basefee and priority. At most 2^64 − 2, which exceeds
+    /// every balance.
     pub max_fee_per_cycle: Wei,
-    /// Most wei per cycle for the proposer, within the above.
+    /// Maximum wei per cycle for the proposer, part of the above.
     pub max_priority_fee_per_cycle: Wei,
     /// Height of the scheduling block.
     pub scheduled_at: Height,
-    /// The actor that is asked for a bid at fire time, instead of the two fees above.
+    /// The actor that is asked for a bid at fire time, which replaces the two fees above.
     pub gba: Option<Address>,
     /// The agent's last answer.
     pub bid: Option<Bid>,
 }
-// For whoever keeps timers beside the chain; the queue has a shorter form of its own.
+// For code that stores timers outside the chain; the queue has its own shorter form.
 record!(Timer {
     id,
     seq,
@@ -86,128 +81,89 @@ pub fn timer_id(actor: &Address, height: Height, payload: &[u8], nonce: u64) -> 
     keccak256(&[&actor.0, &height.to_be_bytes(), payload, &nonce.to_be_bytes()])
 }
 
-/// Why a timer is not scheduled, extended or cancelled. The variant's name opens the text.
+/// Why a timer is not scheduled, extended or cancelled. The text starts with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimerError {
-    /// The same-block prohibition.
+    /// A height that is not after the current block.
     #[error("HeightNotInFuture: a timer fires at {now} at the earliest, not at {got}")]
     HeightNotInFuture {
-        /// What was asked for.
         got: Height,
-        /// The first height possible.
+        /// The first possible height.
         now: Height,
     },
-    /// More than a handler is given.
+    /// A payload that is too long.
     #[error("PayloadTooLarge: a timer's payload has at most {limit} bytes, this one has {got}")]
-    PayloadTooLarge {
-        /// Its length in bytes.
-        got: usize,
-        /// The bound.
-        limit: usize,
-    },
-    /// No handler has so long a name.
+    PayloadTooLarge { got: usize, limit: usize },
+    /// A handler name that is too long.
     #[error("HandlerNameTooLong: a handler's name has at most {limit} bytes, this one has {got}")]
-    HandlerNameTooLong {
-        /// Its length in bytes.
-        got: usize,
-        /// The bound.
-        limit: usize,
-    },
-    /// Somebody who did not agree to pay.
+    HandlerNameTooLong { got: usize, limit: usize },
+    /// A payer that has not agreed to pay.
     #[error("InvalidFeePayer: {0} is neither the actor nor the sender of the transaction")]
     InvalidFeePayer(Address),
-    /// A sender who pays for no timers, or not for so much.
+    /// A sender who pays for no timers, or not for this much.
     #[error(
         "PayerNotWilling: {payer} may have to pay {cost} for this timer; the transaction allows \
          timers another {left} (timer_allowance)"
     )]
     PayerNotWilling {
-        /// The sender.
         payer: Address,
-        /// The most that the fire may cost.
+        /// The maximum cost of the fire.
         cost: InCby,
-        /// What is left of the allowance.
+        /// The rest of the allowance.
         left: InCby,
     },
     /// More cells than a fire may use.
     #[error("CellLimitTooHigh: a fire uses at most {limit} cells, {got} are asked for")]
-    CellLimitTooHigh {
-        /// What was asked for.
-        got: u64,
-        /// The bound.
-        limit: u64,
-    },
+    CellLimitTooHigh { got: u64, limit: u64 },
     /// More cycles than a fire may use.
     #[error("GasLimitTooHigh: a fire uses at most {limit} cycles, {got} are asked for")]
-    GasLimitTooHigh {
-        /// What was asked for.
-        got: u64,
-        /// The bound.
-        limit: u64,
-    },
-    /// A lifetime that does not reach its height, or reaches too far.
+    GasLimitTooHigh { got: u64, limit: u64 },
+    /// An expiry before the timer's height, or beyond the maximum lifetime.
     #[error("ExpiryOutOfRange: {got} is not from {min} to {max}")]
     ExpiryOutOfRange {
-        /// What was asked for.
         got: Height,
-        /// The first height possible.
+        /// The first possible height.
         min: Height,
-        /// The last.
         max: Height,
     },
-    /// The actor has as many as it may have.
+    /// The actor has the maximum number of timers.
     #[error("TooManyTimers: {actor} has {limit} timers, which is the limit")]
-    TooManyTimers {
-        /// The actor.
-        actor: Address,
-        /// The bound.
-        limit: u64,
-    },
-    /// A cap that the lane has outgrown already.
+    TooManyTimers { actor: Address, limit: u64 },
+    /// A cap below the current lane basefee.
     #[error(
         "TimerRejectedBelowBasefee: a cycle of the lane costs {basefee} wei, {got} are offered"
     )]
-    TimerRejectedBelowBasefee {
-        /// What was offered.
-        got: Wei,
-        /// The lane basefee.
-        basefee: Wei,
-    },
-    /// A timer without an agent, under the policy whose agents bid for all timers.
+    TimerRejectedBelowBasefee { got: Wei, basefee: Wei },
+    /// A timer without an agent, under the policy in which agents bid for all timers.
     #[error(
         "GbaRequired: under gba-auction every timer names the actor that bids for it (gba); \
          examples/actors/default_gba.star is one"
     )]
     GbaRequired,
-    /// A parameter of the past.
+    /// A parameter that has been withdrawn.
     #[error(
         "TimerArgDeprecated: `bid` was withdrawn; use max_fee_per_cycle and \
          max_priority_fee_per_cycle"
     )]
     TimerArgDeprecated,
-    /// No such priority tier.
-    #[error("UnknownTier: {0:?} is none of economy, standard, fast, urgent")]
+    #[error("UnknownTier: {0:?} is not economy, standard, fast or urgent")]
     UnknownTier(String),
-    /// Somebody else's timer.
+    /// The timer of another actor.
     #[error("Unauthorized: {who} may not do this to a timer of {actor}")]
-    Unauthorized {
-        /// Who tried.
-        who: Address,
-        /// The owner.
-        actor: Address,
-    },
-    /// Never scheduled, or gone.
+    Unauthorized { who: Address, actor: Address },
+    /// Never scheduled, or no longer waiting.
     #[error("UnknownTimer: no timer {0} is waiting")]
     UnknownTimer(Hash),
 }
 
 impl Timer {
-    /// The handler that a fire calls, and what that is given.
+    /// The handler that a fire calls, and its argument.
     pub fn call(&self) -> (String, Vec<u8>) {
         called(self.handler.as_deref(), &self.payload)
     }
 
-    /// The most that a fire costs (timers.md §3); saturates beyond 2^128 wei, which nobody has.
+    /// Maximum cost of a fire in wei (timers.md §3); saturates beyond 2^128, which exceeds every
+    /// balance.
     pub const fn max_cost(&self, cycle_price: Wei, basefee_cell: Wei) -> Wei {
         max_cost(self.gas_limit, cycle_price, self.cell_limit, basefee_cell)
     }

@@ -1,22 +1,24 @@
-//! From what is asked for to a timer: defaults, bounds, the id (timers.md §1, §4).
+//! Turns a request into a timer: defaults, bounds, the id (timers.md §1, §4).
 //!
-//! Upon a request to schedule:
-//! 1. Height, payload, handler, payer, gas limit and expiry are held against their bounds; what
-//!    was left out gets its default.
-//! 2. Fees left out are those of the default gas bidding agent at this moment, or of a tier.
-//! 3. Under `eip1559` a cap below the lane basefee is refused, a priority above what the cap
-//!    leaves is cut, and a gas limit above the auction-phase cap is told of. Under `gba-auction` a
-//!    timer without an agent is refused; one from before that policy bids its own two fees.
+//! For a request to schedule:
+//! 1. Height, payload, handler, payer, gas limit and expiry are checked against their bounds;
+//!    absent ones get their defaults.
+//! 2. Absent fees are those of the default gas bidding agent at this moment, or of a tier.
+//! 3. Under `eip1559` a cap below the lane basefee is refused, a priority that exceeds the rest of
+//!    the cap is cut, and a gas limit above the auction-phase cap is reported. Under `gba-auction`
+//!    a timer without an agent is refused; one that was scheduled before that policy bids its own
+//!    two fees.
 //!
 //! Nothing is escrowed: a fire is paid for when it happens. A payer other than the actor is the
-//! sender of the transaction, and only as far as the transaction says so: what each such timer may
-//! cost is promised out of its allowance, and a fire that costs more does not happen.
+//! sender of the transaction, and pays only up to the transaction's allowance: the maximum cost of
+//! each such timer is deducted from it, and a fire that costs more does not happen.
 
 use super::{
     Config, DEFAULT_CELL_LIMIT, Due, Policy, Tier, eip1559,
-    record::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES, Timer, TimerError},
+    record::{Timer, TimerError},
 };
 use crate::{
+    actor::effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     primitives::{Address, Hash, Height, InCby, Wei},
     record,
 };
@@ -26,39 +28,37 @@ use std::{
     collections::BTreeMap,
 };
 
-/// System actors have the addresses 0x01 to this; nobody pays from there or from zero.
+/// The last of the system actors' addresses, which begin at 0x01; neither they nor zero pay.
 const LAST_SYSTEM_ACTOR: u8 = 0x0f;
-/// The most that a fee field holds; one more stands for no fee of its own (see [`super::Due`]).
+/// The maximum of a fee field; the next value means the default bid (see [`super::Due`]).
 const MAX_FEE: Wei = Wei::new(u64::MAX as u128 - 1);
 
-/// What is asked for; what is absent gets a default.
+/// A request for a timer; absent fields get defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The owner.
     pub actor: Address,
-    /// When it is due.
+    /// The height at which it is due.
     pub height: Height,
-    /// What its handler is given.
+    /// The argument of its handler.
     pub payload: Vec<u8>,
-    /// The handler.
     pub handler: Option<String>,
-    /// Who pays (default: the actor).
+    /// The payer (default: the actor).
     pub fee_payer: Option<Address>,
-    /// Cycles that a fire may use (default: as many as it may).
+    /// Maximum cycles of a fire (default: the maximum).
     pub gas_limit: Option<u64>,
-    /// Cells that a fire may use (default: [`DEFAULT_CELL_LIMIT`]).
+    /// Maximum cells of a fire (default: [`DEFAULT_CELL_LIMIT`]).
     pub cell_limit: Option<u64>,
-    /// The last height at which it may fire (default: as late as it may).
+    /// The last height at which it may fire (default: the maximum).
     pub expires_at: Option<Height>,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Option<Wei>,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Option<Wei>,
-    /// How urgent it is, where no priority is given.
+    /// The urgency, used if no priority is given.
     pub tier: Option<Tier>,
-    /// The actor asked for a bid when it is due.
+    /// The actor that is asked for a bid when the timer is due.
     pub gba: Option<Address>,
-    /// Whether the withdrawn `bid` was given.
+    /// Whether the withdrawn parameter `bid` was given.
     pub bid: bool,
 }
 record!(Request {
@@ -77,45 +77,40 @@ record!(Request {
     bid,
 });
 
-/// What a block's timers are scheduled under.
+/// The conditions under which a block's timers are scheduled.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// Height of the block.
     pub now: Height,
-    /// Its policy.
     pub policy: Policy,
-    /// The governed parameters.
     pub config: Config,
-    /// The lane basefee, or what stands for it where the policy has none: the cycle basefee.
+    /// The lane basefee; under policies without one, the cycle basefee.
     pub lane_price: Wei,
-    /// Its cycle basefee.
     pub basefee_cycle: Wei,
-    /// Its cell basefee.
     pub basefee_cell: Wei,
-    /// Median tip of the timers that fired in the previous block.
+    /// Median tip of the timers that fired in the previous block, in wei per cycle.
     pub p50: Wei,
     /// Whether `bid` is still accepted.
     pub takes_bid: bool,
 }
 
-/// A timer that can be scheduled once it has an id, and what its scheduler is told.
+/// A timer without an id yet, and the notices for its scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// The timer, its id zero and its number 0.
+    /// The timer, with id zero and number 0.
     pub timer: Timer,
-    /// The priority that was asked for, where it was cut.
+    /// The requested priority, if it was cut.
     pub clamped_from: Option<Wei>,
-    /// The cap above which it cannot fire, where its gas limit is above it.
+    /// The auction-phase cap, if the gas limit exceeds it.
     pub exceeds_cap: Option<u64>,
 }
 
 impl Terms {
-    /// The last height until which a timer may live.
+    /// The last possible expiry of a timer.
     pub fn latest(&self) -> Height {
         self.now.after(self.config.max_ttl_blocks)
     }
 
-    /// Cycles that a fire gets where it does not ask.
+    /// The default gas limit of a fire.
     pub fn default_gas_limit(&self) -> u64 {
         match self.policy {
             Policy::Eip1559 => {
@@ -126,7 +121,7 @@ impl Terms {
         }
     }
 
-    /// Whether a timer may live until `expires_at`.
+    /// Checks the expiry of a timer for `height`.
     fn check_expiry(&self, height: Height, expires_at: Height) -> Result<(), TimerError> {
         let (min, max) = (height, self.latest());
         match (min..=max).contains(&expires_at) {
@@ -135,8 +130,8 @@ impl Terms {
         }
     }
 
-    /// The timer that a request makes, or why it makes none. `sender` is the account whose
-    /// transaction asks; a fire has none.
+    /// Checks a request and makes the timer. `sender` is the account whose transaction asks; a fire
+    /// has none.
     pub fn admit(&self, request: Request, sender: Option<Address>) -> Result<Admitted, TimerError> {
         let Request { actor, height, payload, handler, fee_payer, gas_limit, expires_at, .. } =
             request;
@@ -172,11 +167,11 @@ impl Terms {
         if cell_limit > limit {
             return Err(TimerError::CellLimitTooHigh { got: cell_limit, limit });
         }
-        // A height beyond every lifetime is told as what it is.
+        // A height beyond every lifetime is reported as such.
         let expires_at = expires_at.unwrap_or_else(|| self.latest().max(height));
         self.check_expiry(height, expires_at)?;
 
-        // A timer has no say in what a cell costs.
+        // A timer does not choose the price of a cell.
         let default = eip1559::default_bid(self.lane_price, Wei::ZERO, self.p50);
         let max_fee = request.max_fee_per_cycle.unwrap_or(default.max_fee_per_cycle);
         let stated = request.max_priority_fee_per_cycle.unwrap_or_else(|| match request.tier {
@@ -218,7 +213,7 @@ impl Terms {
         Ok(Admitted { timer, clamped_from: (priority != stated).then_some(stated), exceeds_cap })
     }
 
-    /// The most that a timer's fire costs while neither basefee is more than twice what it is now.
+    /// Maximum cost of the timer's fire as long as neither basefee more than doubles.
     pub fn worst_cost(&self, timer: &Timer) -> Wei {
         let twice = self.basefee_cycle.saturating_mul(2);
         let cycle = match self.policy {
@@ -242,42 +237,42 @@ fn is_system(address: &Address) -> bool {
     *last <= LAST_SYSTEM_ACTOR && rest.iter().all(|byte| *byte == 0)
 }
 
-/// Hands out the ids of the timers that one transaction, or one fire, schedules, and what the
-/// transaction allows them to take from its sender.
+/// Assigns the ids of the timers that one transaction or one fire schedules, and tracks the
+/// sender's allowance for them.
 ///
 /// The nonce in the id is the transaction's. A second timer with the same inputs gets a counter in
-/// the nonce's upper 16 bits, from 1. Where an id is taken by a timer of another transaction (of
-/// another sender with the same nonce, or of an earlier fire) the counter goes on at a place that
-/// follows from the transaction's hash, so that long runs of equal timers are not walked.
+/// the nonce's upper 16 bits, from 1. If the id is taken by a timer of another transaction (of
+/// another sender with the same nonce, or of an earlier fire), the counter jumps to a value derived
+/// from the transaction's hash, so that long runs of equal timers are not walked.
 #[derive(Debug)]
 pub struct Ids {
     nonce: u64,
     hash: Hash,
-    /// The counter after the last one used, by the id with counter 0.
+    /// The next counter, by the id with counter 0.
     next: RefCell<BTreeMap<Hash, u64>>,
-    /// What is left of the allowance.
+    /// The rest of the allowance.
     allowance: Cell<Wei>,
 }
 
-/// Bits of a nonce below the counter.
+/// Number of bits in a nonce below the counter.
 const NONCE_BITS: u32 = 48;
-/// What marks the nonce of a fire: the block's height with this bit, as a fire has no nonce of its
-/// own.
+/// The bit that marks the nonce of a fire, which is the block's height with this bit set, because a
+/// fire has no nonce of its own.
 const FIRE: u64 = 1 << (NONCE_BITS - 1);
 const COUNTERS: u64 = 1 << (u64::BITS - NONCE_BITS);
 
 impl Ids {
-    /// For a transaction with this nonce and hash.
+    /// The ids for a transaction with this nonce and hash.
     pub fn of_transaction(nonce: u64, hash: Hash, allowance: Wei) -> Self {
         Self { nonce, hash, next: RefCell::default(), allowance: Cell::new(allowance) }
     }
 
-    /// For the fire of this timer in the block at `height`.
+    /// The ids for the fire of this timer in the block at `height`.
     pub fn of_fire(height: Height, timer: Hash) -> Self {
         Self::of_transaction(height.get() | FIRE, timer, Wei::ZERO)
     }
 
-    /// Takes what a timer may cost the sender out of the allowance.
+    /// Deducts a timer's maximum cost for the sender from the allowance.
     pub fn promise(&self, timer: &Timer) -> Result<(), TimerError> {
         let Some(cost) = timer.promised else { return Ok(()) };
         let left = self.allowance.get();
@@ -290,7 +285,7 @@ impl Ids {
         Ok(())
     }
 
-    /// The next id for these inputs that is not taken.
+    /// The next free id for these inputs.
     pub fn next(
         &self,
         actor: &Address,
@@ -298,7 +293,7 @@ impl Ids {
         payload: &[u8],
         taken: impl Fn(&Hash) -> bool,
     ) -> Option<Hash> {
-        // The payload, which may be long, is hashed once.
+        // The payload, which may be long, is hashed only once.
         let inputs = Keccak256::new()
             .chain_update(actor.0)
             .chain_update(height.to_be_bytes())

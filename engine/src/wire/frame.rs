@@ -1,9 +1,9 @@
-//! Frames in a stream of bytes.
+//! Frames in a byte stream.
 
 use super::value::GoodbyeReason;
 use crate::primitives::codec::DecodeError;
 
-/// Which of a connection's two kinds of streams a frame travels on.
+/// The two kinds of streams in a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// The first stream, open as long as the connection: handshake, heartbeats, load, goodbye.
@@ -13,8 +13,8 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// The most bytes a frame's length may claim (spec §2): 64 KiB on the control stream, 16 MiB
-    /// on a job stream.
+    /// Maximum length of a frame in bytes (spec §2): 64 KiB on the control stream, 16 MiB on a job
+    /// stream.
     pub const fn limit(self) -> usize {
         match self {
             Self::Control => 64 << 10,
@@ -23,40 +23,30 @@ impl Channel {
     }
 }
 
-/// Why a stream's bytes are no frame of it. Each ends the connection.
+/// Why a stream's bytes are not a valid frame. Each error ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length is above the stream's bound. Nothing was stored.
-    #[error("a frame of {got} bytes where at most {limit} may stand")]
+    /// The length exceeds the stream's limit. Nothing was stored.
+    #[error("a frame of {got} bytes where at most {limit} are allowed")]
     TooLarge {
-        /// The length claimed.
+        /// The claimed length in bytes.
         got: u32,
-        /// The stream's bound.
+        /// The stream's limit in bytes.
         limit: usize,
     },
-    /// The length is 0: not even a type.
+    /// The length is 0, so even the type is missing.
     #[error("a frame without a type")]
     Empty,
     /// The type does not belong on this stream.
     #[error("frame type {kind:#04x} does not belong on a {channel:?} stream")]
-    UnexpectedType {
-        /// The type found.
-        kind: u8,
-        /// The kind of stream it was found on.
-        channel: Channel,
-    },
-    /// The payload is not the frame's record.
+    UnexpectedType { kind: u8, channel: Channel },
+    /// The payload is not a valid record of the frame.
     #[error("{frame}: {source}")]
-    Payload {
-        /// The frame's name.
-        frame: &'static str,
-        /// What is wrong with it.
-        source: DecodeError,
-    },
+    Payload { frame: &'static str, source: DecodeError },
 }
 
 impl FrameError {
-    /// What the peer is told before the connection is closed.
+    /// The reason in the goodbye before the connection is closed.
     pub const fn reason(&self) -> GoodbyeReason {
         match self {
             Self::TooLarge { .. } => GoodbyeReason::FrameTooLarge,
@@ -73,10 +63,10 @@ impl From<FrameError> for GoodbyeReason {
     }
 }
 
-/// A frame found but not yet read: its type and payload.
+/// A frame that is not decoded yet: its type and payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawFrame(
-    /// The type, then the payload: never empty.
+    /// The type, then the payload; never empty.
     Vec<u8>,
 );
 
@@ -86,15 +76,15 @@ impl RawFrame {
         self.0[0]
     }
 
-    /// The record's bytes.
+    /// The bytes of the record.
     pub fn payload(&self) -> &[u8] {
         &self.0[1..]
     }
 }
 
-/// Finds the frames of one stream in chunks of any size.
+/// Splits one stream into frames, from chunks of any size.
 ///
-/// Feed it each chunk until the chunk is empty; it holds at most one frame, and no more of it than
+/// Feed it each chunk until the chunk is empty. It buffers at most one frame, and never more than
 /// has arrived:
 ///
 /// ```
@@ -107,18 +97,18 @@ impl RawFrame {
 /// # Ok::<(), cowboy_engine::wire::FrameError>(())
 /// ```
 ///
-/// After an error the stream has no frame boundaries any more: the reader is of no further use.
+/// After an error the frame boundaries are lost: the reader can no longer be used.
 #[derive(Debug)]
 pub struct FrameReader {
     limit: usize,
     head: [u8; HEAD],
     head_len: usize,
-    /// What the head claims, once it is whole.
+    /// Number of missing bytes of the frame, once its length is known.
     missing: usize,
     body: Vec<u8>,
 }
 
-/// Bytes of a frame's length.
+/// Bytes of the length field.
 const HEAD: usize = 4;
 
 impl FrameReader {
@@ -127,8 +117,8 @@ impl FrameReader {
         Self { limit: channel.limit(), head: [0; HEAD], head_len: 0, missing: 0, body: Vec::new() }
     }
 
-    /// Takes bytes from the front of `chunk` up to the end of one frame. `None`: the chunk is used
-    /// up and the frame is not complete.
+    /// Takes bytes from the front of `chunk` up to the end of one frame. Returns `None` when the
+    /// chunk is used up and the frame is incomplete.
     pub fn feed(&mut self, chunk: &mut &[u8]) -> Result<Option<RawFrame>, FrameError> {
         if self.head_len < HEAD {
             let part = take(chunk, HEAD - self.head_len);
@@ -166,7 +156,7 @@ fn take<'a>(chunk: &mut &'a [u8], count: usize) -> &'a [u8] {
     part
 }
 
-/// The bytes of a frame around its payload.
+/// The bytes of a frame with this payload.
 pub(super) fn enclose(kind: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len() + 1).expect("frames are far below 4 GiB");
     let mut bytes = Vec::with_capacity(HEAD + 1 + payload.len());

@@ -1,4 +1,4 @@
-//! The table of frames (spec §2): one struct each, its fields in the table's order and names.
+//! The table of frames (spec §2): one struct each, with the fields in the table's order and names.
 
 use super::{
     frame::{Channel, FrameError, RawFrame, enclose},
@@ -21,11 +21,10 @@ pub const VERSION: u16 = 1;
 
 /// A frame's record.
 pub trait Message: Encode + Decode {
-    /// The type byte.
     const KIND: u8;
-    /// The name in the table, which its signature's domain contains.
+    /// The name in the table, which is part of the signature's domain.
     const NAME: &'static str;
-    /// The streams it travels on.
+    /// The kind of stream for the frame.
     const CHANNEL: Channel;
 
     /// The frame's bytes, ready to be written to a stream.
@@ -33,7 +32,7 @@ pub trait Message: Encode + Decode {
         enclose(Self::KIND, &codec::to_vec(self))
     }
 
-    /// The record in a frame's payload, which stands there in its one form.
+    /// Decodes the record in a frame's payload, which must be in canonical form.
     fn from_payload(payload: &[u8]) -> Result<Self, FrameError> {
         codec::from_slice(payload)
             .map_err(|source| FrameError::Payload { frame: Self::NAME, source })
@@ -54,18 +53,16 @@ macro_rules! message {
     };
 }
 
-/// The opening of a connection, from both sides; the runner speaks first.
+/// The first frame of each side on a connection; the runner sends first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// [`VERSION`].
     pub version: u16,
-    /// The sender's on-chain key, the one its certificate is bound to.
+    /// The sender's on-chain key, to which its certificate is bound.
     pub party_pubkey: PublicKey,
-    /// Which side the sender is.
     pub party_role: Role,
-    /// The sender's head.
     pub block_height: Height,
-    /// What the peer signs in its `HelloAck`; fresh for each connection.
+    /// The challenge that the peer signs in its `HelloAck`; fresh for each connection.
     pub challenge_nonce: [u8; 32],
 }
 message!(0x01 Control Hello { version, party_pubkey, party_role, block_height, challenge_nonce });
@@ -77,35 +74,32 @@ pub struct HelloAck {
     pub version: u16,
     /// The sender's on-chain key, as in its `Hello`.
     pub party_pubkey: PublicKey,
-    /// Which side the sender is.
     pub party_role: Role,
-    /// Over the nonce of the peer's `Hello`.
+    /// The signature over the nonce of the peer's `Hello`.
     pub signed_challenge: Signature,
-    /// The sender's head.
     pub block_height: Height,
 }
 message!(0x02 Control HelloAck {
     version, party_pubkey, party_role, signed_challenge, block_height
 });
 
-/// A runner is alive at a height it has observed: one per block and connection.
+/// Shows that a runner is alive at a height it has observed: at most one per block and connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeartbeatPing {
     /// The newest height the runner knows.
     pub block_height: Height,
     /// Strictly increasing within a connection.
     pub nonce: u64,
-    /// The runner's, over height and nonce.
+    /// The runner's signature over height and nonce.
     pub signed: Signature,
 }
 message!(0x10 Control HeartbeatPing { block_height, nonce, signed });
 
-/// A validator's head, told to a runner.
+/// A validator's head, announced to a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeartbeatPong {
-    /// The validator's head.
     pub block_height: Height,
-    /// The validator's, over the height and the runner's key.
+    /// The validator's signature over the height and the runner's key.
     pub validator_signed: Signature,
 }
 message!(0x11 Control HeartbeatPong { block_height, validator_signed });
@@ -113,31 +107,27 @@ message!(0x11 Control HeartbeatPong { block_height, validator_signed });
 /// A runner's load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSignal {
-    /// Jobs running now.
     pub active_jobs: u32,
-    /// Jobs the runner runs at the same time at most.
+    /// Maximum number of jobs that the runner runs at the same time.
     pub max_concurrent: u32,
-    /// Whether it takes more; where not, it is not present (spec §3).
+    /// Whether it takes more jobs; if not, it is not present (spec §3).
     pub accepting_new: bool,
-    /// Why not, for people.
+    /// The reason for not taking jobs, for people.
     pub reason: Option<Text>,
 }
 message!(0x12 Control BackpressureSignal { active_jobs, max_concurrent, accepting_new, reason });
 
-/// What a runner can serve for the moment, beside its registration; advisory.
+/// A temporary change of what a runner can serve, relative to its registration; advisory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapabilityDelta {
-    /// The runner's head.
     pub block_height: Height,
-    /// Served again.
     pub added_capabilities: Labels,
     /// Not served until added again.
     pub removed_capabilities: Labels,
-    /// Held again.
     pub added_entitlements: Labels,
     /// Not held until added again.
     pub removed_entitlements: Labels,
-    /// The runner's, over all fields above.
+    /// The runner's signature over all fields above.
     pub signed: Signature,
 }
 message!(0x13 Control CapabilityDelta {
@@ -149,14 +139,12 @@ message!(0x13 Control CapabilityDelta {
     signed,
 });
 
-/// What a [`CapabilityDelta`] says, before it is signed.
+/// The contents of a [`CapabilityDelta`], before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapabilityChange {
-    /// Served again.
     pub added_capabilities: Labels,
     /// Not served until added again.
     pub removed_capabilities: Labels,
-    /// Held again.
     pub added_entitlements: Labels,
     /// Not held until added again.
     pub removed_entitlements: Labels,
@@ -166,7 +154,6 @@ pub struct CapabilityChange {
 /// established. The validator cancels those that the chain no longer assigns to the runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenJobs {
-    /// The jobs.
     pub job_ids: JobIds,
 }
 message!(0x14 Control OpenJobs { job_ids });
@@ -174,7 +161,7 @@ message!(0x14 Control OpenJobs { job_ids });
 /// A job for the runner, the first frame of a stream that the validator opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAssignment {
-    /// The job: keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(`job_spec`)).
+    /// The job's id: keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(`job_spec`)).
     pub job_id: Hash,
     /// The account or actor that submitted it.
     pub submitter: Address,
@@ -184,9 +171,9 @@ pub struct JobAssignment {
     pub job_spec: Body,
     /// The block that assigned it.
     pub block_height: Height,
-    /// The last block that may include its result. It tells a job's attempts apart.
+    /// The last block that may include the result. It identifies the attempt at the job.
     pub deadline_block: Height,
-    /// The validator's signature over all of this and the runner's key.
+    /// The validator's signature over all fields above and the runner's key.
     pub validator_signed: Signature,
 }
 message!(0x20 Job JobAssignment {
@@ -194,7 +181,7 @@ message!(0x20 Job JobAssignment {
 });
 
 impl JobAssignment {
-    /// Whether `job_id` is the id of a job with this specification, submitter and nonce.
+    /// Whether `job_id` is the id for this specification, submitter and nonce.
     pub fn is_of_its_job(&self) -> bool {
         let spec = keccak256(&[self.job_spec.as_bytes()]);
         let id = keccak256(&[&self.submitter.0, &self.nonce.to_be_bytes(), &spec.0]);
@@ -206,11 +193,9 @@ impl JobAssignment {
 /// `reject`, and `reason` is present only with `reject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAck {
-    /// The job.
     pub job_id: Hash,
-    /// The attempt, by its last block.
+    /// The last block of the attempt, which identifies it.
     pub deadline_block: Height,
-    /// The answer.
     pub status: AckStatus,
     /// The runner's signature over job, attempt and status. A rejection is evidence on the chain.
     pub signed: Signature,
@@ -247,20 +232,19 @@ impl Decode for JobAck {
             (StatusText::Accepted, None) => AckStatus::Accepted,
             (StatusText::Duplicate, None) => AckStatus::Duplicate,
             (StatusText::Reject, Some(reason)) => AckStatus::Reject(reason),
-            _ => return Err(DecodeError::Invalid("a reason stands with `reject`, and only there")),
+            _ => return Err(DecodeError::Invalid("`reject` needs a reason, other statuses none")),
         };
         Ok(Self { job_id, deadline_block, status, signed })
     }
 }
 
-/// How far an accepted job is; informational.
+/// Progress of an accepted job; informational.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobProgress {
-    /// The job.
     pub job_id: Hash,
-    /// Done, in percent.
+    /// The completed share, in percent.
     pub fraction: Percent,
-    /// What is being done, for people.
+    /// The current activity, for people.
     pub detail: Option<Text>,
 }
 message!(0x22 Job JobProgress { job_id, fraction, detail });
@@ -268,24 +252,20 @@ message!(0x22 Job JobProgress { job_id, fraction, detail });
 /// A job's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobResult {
-    /// The job.
     pub job_id: Hash,
-    /// The result.
     pub result_data: Body,
-    /// The runner's, over the job and the result's hash.
+    /// The runner's signature over the job and the result's hash.
     pub runner_signed: Signature,
 }
 message!(0x23 Job JobResult { job_id, result_data, runner_signed });
 
-/// The chain no longer assigns the job to the runner: on the stream of the assignment, or the
-/// first frame of a stream that the validator opens.
+/// The chain no longer assigns the job to the runner. On the stream of the assignment, or the first
+/// frame of a stream that the validator opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCancel {
-    /// The job.
     pub job_id: Hash,
-    /// The attempt, by its last block: this attempt and earlier ones are over.
+    /// The last block of the attempt: this attempt and earlier ones are over.
     pub deadline_block: Height,
-    /// Why.
     pub reason: CancelReason,
     /// The validator's signature over job, attempt and reason.
     pub validator_signed: Signature,
@@ -293,30 +273,30 @@ pub struct JobCancel {
 message!(0x24 Job JobCancel { job_id, deadline_block, reason, validator_signed });
 
 /// A proof that the chain assigns the job to the runner, on the stream of an assignment that has
-/// not been answered: for a runner that too few of its validators reach.
+/// not been answered. It helps a runner that is connected to too few of its validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobProof {
-    /// The job.
     pub job_id: Hash,
     /// A [`StateProof`](crate::chain::StateProof) of the job.
     pub proof: Body,
 }
 message!(0x25 Job JobProof { job_id, proof });
 
-/// Work of an agent, of which the chain knows nothing: the first frame of a stream that a
-/// validator opens. The runner answers and works as for a job.
+/// Work for an agent, unknown to the chain: the first frame of a stream that a validator opens. The
+/// runner answers and works as for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errand {
     /// keccak256("cowboy/errand/v1" ‖ agent's key ‖ label ‖ keccak256(specification)): never the id
-    /// of a job. All other frames on the stream name it as `job_id`.
+    /// of a job. All other frames on the stream use it as `job_id`.
     pub errand_id: Hash,
     /// The agent's key. Runners refuse errands of agents that their operator has not named.
     pub agent_pubkey: PublicKey,
-    /// The agent's name for it, different for each errand.
+    /// The agent's name for the errand, unique per errand.
     pub label: Hash,
-    /// What to do: the canonical form of a job's specification.
+    /// The work: the canonical form of a job's specification.
     pub errand_spec: Body,
-    /// The runner refuses the errand when its head is higher, and gives it up then.
+    /// The runner refuses the errand if its head is higher, and abandons it when its head passes
+    /// it.
     pub deadline_block: Height,
     /// The agent's signature over errand, deadline and the runner's key.
     pub agent_signed: Signature,
@@ -332,76 +312,70 @@ impl Errand {
         keccak256(&[b"cowboy/errand/v1", agent.as_bytes(), &label.0, &spec.0])
     }
 
-    /// Whether `errand_id` is the id of what the frame says.
+    /// Whether `errand_id` is the id for the frame's other fields.
     pub fn has_its_id(&self) -> bool {
         self.errand_id == Self::id(&self.agent_pubkey, &self.label, &self.errand_spec)
     }
 }
 
-/// A committee's runner has its result and says so, without showing it (spec jobs.md §5).
+/// A committee's runner announces that it has a result, without showing it (spec jobs.md §5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCommit {
-    /// The job.
     pub job_id: Hash,
-    /// The deadline of the assignment, which tells a job's attempts apart.
+    /// The deadline of the assignment, which identifies the attempt.
     pub deadline_block: Height,
-    /// [`commitment`](super::commitment) of the result that the runner will reveal.
+    /// The [`commitment`](super::commitment) to the result that the runner will reveal.
     pub commitment: Hash,
-    /// The runner's, over job, deadline and commitment.
+    /// The runner's signature over job, deadline and commitment.
     pub runner_signed: Signature,
 }
 message!(0x80 Job JobCommit { job_id, deadline_block, commitment, runner_signed });
 
-/// A committee has committed: the runner is to show its result. The first frame of a stream that
-/// the validator opens; the answer is the runner's [`JobResult`].
+/// A request to show a result after a committee has committed. The first frame of a stream that the
+/// validator opens; the answer is the runner's [`JobResult`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobReveal {
-    /// The job.
     pub job_id: Hash,
-    /// The validator's, over the job.
+    /// The validator's signature over the job.
     pub validator_signed: Signature,
 }
 message!(0x81 Job JobReveal { job_id, validator_signed });
 
-/// All results of a committee, for its aggregator to sign. The first frame of a stream that the
+/// A request to a committee's aggregator to sign all results. The first frame of a stream that the
 /// validator opens; the answer is a [`JobAggregated`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAggregate {
-    /// The job.
     pub job_id: Hash,
-    /// The results of those who committed, in the committee's order.
+    /// The results of the runners that committed, in the committee's order.
     pub reveals: Reveals,
-    /// The validator's, over job and [`reveals_digest`](super::reveals_digest).
+    /// The validator's signature over job and [`reveals_digest`](super::reveals_digest).
     pub validator_signed: Signature,
 }
 message!(0x82 Job JobAggregate { job_id, reveals, validator_signed });
 
-/// The aggregator has checked that the results of a [`JobAggregate`] are those of their runners.
+/// The aggregator confirms that each result of a [`JobAggregate`] is from its runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAggregated {
-    /// The job.
     pub job_id: Hash,
-    /// The aggregator's, over job and [`reveals_digest`](super::reveals_digest).
+    /// The aggregator's signature over job and [`reveals_digest`](super::reveals_digest).
     pub signed: Signature,
 }
 message!(0x83 Job JobAggregated { job_id, signed });
 
-/// The runner cannot do the job: there will be no result of it (spec jobs.md §7).
+/// The runner cannot do the job, so there will be no result (spec jobs.md §7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFailure {
-    /// The job.
     pub job_id: Hash,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: Reason,
-    /// The runner's, over job and reason.
+    /// The runner's signature over job and reason.
     pub runner_signed: Signature,
 }
 message!(0x84 Job JobFailure { job_id, reason, runner_signed });
 
-/// The last frame of a side that ends the connection.
+/// The last frame of a side, which then ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goodbye {
-    /// Why.
     pub reason: GoodbyeReason,
 }
 message!(0xf0 Control Goodbye { reason });
@@ -428,7 +402,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// Reads a frame that was found on the control stream.
+    /// Decodes a frame of the control stream.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         let payload = frame.payload();
         match frame.kind() {
@@ -477,11 +451,11 @@ pub enum Job {
 }
 
 impl Job {
-    /// The first type that is ignored on job streams by those who do not know it. The frames of
-    /// committees and of failed work came later than the others and are of those.
+    /// The first type on job streams that receivers ignore if they do not know it. The frames of
+    /// committees and of failed work were added later and are in this range.
     pub const EXTENSIONS: u8 = 0x80;
 
-    /// The job that the frame is about.
+    /// The id of the job or errand.
     pub const fn job_id(&self) -> Hash {
         match self {
             Self::Assignment(frame) => frame.job_id,
@@ -499,7 +473,7 @@ impl Job {
         }
     }
 
-    /// Reads a frame that was found on a job stream. `None`: an extension, to be ignored.
+    /// Decodes a frame of a job stream; `None` for an unknown extension, which is ignored.
     pub fn decode(frame: &RawFrame) -> Result<Option<Self>, FrameError> {
         let payload = frame.payload();
         match frame.kind() {

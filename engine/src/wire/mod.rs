@@ -1,20 +1,20 @@
-//! What runners and validators say to each other: frames, their bounds, their signatures
+//! Messages between runners and validators: frames, their limits, their signatures
 //! (spec connectivity.md §2, §6; CIP-11 §12).
 //!
 //! ```text
 //! length: u32 BE | type: u8 | payload          length counts type and payload
 //! ```
 //!
-//! The payload is the frame's record in deterministic CBOR. [`frame`] finds frames in a stream of
-//! bytes and refuses a length above the stream's bound before it stores anything; [`message`] is
-//! the table of frames, [`value`] what stands in their fields; [`signing`] says what each signature
-//! covers.
+//! The payload is the frame's record in deterministic CBOR. [`frame`] splits a byte stream into
+//! frames and refuses a length above the stream's limit before it stores anything; [`message`] is
+//! the table of frames, [`value`] has the types of their fields; [`signing`] defines what each
+//! signature covers.
 //!
 //! A connection has one control stream and any number of job streams ([`Channel`]). Each frame
-//! belongs to one of the two. On the control stream every other type is malformed; on a job stream
-//! a type of 0x80 or above that is not a job frame is an extension and ignored, below that it is
-//! malformed. The frames of committees (0x80 to 0x83) and of failed work (0x84) are such extensions
-//! of the first table, so that who knows that alone is not disturbed by them.
+//! belongs to one of the two. On the control stream all other types are malformed. On a job stream
+//! an unknown type is an ignored extension if it is 0x80 or above, and malformed otherwise. The
+//! frames of committees (0x80 to 0x83) and of failed work (0x84) are such extensions of the first
+//! table, so implementations that know only that table ignore them.
 //!
 //! Formats are frozen: `tests.rs` holds a hash of a sample of every frame.
 

@@ -1,11 +1,11 @@
-//! What each signature covers (spec §2): keccak256(domain ‖ fields in order), where domain =
+//! The contents of each signature (spec §2): keccak256(domain ‖ fields in order), where domain =
 //! `cowboy-cip11/` ‖ frame name ‖ `/v1` ‖ chain id (8 bytes BE), integers are 8 bytes BE and byte
-//! strings stand as they are.
+//! strings are unchanged.
 //!
-//! Every field of a digest has one length, or is its last one, so that no two contents meet in one
-//! digest. Decided where the table leaves it open: a text counts as its bytes, a rejection's as
-//! `reject(<reason>)`; a list of names (in `CapabilityDelta`, which is signed whole) counts as the
-//! keccak256 of its CBOR, a list of results as [`reveals_digest`].
+//! Every field of a digest has a fixed length, or is the last one, so that different contents never
+//! have the same encoding. Decided where the table leaves it open: a text counts as its bytes, a
+//! rejection's as `reject(<reason>)`; a list of names (in `CapabilityDelta`, which is signed whole)
+//! counts as the keccak256 of its CBOR, a list of results as [`reveals_digest`].
 
 use super::{
     AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, Errand, HeartbeatPing,
@@ -21,15 +21,15 @@ fn digest<M: Message>(chain_id: u64, fields: &[&[u8]]) -> Hash {
     keccak256(&[&domain, fields].concat())
 }
 
-/// What a runner commits to before it shows a result (spec jobs.md §5): keccak256 of the result and
-/// of the signature that its [`JobResult`] carries. Nobody else can make that signature, so a
-/// commitment that was copied can never be revealed.
+/// The commitment of a runner before it shows a result (spec jobs.md §5): keccak256 of the result
+/// and of the signature in its [`JobResult`]. Only the runner can make that signature, so a copied
+/// commitment can never be revealed.
 pub fn commitment(result: &[u8], runner_signed: &Signature) -> Hash {
     keccak256(&[result, &runner_signed.0])
 }
 
-/// What stands for a committee's results, in their order, in what is signed over them: keccak256 of
-/// each runner's address and the keccak256 of its result, one after the other.
+/// The digest of a committee's results, in their order, that signatures over them cover: keccak256
+/// of each runner's address and the keccak256 of its result, one after the other.
 pub fn reveals_digest<'a>(reveals: impl IntoIterator<Item = (Address, &'a [u8])>) -> Hash {
     let mut bytes = Vec::new();
     for (runner, result) in reveals {
@@ -40,22 +40,22 @@ pub fn reveals_digest<'a>(reveals: impl IntoIterator<Item = (Address, &'a [u8])>
 }
 
 impl Reveal {
-    /// Whether the runner that it names signed it. The key is found from the signature, so that its
-    /// last byte has to be right too.
+    /// Whether the runner that it names signed it. The key is recovered from the signature, so that
+    /// its last byte has to be correct too.
     pub fn verify(&self, chain_id: u64, job_id: &Hash) -> bool {
         let digest = JobResult::digest(chain_id, job_id, self.result_data.as_bytes());
         let signer = self.runner_signed.recover(&digest);
         signer.is_some_and(|key| key.address() == self.runner)
     }
 
-    /// What the runner has committed to if this is its result.
+    /// The runner's commitment to this result.
     pub fn commitment(&self) -> Hash {
         commitment(self.result_data.as_bytes(), &self.runner_signed)
     }
 }
 
 impl Reveals {
-    /// [`reveals_digest`] of these results.
+    /// The [`reveals_digest`] of these results.
     pub fn digest(&self) -> Hash {
         let reveals = self.as_slice().iter();
         reveals_digest(reveals.map(|reveal| (reveal.runner, reveal.result_data.as_bytes())))
@@ -63,7 +63,7 @@ impl Reveals {
 }
 
 impl HelloAck {
-    /// The answer of `key`'s holder to a peer's `challenge`.
+    /// The answer to a peer's `challenge`, signed by `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -92,7 +92,7 @@ impl HeartbeatPing {
         digest::<Self>(chain_id, &[&block_height.to_be_bytes(), &nonce.to_be_bytes()])
     }
 
-    /// A runner's ping.
+    /// A ping of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, block_height: Height, nonce: u64) -> Self {
         let signed = key.sign(&Self::digest(chain_id, block_height, nonce));
         Self { block_height, nonce, signed }
@@ -109,7 +109,7 @@ impl HeartbeatPong {
         digest::<Self>(chain_id, &[&block_height.to_be_bytes(), runner.as_bytes()])
     }
 
-    /// A validator's head, for `runner` alone.
+    /// A validator's head, valid only for `runner`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -142,7 +142,7 @@ impl CapabilityDelta {
         )
     }
 
-    /// A runner's change.
+    /// A change of the runner that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -166,7 +166,7 @@ impl CapabilityDelta {
     }
 }
 
-/// What an assignment says to the runner that it is for.
+/// The digest of an assignment for `runner`.
 fn assignment_digest(chain_id: u64, assignment: &JobAssignment, runner: &PublicKey) -> Hash {
     let JobAssignment { job_id, job_spec, block_height, deadline_block, .. } = assignment;
     digest::<JobAssignment>(
@@ -182,8 +182,8 @@ fn assignment_digest(chain_id: u64, assignment: &JobAssignment, runner: &PublicK
 }
 
 impl JobAssignment {
-    /// A validator's assignment to `runner`: `unsigned`, whatever its signature is, signed by
-    /// `key`. Submitter and nonce are covered by `job_id`.
+    /// A validator's assignment to `runner`: `unsigned`, whose signature is ignored, signed by
+    /// `key`. The signature covers submitter and nonce through `job_id`.
     pub fn signed(chain_id: u64, key: &SecretKey, runner: &PublicKey, unsigned: Self) -> Self {
         let validator_signed = key.sign(&assignment_digest(chain_id, &unsigned, runner));
         Self { validator_signed, ..unsigned }
@@ -201,7 +201,7 @@ impl Errand {
         digest::<Self>(chain_id, &[id.as_bytes(), &deadline, runner.as_bytes()])
     }
 
-    /// An errand of the agent that holds `key`, for `runner`.
+    /// An errand for `runner` from the agent that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -229,7 +229,7 @@ impl JobAck {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, status.as_bytes()])
     }
 
-    /// A runner's answer.
+    /// An answer of the runner that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -253,7 +253,7 @@ impl JobResult {
         digest::<Self>(chain_id, &[job_id.as_bytes(), keccak256(&[result_data]).as_bytes()])
     }
 
-    /// A runner's result.
+    /// A result of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, result_data: Body) -> Self {
         let runner_signed = key.sign(&Self::digest(chain_id, &job_id, result_data.as_bytes()));
         Self { job_id, result_data, runner_signed }
@@ -265,7 +265,7 @@ impl JobResult {
         runner.verify(&digest, &self.runner_signed)
     }
 
-    /// What the runner has committed to if it reveals this.
+    /// The runner's commitment to this result.
     pub fn commitment(&self) -> Hash {
         commitment(self.result_data.as_bytes(), &self.runner_signed)
     }
@@ -277,7 +277,7 @@ impl JobCancel {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, reason.as_str().as_bytes()])
     }
 
-    /// A validator's cancellation.
+    /// A cancellation by the validator that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -304,7 +304,7 @@ impl JobCommit {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, commitment.as_bytes()])
     }
 
-    /// A runner's commitment in the attempt that ends with `deadline_block`.
+    /// A runner's commitment in the attempt with this deadline.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -328,7 +328,7 @@ impl JobReveal {
         digest::<Self>(chain_id, &[job_id.as_bytes()])
     }
 
-    /// A validator's request.
+    /// A request of the validator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash) -> Self {
         Self { job_id, validator_signed: key.sign(&Self::digest(chain_id, &job_id)) }
     }
@@ -344,13 +344,13 @@ impl JobAggregate {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
     }
 
-    /// A validator's request.
+    /// A request of the validator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals: Reveals) -> Self {
         let validator_signed = key.sign(&Self::digest(chain_id, &job_id, &reveals.digest()));
         Self { job_id, reveals, validator_signed }
     }
 
-    /// Whether `validator` signed it. What the runners signed is not looked at.
+    /// Whether `validator` signed it. The runners' signatures are not checked.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, &self.job_id, &self.reveals.digest());
         validator.verify(&digest, &self.validator_signed)
@@ -363,7 +363,7 @@ impl JobAggregated {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
     }
 
-    /// An aggregator's answer.
+    /// An answer of the aggregator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals_digest: &Hash) -> Self {
         Self { job_id, signed: key.sign(&Self::digest(chain_id, &job_id, reveals_digest)) }
     }
@@ -380,7 +380,7 @@ impl JobFailure {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reason.as_str().as_bytes()])
     }
 
-    /// A runner's report.
+    /// A failure report of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reason: Reason) -> Self {
         let runner_signed = key.sign(&Self::digest(chain_id, &job_id, &reason));
         Self { job_id, reason, runner_signed }

@@ -1,4 +1,4 @@
-//! Formats frozen, round trips, and every way a frame can be wrong.
+//! Frozen formats, round trips, and malformed frames of every kind.
 
 use super::*;
 use crate::primitives::{
@@ -25,7 +25,7 @@ fn body(bytes: &[u8]) -> Body {
     Body::new(bytes.to_vec()).unwrap()
 }
 
-/// A result of the runner that says it is `name`.
+/// A result of the runner named `name`.
 fn reveal(name: &str, bytes: &[u8]) -> Reveal {
     let key = SecretKey::derive(b"wire", name);
     let JobResult { result_data, runner_signed, .. } =
@@ -41,7 +41,7 @@ fn failure(reason: &str) -> JobFailure {
     JobFailure::signed(CHAIN, &runner(), job_id(), Reason::truncated(reason))
 }
 
-/// A job of the account of validator-0, with its id; not signed.
+/// A job of validator-0's account, with its id; unsigned.
 fn assignment() -> JobAssignment {
     let (submitter, nonce, spec) = (validator().address(), 7_u64, body(b"spec"));
     let hash = keccak256(&[spec.as_bytes()]);
@@ -61,7 +61,7 @@ fn errand() -> Errand {
     Errand::signed(CHAIN, &validator(), &runner().public_key(), content)
 }
 
-/// A sample of every frame: its name, its channel, its bytes.
+/// A sample of every frame: name, channel, bytes.
 fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
     fn sample<M: Message>(message: M) -> (&'static str, Channel, Vec<u8>) {
         (M::NAME, M::CHANNEL, message.to_frame())
@@ -121,7 +121,7 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
     ]
 }
 
-/// A line changes here only with a new protocol version: other implementations read these bytes.
+/// Change a line only with a new protocol version: other implementations read these bytes.
 const FORMATS: [(&str, &str); 21] = [
     ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
     ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
@@ -164,7 +164,7 @@ fn a_frame_reads_as_the_table_says() {
     assert!(ack.windows(9).any(|part| part == b"duplicate"));
 }
 
-/// Reads and writes a frame's payload again.
+/// Decodes a frame and encodes it again.
 fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
     Ok(match channel {
         Channel::Control => match Control::decode(frame)? {
@@ -298,7 +298,7 @@ fn the_largest_bodies_fit_their_frame() {
 
 #[test]
 fn what_a_field_cannot_hold_is_refused() {
-    /// `{"reason": reason}` as a Goodbye.
+    /// Checks the error for the payload of a Goodbye.
     fn check(hex_payload: &str, expected: DecodeError) {
         let payload = hex::decode(hex_payload).unwrap();
         let error = Goodbye::from_payload(&payload).unwrap_err();
@@ -307,7 +307,7 @@ fn what_a_field_cannot_hold_is_refused() {
     check("a0", DecodeError::MissingField("reason"));
     check("a166726561736f6e626869", DecodeError::Invalid("not a GoodbyeReason"));
     check("a166726561736f6e784d", DecodeError::Malformed("end of input bytes".into()));
-    // The right text, its length in two bytes.
+    // The right text with a two-byte length.
     let long_form = ["a166726561736f6e780d", &hex::encode("shutting_down")].concat();
     check(&long_form, DecodeError::NotDeterministic);
 
@@ -420,7 +420,7 @@ fn what_a_committee_signs_cannot_be_taken_for_something_else() {
     assert!(!JobCommit { deadline_block: Height::new(121), ..commit.clone() }.verify(CHAIN, &rk));
     assert!(!JobCommit { job_id: Hash::ZERO, ..commit }.verify(CHAIN, &rk));
     let other = JobResult::signed(CHAIN, &v, job_id(), body(b"result"));
-    assert_ne!(other.commitment(), result.commitment(), "a copy is of no use to another");
+    assert_ne!(other.commitment(), result.commitment(), "a copy is useless to another runner");
 
     let asked = JobReveal::signed(CHAIN, &v, job_id());
     assert!(asked.verify(CHAIN, &vk) && !asked.verify(CHAIN, &rk));
@@ -441,7 +441,7 @@ fn what_a_committee_signs_cannot_be_taken_for_something_else() {
     let runner = reveal("runner-1", b"").runner;
     assert!(!Reveal { runner, ..own.clone() }.verify(CHAIN, &job_id()));
     assert!(!Reveal { result_data: body(b"another"), ..own }.verify(CHAIN, &job_id()));
-    // Each is of its own frame.
+    // Each signature is valid only for its own frame.
     let signed = request.validator_signed;
     assert!(!JobAggregated { signed, ..answer }.verify(CHAIN, &vk, &reveals().digest()));
 }

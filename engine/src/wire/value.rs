@@ -1,9 +1,9 @@
-//! What stands in a frame's fields.
+//! Types of the fields of frames.
 //!
 //! Decided where the table of frames leaves it open: roles, statuses and reasons are lower-case
-//! texts; a text that people read has at most [`Text::LIMIT`] bytes, a list of names at most
-//! [`Labels::LIMIT`] of them, so that every control frame is within its bound by its type; a job's
-//! specification and a result are opaque bytes ([`Body`]), which nothing here reads.
+//! texts. A text for people has at most [`Text::LIMIT`] bytes, a list of names at most
+//! [`Labels::LIMIT`] names, so that every control frame is within its limit by its type. A job's
+//! specification and a result are opaque bytes ([`Body`]), which this module does not decode.
 
 use super::frame::Channel;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{fmt, str::FromStr};
 
-/// An enum whose values are lower-case texts on the wire and for people.
+/// Defines an enum whose values are lower-case texts, on the wire and for people.
 macro_rules! texts {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)*
@@ -27,10 +27,9 @@ macro_rules! texts {
         }
 
         impl $name {
-            /// Every value.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The value's text.
+            /// The text of the value.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -74,50 +73,51 @@ texts! {
 }
 
 texts! {
-    /// Why a connection is refused or ended.
+    /// The reason for refusing or ending a connection.
     GoodbyeReason {
         /// A version other than [`VERSION`](super::VERSION).
         UnsupportedVersion = "unsupported_version",
         /// Not in the registry.
         UnknownRunner = "unknown_runner",
-        /// In the registry, and left it.
+        /// Deregistered from the registry.
         Deregistered = "deregistered",
         /// Stake below the minimum.
         InsufficientStake = "insufficient_stake",
         /// The validator is not in the runner's subset.
         NotInSubset = "not_in_subset",
-        /// A signature that the signer's key did not make.
+        /// A signature that does not verify.
         BadSignature = "bad_signature",
-        /// The peer is on the same side.
+        /// The peer claims the same role as this side.
         WrongRole = "wrong_role",
-        /// The key is not the certificate's, or not the one expected there.
+        /// The key is not the certificate's, or not the expected one.
         IdentityMismatch = "identity_mismatch",
-        /// A challenge seen before, or a ping nonce that does not increase.
+        /// A challenge nonce that was seen before, or a ping nonce that does not increase.
         ReplayedNonce = "replayed_nonce",
-        /// Too many attempts from one address, or streams on one connection.
+        /// Too many connection attempts from one address, or too many streams on one connection.
         RateLimited = "rate_limited",
         /// The runner has opened a newer connection.
         DuplicateConnection = "duplicate_connection",
-        /// A frame that is none, or has no place there.
+        /// A frame that is malformed or out of place.
         MalformedFrame = "malformed_frame",
-        /// A frame above its stream's bound.
+        /// A frame above its stream's limit.
         FrameTooLarge = "frame_too_large",
-        /// The sender stops.
+        /// The sender is shutting down.
         ShuttingDown = "shutting_down",
     }
 }
 
 texts! {
-    /// Why a runner does not take an assignment (spec §6).
+    /// The reason for rejecting an assignment (spec §6).
     RejectReason {
-        /// As many jobs run as may.
+        /// The maximum number of jobs is running.
         AtCapacity = "at_capacity",
-        /// It cannot do jobs of that kind, or with what the job names, or not for now.
+        /// It cannot do jobs of that kind, or with the named model or server, permanently or for
+        /// now.
         UnsupportedKind = "unsupported_kind",
-        /// The errand is of an agent that the runner's operator has not named, or the job of a pool
-        /// that the runner does not work for now.
+        /// The errand is from an agent that the runner's operator has not named, or the job is of a
+        /// pool that the runner does not work for now.
         MissingEntitlement = "missing_entitlement",
-        /// The specification cannot be read, or is not the one that the job's id commits to.
+        /// The specification is invalid, or does not match the job's id.
         InvalidSpec = "invalid_spec",
         /// The deadline has passed.
         DeadlinePassed = "deadline_passed",
@@ -125,19 +125,20 @@ texts! {
 }
 
 impl RejectReason {
-    /// Whether the chain gives the job to another runner on this word. Any validator can have the
-    /// other two signed, by a false specification or a false height.
+    /// Whether the chain gives the job to another runner after this rejection. The two other
+    /// reasons are no excuse, because any validator can provoke them with a false specification or
+    /// a false height.
     pub const fn is_excuse(self) -> bool {
         matches!(self, Self::AtCapacity | Self::UnsupportedKind | Self::MissingEntitlement)
     }
 }
 
 texts! {
-    /// Why a job is cancelled.
+    /// The reason for cancelling a job.
     CancelReason {
-        /// Another runner has it now.
+        /// Another runner has the job now.
         Reassigned = "reassigned",
-        /// It ran out of time.
+        /// Its time is over.
         Expired = "expired",
         /// It will not be retried.
         Failed = "failed",
@@ -151,9 +152,8 @@ texts! {
 pub enum AckStatus {
     /// It runs the job, and will send the result on this stream.
     Accepted,
-    /// It has the job from another validator.
+    /// It already has the job from another validator.
     Duplicate,
-    /// It does not take the job.
     Reject(RejectReason),
 }
 
@@ -170,16 +170,13 @@ impl fmt::Display for AckStatus {
 texts! {
     /// The text of an [`AckStatus`] without its reason.
     StatusText {
-        /// Accepted
         Accepted = "accepted",
-        /// Duplicate
         Duplicate = "duplicate",
-        /// Reject
         Reject = "reject",
     }
 }
 
-/// A text that has at most so many bytes.
+/// Defines a text of at most `$limit` bytes.
 macro_rules! bounded_text {
     ($(#[$doc:meta])* $name:ident $limit:literal) => {
         $(#[$doc])*
@@ -187,15 +184,14 @@ macro_rules! bounded_text {
         pub struct $name(String);
 
         impl $name {
-            /// Bytes a text may have.
+            /// Maximum length in bytes.
             pub const LIMIT: usize = $limit;
 
-            /// The text, cut off after the last character that fits.
+            /// The text, truncated after the last character that fits.
             pub fn truncated(text: &str) -> Self {
                 Self(text[..text.floor_char_boundary(Self::LIMIT)].to_owned())
             }
 
-            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -233,8 +229,8 @@ bounded_text! {
 }
 
 bounded_text! {
-    /// Why a runner could not do a job, for people: at most [`Reason::LIMIT`] bytes. It goes onto
-    /// the chain.
+    /// The reason of a runner's failure, for people: at most [`Reason::LIMIT`] bytes. It is
+    /// recorded on the chain.
     Reason 256
 }
 
@@ -242,22 +238,22 @@ bounded_text! {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Labels(Vec<Text>);
 
-/// Why names are no [`Labels`].
+/// Why names do not form [`Labels`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    /// More names than may stand in one frame.
-    #[error("{0} names where at most {limit} may stand", limit = Labels::LIMIT)]
+    /// More than [`Labels::LIMIT`] names.
+    #[error("{0} names where at most {limit} are allowed", limit = Labels::LIMIT)]
     TooMany(usize),
-    /// A name that a frame has no room for.
-    #[error("a name of {0} bytes where at most {limit} may stand", limit = Text::LIMIT)]
+    /// A name longer than [`Text::LIMIT`] bytes.
+    #[error("a name of {0} bytes where at most {limit} are allowed", limit = Text::LIMIT)]
     NameTooLong(usize),
 }
 
 impl Labels {
-    /// Names a list may have.
+    /// Maximum number of names.
     pub const LIMIT: usize = 64;
 
-    /// The list of these names.
+    /// A list of these names, in this order.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, LabelsError> {
         let texts = names
             .into_iter()
@@ -296,7 +292,7 @@ impl Decode for Labels {
 pub struct JobIds(Vec<Hash>);
 
 impl JobIds {
-    /// Ids a list may have: as many as results that a runner keeps.
+    /// Maximum number of ids: as many as the results that a runner keeps.
     pub const LIMIT: usize = 1_024;
 
     /// The first [`Self::LIMIT`] of these ids.
@@ -325,34 +321,32 @@ impl Decode for JobIds {
 
 const _: () = assert!(
     JobIds::LIMIT * 34 + 1024 <= Channel::Control.limit(),
-    "a full list of ids of jobs is within a control frame's bound"
+    "a full list of job ids is within a control frame's limit"
 );
 
-const _: () = assert!(
-    crate::registry::MAX_LABEL_BYTES == Text::LIMIT,
-    "whatever is a label has room in a frame"
-);
+const _: () =
+    assert!(crate::registry::MAX_LABEL_BYTES == Text::LIMIT, "every label fits into a frame");
 
 const _: () = assert!(
     4 * Labels::LIMIT * (Text::LIMIT + 2) + 1024 <= Channel::Control.limit(),
-    "the largest control frame, a CapabilityDelta with four full lists, is within its bound"
+    "the largest control frame, a CapabilityDelta with four full lists, is within its limit"
 );
 
-/// Bytes of a specification or a result: at most [`Body::LIMIT`], so that their frame is within
-/// its bound.
+/// Bytes of a specification or a result: at most [`Body::LIMIT`], so that their frame is within its
+/// limit.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Body(Vec<u8>);
 
-/// Too many bytes for a frame.
+/// Too many bytes for a [`Body`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} bytes where at most {limit} may stand", limit = Body::LIMIT)]
+#[error("{0} bytes where at most {limit} are allowed", limit = Body::LIMIT)]
 pub struct BodyError(pub usize);
 
 impl Body {
-    /// Bytes a body may have: a job stream's bound less room for the frame's other fields.
+    /// Maximum length in bytes: a job stream's limit minus room for the frame's other fields.
     pub const LIMIT: usize = Channel::Job.limit() - 1024;
 
-    /// These bytes as a body.
+    /// Wraps bytes, at most [`Self::LIMIT`].
     pub fn new(bytes: Vec<u8>) -> Result<Self, BodyError> {
         match bytes.len() {
             0..=Self::LIMIT => Ok(Self(bytes)),
@@ -365,7 +359,7 @@ impl Body {
         &self.0
     }
 
-    /// The bytes, without a copy.
+    /// The bytes, without copying.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -389,41 +383,39 @@ impl Decode for Body {
     }
 }
 
-/// A result as its runner revealed it.
+/// A result that its runner revealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reveal {
-    /// Whose it is.
     pub runner: Address,
-    /// The result.
     pub result_data: Body,
-    /// The runner's, as in its [`JobResult`](super::JobResult).
+    /// The runner's signature, as in its [`JobResult`](super::JobResult).
     pub runner_signed: Signature,
 }
 record!(Reveal { runner, result_data, runner_signed });
 
-/// What a committee revealed: at most [`Reveals::LIMIT`] results of together at most
-/// [`Reveals::MAX_BYTES`], so that their frame is within its bound.
+/// A committee's revealed results: at most [`Reveals::LIMIT`] of them, with at most
+/// [`Reveals::MAX_BYTES`] in total, so that their frame is within its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reveals(Vec<Reveal>);
 
-/// Why results cannot stand in one frame.
+/// Why results do not fit into one frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RevealsError {
-    /// More of them than may be.
-    #[error("{0} results where at most {limit} may stand", limit = Reveals::LIMIT)]
+    /// More than [`Reveals::LIMIT`] results.
+    #[error("{0} results where at most {limit} are allowed", limit = Reveals::LIMIT)]
     TooMany(usize),
-    /// They are too long together.
-    #[error("results of {0} bytes where at most {limit} may stand", limit = Reveals::MAX_BYTES)]
+    /// More than [`Reveals::MAX_BYTES`] bytes in total.
+    #[error("results of {0} bytes where at most {limit} are allowed", limit = Reveals::MAX_BYTES)]
     TooLong(usize),
 }
 
 impl Reveals {
-    /// Results that one frame may have.
+    /// Maximum number of results in one frame.
     pub const LIMIT: usize = 64;
-    /// Bytes that they may have together: a job stream's bound less room for all else.
+    /// Maximum total bytes of the results: a job stream's limit minus room for all else.
     pub const MAX_BYTES: usize = Body::LIMIT - Self::LIMIT * 192;
 
-    /// These results, in this order.
+    /// Wraps results in this order.
     pub fn new(reveals: Vec<Reveal>) -> Result<Self, RevealsError> {
         if reveals.len() > Self::LIMIT {
             return Err(RevealsError::TooMany(reveals.len()));
@@ -454,17 +446,17 @@ impl Decode for Reveals {
     }
 }
 
-/// A share of the whole, 0 to 100.
+/// A share of the whole in percent, 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent(u16);
 
 /// A number above 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} % where at most 100 % may stand")]
+#[error("{0} % where at most 100 % are allowed")]
 pub struct PercentError(pub u16);
 
 impl Percent {
-    /// The share of this many hundredths.
+    /// Wraps a number of percent, at most 100.
     pub const fn new(percent: u16) -> Result<Self, PercentError> {
         match percent {
             0..=100 => Ok(Self(percent)),
@@ -472,7 +464,7 @@ impl Percent {
         }
     }
 
-    /// The number, at most 100.
+    /// The percentage, at most 100.
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -490,9 +482,9 @@ impl Decode for Percent {
     }
 }
 
-/// A text that is no [`GoodbyeReason`].
+/// A text that is not a [`GoodbyeReason`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no reason of a goodbye")]
+#[error("`{0}` is not a goodbye reason")]
 pub struct ReasonError(String);
 
 impl FromStr for GoodbyeReason {

@@ -1,5 +1,5 @@
-//! Jobs with an image on a real podman, with a storage of its own and an image made here, without a
-//! network. Skipped where podman, a runtime of containers or a static busybox is missing or does
+//! Jobs with an image on a real podman with separate storage and an image that is built here,
+//! without a network. Skipped if podman, a container runtime or a static busybox is missing or does
 //! not work, unless `COWBOYCTL_CONTAINER_ENGINE_TESTS=1` says that they were installed for this.
 
 use super::{Process, Served, pairs};
@@ -14,24 +14,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The image, which no registry has.
+/// The image, which is in no registry.
 const IMAGE: &str = "localhost/cowboyctl-tests:1";
-/// What the image has of busybox.
+/// The busybox applets in the image.
 const TOOLS: [&str; 10] =
     ["cat", "chmod", "env", "id", "ls", "mkdir", "rm", "sh", "sleep", "touch"];
-/// The files and processes that a container needs here, if the tests may have as many.
+/// The limits of files and processes in a container, unless those of the tests are lower.
 const LIMITS: [(&str, Resource, u64); 2] =
     [("nofile", Resource::Nofile, 4096), ("nproc", Resource::Nproc, 4096)];
 
 /// A lease server, and an engine for its runners.
 struct Site {
     served: Served,
-    /// Where the engine has its things.
+    /// The folder of the engine's configuration and storage.
     engine: PathBuf,
 }
 
 impl Site {
-    /// `None`: there is no engine that works, which has been told.
+    /// `None` if no engine works; standard error says why.
     fn new() -> Option<Self> {
         let folder = Folder::new();
         let engine = folder.path("engine");
@@ -55,7 +55,7 @@ impl Site {
         podman(&self.engine)
     }
 
-    /// A runner that ends after this number of jobs, and has the engine.
+    /// A runner that exits after `jobs` jobs, with the engine.
     fn command(&self, name: &str, jobs: &str) -> Command {
         let args = ["lease", "runner", "--name", name, "--max-jobs", jobs];
         let mut command = self.served.folder.command(&args);
@@ -68,7 +68,7 @@ impl Site {
         Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
-    /// Has a runner do this number of jobs.
+    /// Runs a runner until it has done `jobs` jobs.
     fn worked(&self, jobs: &str) -> Outcome {
         let outcome = outcome(&mut self.command("worker", jobs));
         assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -76,7 +76,7 @@ impl Site {
         outcome
     }
 
-    /// What a job said: without the steps themselves.
+    /// A job's log without the lines that echo its steps.
     fn said(&self, job: &str) -> String {
         let log = self.served.folder.prints(&["lease", "logs", job]);
         let own = ["$ ", "[runner] processes that end may stay zombies"];
@@ -84,7 +84,7 @@ impl Site {
         log.split_inclusive('\n').filter(said).collect()
     }
 
-    /// The containers that there are, running or not.
+    /// The names of all containers, running or not.
     fn containers(&self) -> Vec<String> {
         let output = self.podman().args(["ps", "--all", "--format", "{{.Names}}"]).output();
         let output = output.unwrap();
@@ -95,10 +95,10 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Where a test failed, something may be left.
+        // A failed test may leave containers.
         let _ = self.podman().args(["rm", "--all", "--force", "--volumes"]).output();
         if !geteuid().is_root() {
-            // The process that keeps a user's namespace for the next command.
+            // Ends the process that keeps a user's namespace for the next command.
             let _ = self.podman().args(["system", "migrate"]).output();
         }
     }
@@ -135,7 +135,7 @@ fn program(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Makes an engine's folder, and in it an image of busybox alone.
+/// Makes an engine's folder with an image that contains only busybox.
 fn make(engine: &Path) -> Result<(), String> {
     let busybox = program("busybox").ok_or("no busybox")?;
     let runtime = if program("runc").is_some() { "runtime = \"runc\"\n" } else { "" };
@@ -225,7 +225,7 @@ fn a_job_with_an_image_leaves_what_any_job_leaves() {
     let download = ["lease", "artifacts", "latest/build", "--download", out.to_str().unwrap()];
     site.served.folder.prints(&[&["-q"], &download[..]].concat());
     let env = fs::read_to_string(out.join("out/env")).unwrap();
-    // The image's own, not the runner's.
+    // The image's variables, not the runner's.
     let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n";
     assert!(env.contains(path) && env.contains("COWBOY_ATTEMPT=1\n"), "{env}");
     assert!(!env.contains("COWBOYCTL") && !env.contains("lease_"), "{env}");
@@ -244,14 +244,14 @@ fn a_cancel_ends_what_runs_in_a_container() {
     let (_, follow, _) = site.served.until_logged("latest/a", "ready\n");
     let asked = Instant::now();
     site.served.folder.prints(&["-q", "lease", "cancel", "latest/a", "--wait"]);
-    // Half of what a process has that does not end when it is asked to.
+    // Half of the grace period of a process that ignores SIGTERM.
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     drop(follow);
     assert_eq!(runner.ended(), 0);
     assert_eq!(site.served.states("latest"), pairs(&[("a", "CANCELED")]));
     assert!(site.containers().is_empty());
 
-    // A step has time to end, and what it has begun too.
+    // A step and its children have time to end.
     let step =
         "(trap 'sleep 0.5; echo child; exit' TERM; echo ready; while :; do sleep 0.1; done) &
         trap 'echo parent; exit 3' TERM; while :; do sleep 0.1; done";
@@ -285,7 +285,7 @@ fn what_takes_too_long_in_a_container_keeps_its_artifacts() {
     let job = site.served.json(&["lease", "show", "latest/a"]);
     assert_eq!(job["attempts"][0]["exit_code"], 3, "{job}");
     let log = site.said("latest/a");
-    // The shell may tell between of a command of its own that was asked to end.
+    // In between, the shell may report that its own command was terminated.
     assert!(log.contains("cleaned\n") && log.contains("\n[runner] Not done within 3 s"), "{log}");
     let artifacts = site.served.json(&["lease", "artifacts", "latest/a"]);
     assert!(artifacts.to_string().contains("\"part\""), "{artifacts}");
@@ -305,7 +305,7 @@ fn the_next_runner_removes_the_container_of_one_that_was_killed() {
     runner.signal(Signal::KILL);
     let _killed = runner.ended();
     drop(follow);
-    // Without its runner it ends; what there is of it stays for the next one.
+    // Without its runner the container stops; the next runner removes it.
     let running = || {
         let output = site.podman().args(["ps", "--quiet"]).output().unwrap();
         !output.stdout.is_empty()
@@ -353,7 +353,7 @@ fn secrets_of_a_job_with_an_image_are_nowhere_to_be_seen() {
 }
 
 #[test]
-fn an_image_that_cannot_be_had_fails_the_job_with_the_reason() {
+fn an_image_that_cannot_be_pulled_fails_the_job_with_the_reason() {
     let Some(site) = Site::new() else { return };
     site.served.submit("  a: { image: 'localhost:1/nowhere:1', steps: ['echo never'] }\n");
     site.worked("1");
@@ -380,7 +380,7 @@ fn an_engine_that_does_not_work_is_told_before_the_runner_has_a_name() {
     assert_eq!(told.code, 1, "{told:?}");
     assert!(told.stderr.contains("docker does not work: not found in PATH"), "{told:?}");
     assert!(told.stderr.contains("--containers off"), "{told:?}");
-    // A client without its daemon.
+    // A docker client without a daemon.
     let docker = empty.join("docker");
     let script = "#!/bin/sh\ncase $1 in --version) echo Docker version 28.2.2 ;; *)\n\
         echo ';[]'; echo 'Cannot connect to the Docker daemon.' >&2; exit 1 ;; esac\n";
@@ -391,7 +391,7 @@ fn an_engine_that_does_not_work_is_told_before_the_runner_has_a_name() {
     assert_eq!(told.code, 1, "{told:?}");
     assert!(told.stderr.contains("Cannot connect to the Docker daemon."), "{told:?}");
     assert_eq!(served.json(&["lease", "runners"]), serde_json::json!([]));
-    // Left to itself, a runner goes without.
+    // With `auto`, a runner works without an engine.
     served.submit("  a: { steps: ['true'] }\n");
     let args = ["lease", "runner", "--name", "worker", "--once", "--containers", "auto"];
     let worked = outcome(served.folder.command(&args).env("PATH", &empty));

@@ -1,4 +1,4 @@
-//! A runner and its machine: what jobs see of it and leave behind, and how it ends.
+//! A runner and its machine: what jobs see and leave behind, and how the runner ends.
 
 use super::{Process, Served};
 use crate::support::{Outcome, outcome};
@@ -10,11 +10,11 @@ use std::{
     process::{ChildStderr, Command, Stdio},
 };
 
-/// Set in the process that has a mount namespace of its own.
+/// Set in the process that runs in a separate mount namespace.
 const WITHIN: &str = "COWBOYCTL_TEST_NAMESPACE";
 
 fn skipped(why: &str) {
-    // Not by macro: the test harness keeps to itself what a passing test prints by those.
+    // Not by macro, because the test harness captures the macros' output of a passing test.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
@@ -22,7 +22,7 @@ fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs this test again in a mount namespace of its own, and says whether this is there.
+/// Whether this process runs in a separate mount namespace. If not, runs the test again in one.
 fn in_a_namespace(test: &str) -> bool {
     if env::var_os(WITHIN).is_some() {
         return true;
@@ -48,7 +48,7 @@ fn mount(at: &Path) {
     assert!(works(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(at)), "{}", at.display());
 }
 
-/// Starts a runner that ends after `jobs` jobs, and waits for its end.
+/// Runs a runner until it has done `jobs` jobs.
 fn worked(served: &Served, jobs: &str) -> Outcome {
     let args = ["lease", "runner", "--name", "worker", "--max-jobs", jobs];
     let outcome = outcome(&mut served.folder.command(&args));
@@ -68,7 +68,7 @@ fn steps(scripts: &[&str]) -> String {
     job
 }
 
-/// What a job said that succeeds: without the steps themselves.
+/// The log of a successful job without the lines that echo its steps.
 fn said(served: &Served, job: &str) -> String {
     let log = served.folder.prints(&["lease", "logs", job]);
     log.split_inclusive('\n').filter(|line| !line.starts_with("$ ")).collect()
@@ -108,7 +108,7 @@ fn what_cannot_be_removed_stops_no_runner() {
     };
     check(&first.stderr);
 
-    // Each later one says so once, too, and works: that of the same name in a fresh folder.
+    // A later runner of the same name also warns once per folder, and works in a fresh folder.
     let run = served.submit("  c: { steps: ['ls -A'] }\n");
     check(&worked(&served, "1").stderr);
     assert_eq!(served.states(&run), super::pairs(&[("c", "SUCCEEDED")]));
@@ -124,8 +124,8 @@ fn what_cannot_be_removed_stops_no_runner() {
     assert!(!left.exists() && !busy.exists());
 }
 
-/// A runner that does one job, without the rights by which root reads any process. `None`: it
-/// cannot be made so.
+/// A runner that does one job, without root's right to read any process. `None` if this right
+/// cannot be dropped.
 fn without_rights(served: &Served) -> Option<Command> {
     let args = ["lease", "runner", "--name", "worker", "--once"];
     let command = served.folder.command(&args);
@@ -191,7 +191,7 @@ fn no_daemon_outlives_its_step() {
     let served = Served::new();
     let look = "if kill -0 $(cat daemon) 2> /dev/null; then echo lives; else echo gone; fi";
     let first = steps(&[DAEMON, &format!("{look}; rm daemon"), DAEMON]);
-    // The runner goes on, and is not what ends them.
+    // The daemons end while the runner goes on, so its exit is not the reason.
     let runner = served.runner(2);
     served.write("run.yaml", &format!("jobs:\n{first}"));
     served.folder.prints(&["-q", "lease", "submit", "run.yaml", "--wait"]);
@@ -202,7 +202,7 @@ fn no_daemon_outlives_its_step() {
         assert!(!Path::new("/proc").join(daemon).exists(), "{log}");
     }
 
-    // What ends by itself during a step leaves no trace either: there is room for few.
+    // Processes that end by themselves during a step leave no zombies either.
     served.submit(&steps(&["
         (sh -c 'echo $$ > first' &)
         until [ -s first ]; do sleep 0.02; done
@@ -213,7 +213,7 @@ fn no_daemon_outlives_its_step() {
     assert_eq!(said(&served, "latest/a"), "reaped\n");
 }
 
-/// A runner whose standard error is read.
+/// Starts a runner, and returns it with its standard error.
 fn heard(served: &Served) -> (Process, BufReader<ChildStderr>) {
     let mut command = served.folder.command(&["lease", "runner", "--name", "worker"]);
     let mut runner = Process::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
@@ -221,7 +221,7 @@ fn heard(served: &Served) -> (Process, BufReader<ChildStderr>) {
     (runner, BufReader::new(stderr))
 }
 
-/// Waits until a runner says this.
+/// Reads a runner's standard error until a line contains `what`.
 fn until_told(stderr: &mut BufReader<ChildStderr>, what: &str) {
     let mut told = String::new();
     while !told.lines().last().is_some_and(|line| line.contains(what)) {
@@ -250,7 +250,7 @@ fn the_first_signal_lets_the_job_end_and_takes_no_other() {
         assert_eq!(served.states("latest"), super::pairs(&states));
         assert!(said(&served, "latest/a").ends_with("end\n"));
     }
-    // One without a job ends at once.
+    // A runner without a job ends at once.
     let served = Served::new();
     let (runner, mut stderr) = heard(&served);
     until_told(&mut stderr, "asks the lease server for jobs");
@@ -274,7 +274,7 @@ fn the_second_signal_stops_the_job_and_gives_it_back() {
     drop(follow);
     let job = served.json(&["lease", "show", "latest/a"]);
     assert_eq!((&job["state"], &job["attempt"]), (&"QUEUED".into(), &1.into()));
-    // The next runner has it at once.
+    // The next runner gets the job at once.
     assert_eq!(served.runner(1).ended(), 0);
     assert_eq!(served.states("latest"), super::pairs(&[("a", "SUCCEEDED")]));
 }

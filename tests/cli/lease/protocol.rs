@@ -1,5 +1,5 @@
-//! What clients in other languages are told: every line of `docs/lease-protocol.md`, in a shell,
-//! and the runner in Python that goes by it.
+//! The documented protocol for clients in other languages: every line of `docs/lease-protocol.md`
+//! in a shell, and the runner in Python that implements it.
 
 use super::Served;
 use crate::support::outcome;
@@ -17,25 +17,25 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// Whether a program is there; standard error says so if not.
+/// Whether a program is installed; if not, standard error says so.
 fn there_is(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let found = command.status().is_ok_and(|status| status.success());
     if !found {
-        // Not by macro: the test harness keeps to itself what a passing test prints by those.
+        // Not by macro, because the test harness captures the macros' output of a passing test.
         let _ = writeln!(std::io::stderr(), "skipped: there is no {program}");
     }
     found
 }
 
-/// The blocks of code in a document: their languages, and their text.
+/// The language and text of each code block in a document.
 fn blocks(document: &str) -> Vec<(&str, &str)> {
     let fenced = document.split("```").skip(1).step_by(2);
     fenced.filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// Whether an answer is as a document has it: `…` in a text stands for anything.
+/// Whether an answer matches a document's example, in which `…` matches any text.
 fn resembles(answer: &Value, shown: &Value) -> bool {
     match (answer, shown) {
         (Value::Object(answer), Value::Object(shown)) => {
@@ -61,7 +61,7 @@ fn every_line_of_the_document_works_as_written() {
     let document = fs::read_to_string(repository("docs/lease-protocol.md")).unwrap();
     let blocks = blocks(&document);
     let (mut script, mut expected) = ("set -euo pipefail\n".to_owned(), Vec::new());
-    // The first starts a server, which runs already.
+    // Skips the first block, which starts a server: one is running.
     let first = blocks.iter().position(|(language, _)| *language == "sh").unwrap();
     let mut number = 0;
     for (language, text) in &blocks[first + 1..] {
@@ -120,7 +120,7 @@ fn a_runner_in_python_does_what_it_has_to() {
     assert_eq!(job["attempts"][0]["exit_code"], 3);
 }
 
-/// With heartbeats every second, so that the runner hears of it.
+/// With heartbeats every second, so that the runner learns of the cancel.
 #[test]
 fn a_runner_in_python_stops_when_it_is_told_to() {
     if !there_is("python3") {
@@ -128,7 +128,7 @@ fn a_runner_in_python_stops_when_it_is_told_to() {
     }
     let served = Served::with(&["--heartbeat", "1s"]);
     served.folder.prints(&["lease", "token", "issue", "py", "--file", "py.token"]);
-    // Descendants too: in another session, deaf to what asks them to end.
+    // Descendants are killed, too, although they are in another session and ignore SIGTERM.
     let marker = served.folder.path("marker");
     served.submit(&format!(
         "  a:\n    env: {{ MARKER: '{}' }}\n    steps:\n      - |\n        \
@@ -148,7 +148,7 @@ fn a_runner_in_python_stops_when_it_is_told_to() {
     assert_eq!(job["attempts"][0]["lease_state"], "CANCELED", "it said so itself");
     until_gone(marker.to_str().unwrap());
 
-    // The end of the runner is that of its job.
+    // The job ends with its runner.
     served.submit(&format!(
         "  b: {{ env: {{ MARKER: '{}' }}, steps: ['echo begun; sleep 600 & sleep 600'] }}\n",
         marker.display()
@@ -159,7 +159,8 @@ fn a_runner_in_python_stops_when_it_is_told_to() {
     until_gone(marker.to_str().unwrap());
 }
 
-/// Waits until no process has this in its environment: what was killed may take a moment to go.
+/// Waits until no process has this in its environment, because killed processes take a moment to
+/// disappear.
 fn until_gone(text: &str) {
     let begun = Instant::now();
     let is_there = || {

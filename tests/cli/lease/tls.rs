@@ -1,4 +1,4 @@
-//! Servers with a certificate, and clients that have to show one.
+//! Servers with a certificate, and clients that have to present one.
 
 use super::Served;
 use crate::support::Folder;
@@ -40,12 +40,12 @@ fn a_server_with_tls_and_clients_that_show_who_they_are() {
     folder.prints(&[&["lease", "ls"], &shows[..]].concat());
     let issue = ["lease", "token", "issue", "r1", "--file", "r1.token"];
     folder.prints(&[&issue, &shows[..]].concat());
-    // Whom nobody vouches for, on either side, hears nothing.
+    // Without a trusted certificate on either side there is no answer.
     let said = folder.fails(4, &["lease", "ls"]);
     assert!(said.contains("--ca FILE"), "{said}");
     let refused = folder.run(&["lease", "ls", "--ca", "ca.pem"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     fs::write(folder.path("none.pem"), "nothing").unwrap();
     let said = folder.fails(2, &["lease", "ls", "--ca", "none.pem"]);
-    assert!(said.contains("no PEM"), "{said}");
+    assert!(said.contains("not PEM"), "{said}");
 }

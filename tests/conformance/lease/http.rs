@@ -33,9 +33,8 @@ pub struct Server {
     client: Client,
     running: Option<Running>,
     url: String,
-    /// Runners' tokens.
     tokens: BTreeMap<String, String>,
-    /// Last: what it runs is gone before.
+    /// The last field, so that its tasks are dropped before it.
     runtime: Runtime,
 }
 
@@ -74,7 +73,7 @@ impl Server {
         });
     }
 
-    /// Breaks everything off, as a kill does.
+    /// Aborts the server, as a kill does.
     fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.abort());
@@ -85,7 +84,7 @@ impl Server {
         self.client.request(method, format!("{}/api/v1/{path}", self.url)).bearer_auth(token)
     }
 
-    /// The operator's request, and the JSON it is answered with.
+    /// Sends a request as the operator; returns the status and the JSON of the answer.
     fn ask(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         self.runtime.block_on(async {
             let request = self.request(method, path, OPERATOR);
@@ -96,7 +95,7 @@ impl Server {
         })
     }
 
-    /// A runner's token, made when it is first needed.
+    /// A runner's token, issued at its first use.
     fn token(&mut self, runner: &str) -> String {
         if let Some(token) = self.tokens.get(runner) {
             return token.clone();
@@ -108,7 +107,7 @@ impl Server {
         token
     }
 
-    /// Sends all at once; what each is answered.
+    /// Sends all requests at the same time, and returns their answers.
     fn post(&self, requests: Vec<RequestBuilder>) -> Vec<(u16, Value)> {
         let answers = requests.into_iter().map(|request| async {
             let response = request.send().await.expect("an answer");
@@ -117,14 +116,14 @@ impl Server {
         self.runtime.block_on(join_all(answers))
     }
 
-    /// A time that a client gives.
+    /// A client's timestamp: the clock's time plus `skew` seconds.
     fn time(&self, skew: i64) -> String {
         let now = i64::try_from(self.clock.now()).expect("a time");
         Timestamp::from_millisecond(now + skew * 1_000).expect("a time").to_string()
     }
 }
 
-/// What an answer is called in the cases.
+/// The cases' name for an answer.
 fn verdict(status: u16, body: &Value) -> &'static str {
     match status {
         200 | 201 if body["type"] == "LeaseGranted" => "granted",
@@ -327,7 +326,7 @@ impl Drop for Server {
     }
 }
 
-/// A body as it is written, with what the case names replaced, or of the length that it describes.
+/// A body's text with the case's names replaced by ids, or a body of the length that it describes.
 fn written(text: &str, names: &Names) -> String {
     if let Some((kind, length, field)) = described(text) {
         let mut body = json!({"type": kind, "lease_id": names.lease("L1"), "runner_id": "r1",
@@ -353,7 +352,7 @@ fn described(text: &str) -> Option<(&str, usize, &str)> {
     Some((kind, length.replace(',', "").parse().ok()?, field))
 }
 
-/// A body with what the case names replaced.
+/// A JSON body with the case's names replaced by ids.
 fn known(mut body: Value, names: &Names, now: &str) -> Value {
     if let Some(fields) = body.as_object_mut() {
         for (field, value) in fields {
@@ -372,7 +371,7 @@ fn known(mut body: Value, names: &Names, now: &str) -> Value {
     body
 }
 
-/// Whether a text stands in a file below a folder.
+/// Whether any file below a folder contains a text.
 fn written_down(folder: &Path, text: &str) -> bool {
     fs::read_dir(folder).expect("a folder").any(|entry| {
         let path = entry.expect("an entry").path();

@@ -1,4 +1,4 @@
-//! The machine itself, on a clock that is a number.
+//! The machine itself, with a number as its clock.
 
 use super::{Answer, Grant, Message, Names, Op, Seen, World};
 use cowboy_engine::{
@@ -20,7 +20,7 @@ pub struct Machine {
     leases: u32,
 }
 
-/// A configuration with some fields changed; `None`: it is none.
+/// A configuration with some fields changed; `None` if it is invalid.
 pub fn configured(config: Config, fields: &Map<String, Value>) -> Option<Config> {
     let mut config = config;
     for (field, value) in fields {
@@ -103,7 +103,7 @@ fn refused(refusal: Refusal) -> Answer {
 
 impl World for Machine {
     fn enqueue(&mut self, name: &str, op: &Op) -> Answer {
-        // A job without steps never comes as far as the machine.
+        // The server refuses a job without steps before the machine sees it.
         if op.steps.as_ref().is_some_and(Vec::is_empty) {
             return Answer::new("invalid", Value::Null);
         }

@@ -1,7 +1,7 @@
 //! The cases of the lease protocol, each played twice: against the machine on a virtual clock, and
 //! over HTTP against a server whose clock the test moves.
 //!
-//! A case names jobs and leases; what a world calls them is the world's.
+//! A case names jobs and leases; each world chooses their ids.
 
 mod http;
 mod machine;
@@ -11,18 +11,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Answers that the spec's second round has changed since the cases were written: the case, the
-/// operation, the field, and its value now. A lease that is not acked yet, or whose job is to be
-/// stopped, is not stale: it lives.
+/// Answers that the spec's second round has changed since the cases were written: case, operation,
+/// field, new value. A lease that is not acked yet, or whose job is being stopped, is live and not
+/// stale.
 const SUPERSEDED: [(&str, usize, &str, &str); 3] = [
     ("H07", 2, "verdict", "refused"),
     ("C05", 2, "verdict", "refused"),
     ("X13", 5, "verdict", "refused"),
 ];
 
-/// The file.
 pub type Vectors = Cases<Op, Then>;
-/// One of its cases.
 pub type Case = cases::Case<Op, Then>;
 
 #[derive(Deserialize, Clone, Default)]
@@ -73,12 +71,12 @@ pub struct Then {
     queue: Option<Vec<String>>,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 struct Answer {
-    /// As the cases call it.
+    /// The cases' name for it.
     verdict: &'static str,
-    /// What the cases look at.
+    /// The fields that cases compare.
     fields: Map<String, Value>,
 }
 
@@ -89,61 +87,57 @@ impl Answer {
     }
 }
 
-/// A job as it is seen from outside.
+/// A job as a client sees it.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     state: String,
     attempt: u32,
     finalized: u32,
-    /// Of each attempt's lease, from the first.
+    /// The state of each attempt's lease, from the first attempt.
     leases: Vec<String>,
 }
 
-/// What a runner sends, with the times that it gives.
+/// A runner's message.
 struct Message<'a> {
     op: &'a Op,
-    /// The lease's id, or what stands for one.
+    /// The lease's id, or the case's own text in its place.
     lease: String,
-    /// What the world calls the job.
+    /// The world's id of the job.
     job: String,
-    /// How far the times that it gives are off, in seconds.
+    /// Offset of the message's times from the clock, in seconds.
     skew: i64,
 }
 
-/// What plays a case.
+/// An implementation that cases are played against.
 trait World {
     /// Puts a job into the queue.
     fn enqueue(&mut self, name: &str, op: &Op) -> Answer;
-    /// Sets what leases are granted with.
+    /// Changes the configuration, which applies to new leases.
     fn configure(&mut self, fields: &Map<String, Value>) -> Answer;
-    /// Runners ask for work, all at once.
+    /// Runners ask for work, all at the same time.
     fn lease(&mut self, runners: &[&str]) -> Vec<(Answer, Option<Grant>)>;
-    /// Runners send messages, all at once.
+    /// Runners send messages, all at the same time.
     fn send(&mut self, messages: &[Message<'_>]) -> Vec<Answer>;
-    /// Somebody cancels a job.
     fn cancel(&mut self, job: &str) -> Answer;
-    /// Time passes.
     fn advance(&mut self, seconds: u64);
-    /// It is killed, and begins again later on what it had written.
+    /// Kills it, and restarts it `down` seconds later from its stored state.
     fn restart(&mut self, down: u64);
-    /// A request as it stands; where there is HTTP.
+    /// Sends a request verbatim, if there is HTTP.
     fn raw(&mut self, op: &Op, names: &Names) -> Result<(), String>;
-    /// Whether any listing tells a lease's id.
+    /// Whether any listing contains one of these lease ids.
     fn mentions(&mut self, leases: &BTreeSet<String>) -> bool;
-    /// A job.
     fn see(&mut self, job: &str) -> Seen;
-    /// The jobs that wait, as the world calls them.
+    /// The world's ids of the waiting jobs.
     fn queue(&mut self) -> Vec<String>;
 }
 
-/// A lease that was granted.
 struct Grant {
     lease: String,
     job: String,
     attempt: usize,
 }
 
-/// What a world calls what a case names.
+/// The world's ids by the case's names.
 #[derive(Default)]
 struct Names {
     jobs: BTreeMap<String, String>,
@@ -159,7 +153,7 @@ impl Names {
         self.jobs.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    /// The case's name of a job.
+    /// The case's name for a job.
     fn of(&self, job: &str) -> String {
         let named = self.jobs.iter().find(|(_, known)| *known == job);
         named.map_or_else(|| job.to_owned(), |(name, _)| name.clone())
@@ -169,7 +163,7 @@ impl Names {
 /// Plays a case in both worlds.
 pub fn check(vectors: &Vectors, case: &Case) -> Result<(), String> {
     let mut config = vectors.defaults.clone();
-    // The cases know no grace: with the end of a job's time its lease is revoked.
+    // The cases have no grace period: a lease is revoked as soon as its job's time is over.
     config.insert("grace_seconds".to_owned(), json!(0));
     config.extend(case.given.config.clone());
     let machine = machine::Machine::new(&config)?;
@@ -199,7 +193,7 @@ fn play(mut world: impl World, case: &Case) -> Result<(), String> {
     then(&mut world, &names, &case.then)
 }
 
-/// What must hold of a job at any moment.
+/// Checks a job's invariants.
 fn hold(seen: &Seen, ended: &mut Option<String>) -> Result<(), String> {
     let usable = |state: &&String| matches!(state.as_str(), "GRANTED" | "ACTIVE");
     if seen.leases.iter().filter(usable).count() > 1 {
@@ -298,7 +292,7 @@ fn step(world: &mut impl World, names: &mut Names, op: &Op) -> Result<(), String
     Ok(())
 }
 
-/// Runners' messages, all at once: of one kind.
+/// Sends messages of several runners at the same time, all of one kind.
 fn several(world: &mut impl World, names: &mut Names, ops: &[Op]) -> Result<Vec<Answer>, String> {
     let first = ops.first().ok_or("nothing to do")?;
     if first.op == "lease" {

@@ -1,10 +1,10 @@
-//! Whether a command says what a page says that it says: words as they are, and numbers, ids and
-//! times as something of their kind, since a chain has others each time.
+//! Compares a command's output with a page: words exactly, and numbers, ids and times by their
+//! kind, because each chain has others.
 
 use snapbox::{Assert, Data};
 
-/// Compares what was printed with what a page shows. There, `...` on a line of its own stands for
-/// any lines and `[..]` for anything within a line.
+/// Compares printed output with a page's. In the page, a line `...` matches any lines and `[..]`
+/// matches anything within a line.
 pub fn compare(printed: &str, shown: &str, exact: bool) -> Result<(), String> {
     let form = |text: &str| -> String {
         let lines = text.trim_end().lines();
@@ -18,8 +18,8 @@ pub fn compare(printed: &str, shown: &str, exact: bool) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// A line with `0x#` for hexadecimal, `# s` for durations, `#` for numbers, and nothing of how
-/// wide its columns are.
+/// A line with `0x#` for hexadecimal, `# s` for durations and `#` for numbers, without the widths
+/// of its columns.
 pub fn mask(line: &str) -> String {
     let mut masked = String::new();
     let mut rest = line;
@@ -58,13 +58,13 @@ pub fn mask(line: &str) -> String {
     line
 }
 
-/// What stands behind the digits of an id such as `run_5b9f79bc2ad0948b`.
+/// The rest after the digits of an id such as `run_5b9f79bc2ad0948b`.
 fn id<'a>(before: &str, text: &'a str) -> Option<&'a str> {
     let behind = text.trim_start_matches(|c: char| c.is_ascii_hexdigit());
     (before.ends_with('_') && text.len() - behind.len() == 16).then_some(behind)
 }
 
-/// What stands behind a number.
+/// The rest after a number.
 fn number(text: &str) -> &str {
     let mut rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     while let Some(digits) = rest.strip_prefix(['.', ',']).filter(|d| d.starts_with(is_digit)) {
@@ -77,7 +77,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-/// What stands behind a unit of time.
+/// The rest after a unit of time.
 fn unit(text: &str) -> Option<&str> {
     let text = text.strip_prefix(' ').unwrap_or(text);
     ["ms", "min", "µs", "s", "m", "h"].into_iter().find_map(|unit| {
@@ -86,7 +86,7 @@ fn unit(text: &str) -> Option<&str> {
     })
 }
 
-/// Whether a sign makes rules and bars, which are as long as their numbers are.
+/// Whether a character draws rules and bars, whose length depends on numbers.
 fn ruled(sign: char) -> bool {
     "─━═█▒·-".contains(sign)
 }
@@ -111,7 +111,7 @@ fn what_changes_from_run_to_run_is_masked() {
 }
 
 #[test]
-fn words_count_and_wildcards_stand_for_what_they_say() {
+fn words_count_and_wildcards_match_what_they_say() {
     for (printed, shown, exact, equal) in [
         ("head 12\n", "head 7\n", false, true),
         ("head 12\n", "head 7\n", true, false),

@@ -1,8 +1,7 @@
-//! Pages of Markdown: the commands that they show, and what they say of those that no test runs.
+//! Markdown pages: the commands that they show, and the marks on those that no test runs.
 
 use std::{fs, path::Path};
 
-/// A page as it is written.
 #[derive(Debug)]
 pub struct Page {
     /// Its path from the repository's top, for messages.
@@ -11,37 +10,37 @@ pub struct Page {
     blocks: Vec<Block>,
 }
 
-/// What stands between two fences.
+/// A fenced code block.
 #[derive(Debug)]
 pub struct Block {
     /// The line of the opening fence, from 1.
     pub line: usize,
-    /// What stands behind the opening fence.
+    /// The text after the opening fence.
     pub language: String,
-    /// `<!-- not run: REASON -->` stands above it, or above the section that it is in.
+    /// `<!-- not run: REASON -->` is above it, or at the top of its section.
     pub excused: bool,
-    /// `<!-- exact -->` stands above it: numbers count, too.
+    /// `<!-- exact -->` is above it: numbers are compared, too.
     pub exact: bool,
-    /// `<!-- file: NAME -->` stands above it: a reader saves it under this name.
+    /// `<!-- file: NAME -->` is above it: a reader saves it under this name.
     file: Option<String>,
-    /// The lines within, as places among the page's lines.
+    /// The lines of its content, as indices into the page's lines.
     inside: std::ops::Range<usize>,
 }
 
-/// A command of a `console` block, and what is shown below it.
+/// A command of a `console` block, and the output below it.
 #[derive(Debug)]
 pub struct Step {
     /// The line of the command, from 1.
     pub line: usize,
     /// The command, without its prompts.
     pub command: String,
-    /// What the page says that it prints.
+    /// The output that the page shows.
     pub output: String,
-    /// Whether numbers count, too.
+    /// Whether numbers are compared, too.
     pub exact: bool,
-    /// What is saved before it, by name.
+    /// Names and texts of the files that are saved before it.
     pub files: Vec<(String, String)>,
-    /// The output's lines, as places among the page's lines.
+    /// The output's lines, as indices into the page's lines.
     shown: std::ops::Range<usize>,
 }
 
@@ -67,7 +66,7 @@ impl Page {
         &self.lines[block.inside.clone()]
     }
 
-    /// What the page has a reader type, in order.
+    /// The commands that a reader types, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut files = Vec::new();
@@ -121,7 +120,7 @@ impl Page {
     pub fn with(&self, outputs: &[(&Step, String)]) -> String {
         let mut lines = self.lines.clone();
         for (step, output) in outputs.iter().rev() {
-            // The blank line before the next command is the page's.
+            // The page's blank line before the next command stays.
             let blank = step.output.ends_with("\n\n") && !output.ends_with("\n\n");
             let shown = output.lines().map(str::to_owned).chain(blank.then(String::new));
             lines.splice(step.shown.clone(), shown);
@@ -168,7 +167,7 @@ fn blocks(lines: &[String]) -> Vec<Block> {
     blocks
 }
 
-/// How deep a heading is, from 1.
+/// The level of a heading, from 1.
 fn heading(line: &str) -> Option<usize> {
     let marks = line.len() - line.trim_start_matches('#').len();
     (marks > 0 && line[marks..].starts_with(' ')).then_some(marks)

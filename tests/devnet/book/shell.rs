@@ -1,4 +1,4 @@
-//! A shell that is typed into: what one command sets, the next one has.
+//! An interactive shell: commands share its variables and working directory.
 
 use crate::support::{Home, PATIENCE};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,23 +13,23 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Ends what a command prints; no command prints it.
+/// Marks the end of a command's output; no command prints it.
 const END: &str = "\u{1}end ";
 
-/// `sh` in a folder that has what a checkout has at its top, with devnets in a home of its own.
+/// `sh` in a folder with the files of a checkout's top, and with a separate home for devnets.
 pub struct Shell {
     child: Child,
     stdin: ChildStdin,
     output: Receiver<Vec<u8>>,
     seen: Vec<u8>,
-    /// Where its devnets are.
+    /// The folder of its devnets.
     devnets: String,
     /// The user's folder, and below it the one where commands are typed.
     folder: TempDir,
 }
 
 impl Shell {
-    /// Opens one whose devnets are those of `home`.
+    /// Opens a shell with the devnets of `home`.
     pub fn open(top: &Path, home: &Home) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path().join("cowboy");
@@ -54,13 +54,13 @@ impl Shell {
             .env("PATH", path)
             .env("HOME", folder.path())
             .env("COWBOYCTL_HOME", &devnets)
-            // Pages have a reader's blocks of a second; what they say holds for faster ones.
+            // Pages assume blocks of a second; their output holds for faster ones, too.
             .env("COWBOYCTL_BLOCK_TIME", "100ms")
             .env("NO_COLOR", "1")
             .env_remove("XDG_STATE_HOME")
             .env_remove("XDG_CONFIG_HOME")
             .current_dir(work)
-            // What commands leave in the background ends with the shell.
+            // Background processes of commands end with the shell.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -86,7 +86,7 @@ impl Shell {
         fs::write(self.folder.path().join("cowboy").join(name), text).unwrap();
     }
 
-    /// Runs a command to its end: what it printed on both streams, as a terminal shows it, and its
+    /// Runs a command to its end; returns the output of both streams, as on a terminal, and the
     /// exit code.
     pub fn run(&mut self, command: &str) -> (String, i32) {
         let typed = format!("{{ {command}\n}} </dev/null 2>&1\nprintf '\\n\\001end %d\\n' $?\n");
@@ -107,7 +107,7 @@ impl Shell {
         }
     }
 
-    /// With the paths that a reader has instead of those of this run.
+    /// Replaces this run's paths by a reader's.
     fn of_a_reader(&self, printed: &str) -> String {
         printed
             .replace(&self.devnets, "~/.local/state/cowboyctl")

@@ -1,4 +1,4 @@
-//! A picture of what a command leaves on a terminal, as SVG.
+//! An SVG picture of a terminal after commands.
 
 use crate::support::{Home, PATIENCE};
 use rustix::{
@@ -21,10 +21,10 @@ use vt100::{Cell, Color, Parser, Screen};
 /// Columns of the terminal.
 const COLUMNS: u16 = 100;
 
-/// Rows of the terminal: more than any command here fills, so that nothing scrolls away.
+/// Rows of the terminal: more than any command here fills, so that nothing scrolls.
 const ROWS: u16 = 200;
 
-/// Runs commands one after the other on a terminal, and draws what stands there in the end.
+/// Runs commands one after the other on a terminal, and draws the final screen.
 pub fn picture(home: &Home, commands: &[&[&str]]) -> String {
     let size = |of| NonZeroU16::new(of).expect("the terminal has room");
     let mut terminal = Parser::new(size(ROWS), size(COLUMNS), 0);
@@ -38,7 +38,7 @@ pub fn picture(home: &Home, commands: &[&[&str]]) -> String {
     Data::text(ansi).coerce_to(DataFormat::TermSvg).render().expect("a picture is text")
 }
 
-/// What a command sends to a terminal of its own.
+/// A command's output to a new terminal.
 fn on_terminal(home: &Home, args: &[&str]) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -58,7 +58,7 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
         .stdout(theirs.try_clone().unwrap())
         .stderr(theirs);
     let mut child = command.spawn().unwrap();
-    // It holds the other side, which has to close for the reader to see the end.
+    // The command holds the terminal's other end, which has to close before the reader can end.
     drop(command);
 
     let mut ours = File::from(ours);
@@ -66,7 +66,7 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
     thread::spawn(move || {
         let mut all = Vec::new();
         let mut buffer = [0; 8_192];
-        // Once nobody has it open any more, reading fails.
+        // Reading fails once the other end is closed everywhere.
         while let Ok(read @ 1..) = ours.read(&mut buffer) {
             all.extend_from_slice(&buffer[..read]);
         }
@@ -79,14 +79,14 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
     let status = child.wait().unwrap();
     let all = String::from_utf8(all).unwrap();
     assert!(status.success(), "{args:?}: {status}: {all}");
-    // Where a reader's devnets are.
+    // The folder of a reader's devnets.
     all.replace(
         home.path("").display().to_string().trim_end_matches('/'),
         "~/.local/state/cowboyctl",
     )
 }
 
-/// The screen as lines of text with colours, without moves of the cursor.
+/// The screen as lines of text with colours, without cursor movements.
 fn ansi(screen: &Screen) -> String {
     let mut lines: Vec<String> = (0..ROWS).map(|row| line(screen, row)).collect();
     while lines.last().is_some_and(String::is_empty) {
@@ -111,7 +111,7 @@ fn line(screen: &Screen, row: u16) -> String {
     text + if style.is_empty() { "" } else { "\x1b[0m" }
 }
 
-/// What switches a cell's style on.
+/// The escape codes that switch a cell's style on.
 fn codes(cell: &Cell) -> String {
     let mut codes = String::new();
     let flags = [

@@ -1,5 +1,5 @@
-//! `attacks`: the hostile modules of a file, each to end as the file says, and a hash over all
-//! receipts, which is the same for every build.
+//! `attacks`: runs the hostile modules of a file, each of which has to end as the file says, and
+//! prints a hash over all receipts, which is the same for every build.
 
 use crate::run;
 use cowboy_engine::actor::{Error, ErrorKind, Usage};
@@ -35,7 +35,7 @@ impl Attack {
         self.source.clone().into_iter().chain(parts).collect()
     }
 
-    /// Which errors count as what the case says.
+    /// Whether this outcome is the one that the case expects.
     fn allows(&self, error: Option<&ErrorKind>) -> bool {
         let is_limit =
             |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));
@@ -60,7 +60,7 @@ pub fn sources(path: &str) -> Vec<String> {
     read(path).iter().map(Attack::source).collect()
 }
 
-/// Runs the file's modules; how many of them end otherwise.
+/// Runs the file's modules; returns the number of those that end otherwise.
 pub fn attacks(path: String) -> usize {
     run::on_a_thread(move || {
         let cases = read(&path);

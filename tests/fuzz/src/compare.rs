@@ -1,24 +1,25 @@
-//! `compare`: random programs in this evaluator and in the full one. Both succeed and print the
-//! same, or both fail.
+//! `compare`: runs random programs in this evaluator and in the full one. Both have to succeed and
+//! print the same, or both have to fail.
 //!
-//! What is left out, and why:
+//! Exceptions:
 //!
-//! * `<<` is `shl(a, b)`, which for the full evaluator multiplies: its `(1 << 26) << 13` is 0.
-//! * Where this evaluator stops at a limit (entries, bits, strings, cycles), nothing is compared.
-//! * The full evaluator escapes in `repr` what is not ASCII, this one does not: its text is
+//! * `<<` is `shl(a, b)`, which multiplies in the full evaluator: its `(1 << 26) << 13` is 0.
+//! * Programs that reach a limit of this evaluator (entries, bits, strings, cycles) are not
+//!   compared.
+//! * The full evaluator escapes non-ASCII characters in `repr`, this one does not: its text is
 //!   unescaped, and programs with such strings print none within another.
-//! * The full evaluator's `int` takes `_` between digits, which the specification does not have.
-//! * `istitle` of text without case is true for the full evaluator, false by the specification:
-//!   strings beyond ASCII are not asked.
-//! * Counts and indexes of the full evaluator have 32 bits, here they have what a limit leaves.
+//! * The full evaluator's `int` accepts `_` between digits, which is not in the specification.
+//! * `istitle` of text without case is true in the full evaluator, false by the specification: it
+//!   is not called on strings beyond ASCII.
+//! * Counts and indexes have 32 bits in the full evaluator, and are bounded only by limits here.
 //! * The full evaluator panics on a string of more than 4 GiB.
-//! * `"".find("", 1, -9)` is 0 for the full evaluator and -1 here, `"a".find("", -2, -3)` the other
-//!   way round; here it is as in Python. Only what is not empty is searched between two places.
+//! * `"".find("", 1, -9)` is 0 in the full evaluator and -1 here, `"a".find("", -2, -3)` is the
+//!   reverse; here it is as in Python. Only non-empty strings are searched between two indexes.
 //! * `int` of a string without a base has base 0 in the full evaluator and 10 by the specification:
-//!   no other strings are given to it than these with a base, or without a prefix.
-//! * A string is a collection of its characters here, as in Python, and none by the specification.
-//! * Formats have specifications here, as in Python, and none by the specification.
-//! * `hash`, records and cyclic values are not in the programs: their texts are each one's own.
+//!   it is called only with a base, or on strings without a prefix.
+//! * A string is a collection of its characters here, as in Python, but not by the specification.
+//! * Formats have specifications here, as in Python, but not by the specification.
+//! * `hash`, records and cyclic values are not in the programs, because their texts differ.
 
 use crate::{rng::Rng, soup::Options, typed};
 use cowboy_engine::actor::{Budget, Call, ErrorKind, Module, Params};
@@ -34,7 +35,7 @@ use std::{
 };
 
 const BUDGET: Budget = Budget { cycles: 20_000_000, cells: 1_000_000 };
-/// What the full evaluator may take: programs are small, and this only guards against surprises.
+/// Limit of the full evaluator's work, as a safeguard: programs are small.
 const ORACLE_TICKS: u64 = 10_000_000;
 /// Differences that are printed in full.
 const SHOWN: usize = 25;
@@ -93,7 +94,7 @@ fn ours(program: &str) -> End {
     }
 }
 
-/// The text of a `repr` with characters beyond ASCII as they are, not escaped.
+/// The text of a `repr` with escapes of characters beyond ASCII replaced by the characters.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -146,7 +147,7 @@ fn theirs(program: &str, globals: &Globals) -> End {
     })
 }
 
-/// Runs the programs and prints what differs; how many do.
+/// Runs the programs and prints differences; returns their number.
 pub fn compare(options: Options) -> usize {
     std::panic::set_hook(Box::new(|_| {}));
     crate::run::on_a_thread(move || {
@@ -156,7 +157,7 @@ pub fn compare(options: Options) -> usize {
         for index in options.from..options.from + options.count {
             let program = typed::program(&mut Rng::of_case(options.seed, index));
             let own = ours(&program);
-            // What is too much here, the full evaluator takes gigabytes for.
+            // The full evaluator would take gigabytes for a program that reaches a limit here.
             if let End::Limit(name) = own {
                 *counts.entry(format!("{name} here: not compared")).or_default() += 1;
                 continue;

@@ -1,5 +1,4 @@
-//! Random modules that are mostly grammatical and whose values are hostile: huge, deep, of any
-//! type anywhere.
+//! Random modules, mostly grammatical, with hostile values: huge, deep, of any type anywhere.
 
 use crate::rng::Rng;
 use std::fmt::Write as _;
@@ -789,7 +788,7 @@ impl Grammar<'_> {
                 None => "'f'".to_owned(),
             },
         };
-        // In a place where operators bind around it, what is an expression needs brackets.
+        // An expression needs brackets if operators around it would bind.
         if text.contains(' ') && !text.starts_with(['\'', '[', '(']) || text.contains(" * ") {
             let _ = write!(self.out, "({text})");
         } else {

@@ -176,7 +176,7 @@ pub fn tokens(rng: &mut Rng) -> String {
     source
 }
 
-/// Bytes or characters, made text.
+/// Random bytes or characters, as text.
 pub fn bytes(rng: &mut Rng) -> String {
     let most = if rng.chance(5) { 70_000 } else { 200 };
     let count = rng.below(most);
@@ -196,7 +196,7 @@ pub fn bytes(rng: &mut Rng) -> String {
         .collect()
 }
 
-/// Splits a source where its tokens might end.
+/// Splits a source at likely ends of tokens.
 fn split(source: &str) -> Vec<&str> {
     let kind = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => 0,
@@ -217,7 +217,7 @@ fn split(source: &str) -> Vec<&str> {
     parts
 }
 
-/// A source with parts deleted, doubled, swapped, or taken from another one.
+/// A source with parts deleted, duplicated, swapped, or taken from another one.
 pub fn mutate(rng: &mut Rng, base: &str, other: &str) -> String {
     let by_line = rng.chance(30);
     let cut = |text| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `peers`: the same work here, metered, and in the full evaluator, not metered, in one run.
+//! `peers`: times the same work here with metering and in the full evaluator without, in one run.
 
 use crate::run::{self, BUDGET};
 use cowboy_engine::actor::{Call, Module, Params};
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often each is measured; the median counts.
+/// Number of measurements of each work; the median counts.
 const ROUNDS: usize = 51;
 /// Calls of a round.
 const CALLS: u32 = 200;
@@ -27,7 +27,7 @@ def f(ctx, payload):
     return s
 ";
 
-/// CIP-1 §7.1, without the types, which the two evaluators name differently.
+/// CIP-1 §7.1 without its types, which the two evaluators name differently.
 const BID: &str = "\
 def getGasBid(context):
     return TxFeeParams(
@@ -38,7 +38,7 @@ def getGasBid(context):
     )
 ";
 
-/// What the full evaluator lacks.
+/// Records that the full evaluator lacks.
 const RECORDS: &str = "\
 TxFeeParams = record(max_fee_per_cycle = int, max_priority_fee_per_cycle = int,
     max_fee_per_cell = int, max_priority_fee_per_cell = int)
@@ -80,7 +80,7 @@ fn theirs(source: &str, name: &str, arguments: &[&str]) -> Option<Duration> {
     })
 }
 
-/// Prints both times of each work; how many could not be measured.
+/// Prints both times of each work; returns the number of failed measurements.
 pub fn peers() -> usize {
     run::on_a_thread(|| {
         let params = Params::default();

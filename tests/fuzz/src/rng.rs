@@ -1,6 +1,5 @@
-//! Randomness from a seed alone: SplitMix64, which is enough to choose test cases.
+//! Pseudo-random numbers from a seed: SplitMix64, which is enough to choose test cases.
 
-/// A generator.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -21,12 +20,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `bound` - 1; 0 where `bound` is 0.
+    /// A number from 0 to `bound` - 1; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// Whether something happens that does so in `percent` of 100 cases.
+    /// True in `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

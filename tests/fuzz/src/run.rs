@@ -1,4 +1,4 @@
-//! Loading and calling modules, timed, on a world that answers every question.
+//! Timed loading and calling of modules, on a world that answers every request.
 
 use cowboy_engine::actor::{
     Budget, Call, Error, JobRequest, Module, Outcome, Params, TestReport, Timer, Usage, World,
@@ -7,13 +7,13 @@ use cowboy_engine::chain::{Setup, Suite};
 use cowboy_engine::primitives::{Address, Hash, Height, Wei};
 use std::time::{Duration, Instant};
 
-/// What a load or a call may use.
+/// Budget of a load or a call.
 pub const BUDGET: Budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
 
-/// Stack of the thread that runs actors: what threads have unless asked otherwise.
+/// Stack of the thread that runs actors, in bytes: the default of threads.
 const STACK: usize = 2 << 20;
 
-/// A chain that has something of everything.
+/// A chain with some data of every kind.
 #[derive(Debug)]
 pub struct Fake;
 
@@ -77,13 +77,13 @@ pub fn test(module: &Module, name: &str) -> (TestReport, Duration) {
     (report, begun.elapsed())
 }
 
-/// How an error ends a line of a report.
+/// The end of a report's line: the error, if any.
 pub fn ending(error: Option<&Error>) -> String {
     let Some(error) = error else { return "ok".to_owned() };
     error.to_string().lines().next().unwrap_or_default().chars().take(90).collect()
 }
 
-/// The cause that most cycles were spent on.
+/// The cause with the most cycles.
 pub fn main_cause(usage: &Usage) -> &'static str {
     let most = usage.causes().into_iter().max_by_key(|(_, cycles)| *cycles);
     most.map_or("nothing", |(cause, _)| cause)

@@ -1,4 +1,4 @@
-//! `soup`: random modules, token soups, mutations and bytes against loading and calling.
+//! `soup`: loads and calls random modules, token soups, mutations and bytes.
 
 use crate::{
     attacks,
@@ -14,27 +14,25 @@ use std::{
     time::Duration,
 };
 
-/// Functions of a module that are run at most.
+/// Maximum functions of a module that are run.
 const MOST_FUNCTIONS: usize = 3;
-/// How often something slow is run again before it counts.
+/// Number of repetitions of a slow run before it counts.
 const REPEATS: usize = 5;
-/// A build with checks takes twice the time: its figures are printed and count for nothing.
+/// A build with checks takes twice the time: its figures are printed but not judged.
 const JUDGES_TIME: bool = !cfg!(debug_assertions);
-/// Cases between two lines of progress: a crash is one of those after the last line.
+/// Cases between two lines of progress: a crash is one of the cases after the last line.
 const BATCH: u64 = 10_000;
 
 /// Which cases are run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many.
     pub count: u64,
-    /// Of which run.
     pub seed: u64,
-    /// Index of the first.
+    /// Index of the first case.
     pub from: u64,
-    /// Whether their sources are printed before they are run.
+    /// Whether each source is printed before it is run.
     pub verbose: bool,
-    /// A file of hostile modules to begin mutations with.
+    /// A file of hostile modules as a base of mutations.
     pub corpus: Option<String>,
 }
 
@@ -105,7 +103,7 @@ pub fn source(seed: u64, index: u64, corpus: &[String]) -> (&'static str, String
     }
 }
 
-/// Names of functions that a source seems to define.
+/// Names of functions that a source appears to define.
 fn functions(source: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in source.lines() {
@@ -216,10 +214,10 @@ impl Report {
     }
 }
 
-/// Runs the cases and prints what was found; how many findings there are.
+/// Runs the cases and prints the findings; returns their number.
 pub fn soup(options: Options) -> usize {
     let corpus = options.corpus.as_deref().map(attacks::sources).unwrap_or_default();
-    // A panic is a finding of its case; its message is all that is wanted of it.
+    // A panic is a finding of its case: only its message is printed.
     std::panic::set_hook(Box::new(|info| eprintln!("panic: {info}")));
     let report = run::on_a_thread(move || {
         let mut report = Report::default();

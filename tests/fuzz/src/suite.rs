@@ -1,11 +1,11 @@
-//! `suite`: the language's published conformance files. Chunks between lines of `---` are modules
-//! of their own; `### message` says that a chunk fails, with which message.
+//! `suite`: the language's published conformance files. Each chunk between lines of `---` is a
+//! separate module; `### message` says that a chunk fails with this message.
 
 use crate::run;
 use cowboy_engine::actor::{Budget, Error, ErrorKind, Module, Params};
 use std::{collections::BTreeMap, fs, path::Path};
 
-/// What the files expect to find.
+/// Functions that the files expect.
 const PRELUDE: &str = "\
 def assert_eq(x, y):
   if x != y: fail('ASSERT %r != %r' % (x, y))
@@ -21,10 +21,10 @@ const ABSENT: &[&str] =
 
 const BUDGET: Budget = Budget { cycles: 200_000_000, cells: 10_000_000 };
 
-/// What a chunk came to.
+/// The outcome of a chunk.
 enum End {
     Passed,
-    /// It failed as it should, with another message.
+    /// It failed as expected, but with another message.
     OtherMessage(String),
     Skipped(String),
     Failed(String),
@@ -61,7 +61,7 @@ fn chunks(text: &str) -> Vec<Chunk> {
     chunks
 }
 
-/// The texts that a simple pattern stands for: groups of alternatives become one text each.
+/// The texts that a simple pattern describes: one for each alternative of its groups.
 fn expand(pattern: &str) -> Vec<String> {
     let Some(open) = pattern.find('(').filter(|at| !pattern[..*at].ends_with('\\')) else {
         return vec![pattern.to_owned()];
@@ -94,13 +94,13 @@ fn load(code: &str) -> Result<(), Error> {
     Module::load(&source, &Params::default(), BUDGET).1.map(drop)
 }
 
-/// Statements that are none of the top level, within a function.
+/// Wraps statements that are not allowed at the top level in a function.
 fn wrapped(code: &str) -> String {
     let body = code.lines().map(|line| format!("  {line}\n")).collect::<String>();
     format!("def chunk():\n{body}  pass\nchunk()\n")
 }
 
-/// Why a chunk is not for this dialect.
+/// The reason to skip a chunk that uses features outside this dialect.
 fn skip(error: &Error) -> Option<String> {
     let ErrorKind::Refused(message) = &error.kind else { return None };
     if let Some(name) = message.strip_prefix("undefined name ") {
@@ -155,7 +155,7 @@ fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Runs all files below a folder; how many chunks failed.
+/// Runs all files below a folder; returns the number of failed chunks.
 pub fn suite(folder: &str, verbose: bool) -> usize {
     let mut found = Vec::new();
     files(Path::new(folder), &mut found);

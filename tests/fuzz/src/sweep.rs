@@ -1,4 +1,4 @@
-//! `sweep`: calls of everything that a module can call, each parameter large in turn, timed. A
+//! `sweep`: times calls of every function and method, with each parameter large in turn. Prints a
 //! table of nanoseconds per cycle, the worst first.
 
 use crate::{
@@ -12,17 +12,17 @@ use cowboy_engine::{
 };
 use std::time::{Duration, Instant};
 
-/// How often a call is timed; its fastest run counts. Once is too little even where the call is
-/// fast: what comes before it takes milliseconds and is subtracted.
+/// Number of timed runs of a call; the fastest counts. One is too few even for a fast call, because
+/// the setup before it takes milliseconds and is subtracted.
 const ROUNDS: usize = 4;
-/// How often one that seems to take too long is timed again, in turn with what comes before it.
+/// Number of repetitions of a call that seems to take too long, in turn with its setup.
 const AGAIN: usize = 24;
-/// Lines of the table, beside findings.
+/// Number of lines in the table after the findings.
 const SHOWN: usize = 40;
-/// Cells are not what is looked at.
+/// Enough cells, because they are not measured here.
 const CELLS: u64 = 1 << 40;
 
-/// Values as large as they may be, and many of each kind.
+/// Many values of each kind, of the maximum size.
 const VALUES: &[Large] = &[
     Large { kind: "Text", made: "'x' * 1048576" },
     Large { kind: "Text", made: "'x' * 1000" },
@@ -69,7 +69,7 @@ fn time(suite: &Suite, function: &str, cycles: u64) -> (TestReport, Duration) {
     (report, fastest)
 }
 
-/// What a call takes beyond what is in front of it, both timed in turn.
+/// The time of a call beyond its setup, both timed in turn.
 fn beyond_idle(suite: &Suite, function: &str, cycles: u64) -> Duration {
     let (mut idle, mut call) = (Duration::MAX, Duration::MAX);
     for _ in 0..AGAIN {
@@ -79,8 +79,7 @@ fn beyond_idle(suite: &Suite, function: &str, cycles: u64) -> Duration {
     call.saturating_sub(idle)
 }
 
-/// Rows of those calls of a group that have `filter` in what they are; what is in front of each is
-/// not counted.
+/// Rows of the calls of a group whose names contain `filter`, without the setup of each.
 fn measure(group: &Group, filter: &str) -> Vec<Row> {
     if !group.calls.iter().any(|call| call.contains(filter)) {
         return Vec::new();
@@ -88,7 +87,7 @@ fn measure(group: &Group, filter: &str) -> Vec<Row> {
     let row = |name: String, report: &TestReport, elapsed: Duration| {
         Row::new(name, elapsed, &report.usage, report.error.as_ref())
     };
-    // What is in front of the calls runs first.
+    // The setup of the calls runs first, alone.
     let mut idle: Option<(Row, Duration)> = None;
     let (_, runs) = group.play(|suite, function, cycles| {
         let (report, mut fastest) = time(suite, function, cycles);
@@ -107,8 +106,8 @@ fn measure(group: &Group, filter: &str) -> Vec<Row> {
     runs.map(|run| row(run.name, &run.report, run.found).beyond(&front)).collect()
 }
 
-/// Prints the findings, and the worst of the other calls that have `filter` in what they are; how
-/// many are findings.
+/// Prints the findings and the worst of the other calls, among those whose names contain `filter`;
+/// returns the number of findings.
 pub fn sweep(filter: &str) -> usize {
     let filter = filter.to_owned();
     let rows = run::on_a_thread(move || {

@@ -1,5 +1,5 @@
-//! Modules: each uses only those above it in the table that its package's root opens with. Tests
-//! may use any: what they set up is no dependency.
+//! Modules: each uses only those above it in the table at the top of its package's root. Tests may
+//! use any, because their setup is not a dependency.
 
 use super::{Rule, Sample};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use syn::Item;
 
-/// The table in `lib.rs` is the order; what stands lower may use what stands higher.
+/// The table in `lib.rs` is the order: a module may use those above it.
 pub const LAYERS: Rule = Rule {
     name: "layers",
     check,
@@ -112,8 +112,8 @@ fn check(tree: &Tree) -> Vec<Finding> {
                 };
                 if order.iter().position(|listed| listed == used).is_some_and(|at| at > layer) {
                     let text = format!(
-                        "{} uses {used}, which stands below it in the table of {root}: move what is \
-                         used up, or pass it in",
+                        "{} uses {used}, which is below it in the table of {root}: move the used \
+                        part up, or pass it in",
                         order[layer]
                     );
                     findings.push(Finding::new(&module.path, reference.line, text));
@@ -124,7 +124,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Names in the first column of the tables that the root opens with, in order.
+/// Names in the first column of the tables at the top of the root, in order.
 fn table(root: &Rust) -> Vec<String> {
     let docs = root.docs();
     let rows = docs.iter().filter_map(|line| line.trim().strip_prefix('|')?.split('|').next());
@@ -135,7 +135,7 @@ fn table(root: &Rust) -> Vec<String> {
         .collect()
 }
 
-/// The table lists the modules that there are.
+/// Checks that the table lists exactly the existing modules.
 fn complete(file: &File, root: &Rust, order: &[String], findings: &mut Vec<Finding>) {
     let modules: Vec<_> = root
         .ast
@@ -150,12 +150,12 @@ fn complete(file: &File, root: &Rust, order: &[String], findings: &mut Vec<Findi
         }
     }
     for listed in order.iter().filter(|listed| !modules.iter().any(|module| module == listed)) {
-        let text = format!("the table lists {listed}, which is no module here: take it out");
+        let text = format!("the table lists {listed}, which is not a module here: take it out");
         findings.push(Finding::new(&file.path, 1, text));
     }
 }
 
-/// The module that a path names where it leads over the package's root.
+/// The module that a path names, if the path goes through the package's root.
 fn from_root(parts: &[String], depth: usize) -> Option<&str> {
     let supers = parts.iter().take_while(|part| *part == "super").count();
     let after = match parts.first()?.as_str() {

@@ -1,5 +1,8 @@
-//! What a rule is, and the list of them.
+//! The type of a rule, and the list of all rules.
 
+mod circles;
+mod constants;
+mod english;
 mod layers;
 mod modules;
 mod packages;
@@ -13,15 +16,15 @@ use crate::{Finding, source::Tree};
 /// A house rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// What a finding is reported under.
+    /// The name under which findings are reported.
     pub name: &'static str,
-    /// Looks for places that break it.
+    /// Finds the places that break the rule.
     pub check: fn(&Tree) -> Vec<Finding>,
-    /// Small trees, some that break it and some that keep it.
+    /// Small trees, some that break the rule and some that keep it.
     pub samples: &'static [Sample],
 }
 
-/// A small tree, and where a rule finds something in it.
+/// A small tree, and the places where a rule finds something in it.
 #[derive(Debug)]
 pub struct Sample {
     /// Paths and texts.
@@ -30,11 +33,14 @@ pub struct Sample {
     pub found: &'static [&'static str],
 }
 
-/// Every rule.
 pub const ALL: &[Rule] = &[
     packages::DIRECTION,
     packages::LINTS,
     packages::FEATURES,
+    circles::CIRCLES,
+    constants::CONSTANTS,
+    english::ENGLISH,
+    english::ITEMS,
     layers::LAYERS,
     modules::DOCS,
     modules::ORPHANS,

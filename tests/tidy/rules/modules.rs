@@ -4,10 +4,10 @@ use super::{Rule, Sample};
 use crate::{Finding, source::Tree};
 use std::collections::BTreeSet;
 
-/// Words that the first line of a module's docs has at least: a name alone says nothing.
+/// Minimum words in the first line of a module's docs: a name alone says nothing.
 const WORDS: usize = 2;
 
-/// Every file says in `//!` what it is about.
+/// Every file has its subject in a `//!` comment.
 pub const DOCS: Rule = Rule {
     name: "module docs",
     check: docs,

@@ -1,4 +1,4 @@
-//! Packages: which may use which, and where their lints come from.
+//! Packages: their dependencies on each other, and the source of their lints.
 
 use super::{Rule, Sample};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     source::{PACKAGES, Tree},
 };
 
-/// cli knows all, simulation devnet and engine, devnet engine, and engine nothing of ours.
+/// cli uses all packages, simulation uses devnet and engine, devnet uses engine, engine uses none.
 pub const DIRECTION: Rule = Rule {
     name: "package direction",
     check: direction,
@@ -32,7 +32,7 @@ pub const DIRECTION: Rule = Rule {
     ],
 };
 
-/// Lints are decided once, for all packages.
+/// Lints are set once, for all packages.
 pub const LINTS: Rule = Rule {
     name: "workspace lints",
     check: lints,
@@ -45,8 +45,8 @@ pub const LINTS: Rule = Rule {
     ],
 };
 
-/// Features are decided once, for all packages: every build asks for the same ones, and cargo
-/// builds a dependency once.
+/// Features are set once, for all packages: every build requests the same ones, so cargo builds a
+/// dependency only once.
 pub const FEATURES: Rule = Rule {
     name: "workspace features",
     check: features,
@@ -73,7 +73,7 @@ pub const FEATURES: Rule = Rule {
     ],
 };
 
-/// Names of our packages, and of ours which each may depend on.
+/// Each package of the workspace, and the packages of the workspace on which it may depend.
 const ALLOWED: [(&str, &[&str]); 6] = [
     ("engine", &[]),
     ("devnet", &["cowboy-engine"]),

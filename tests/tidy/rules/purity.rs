@@ -6,7 +6,7 @@ use crate::{
     source::{Kind, Token, Tree},
 };
 
-/// Engine's sources, tests apart, name nothing whose answer depends on the world.
+/// Engine's sources, except tests, name nothing that depends on the outside world.
 pub const PURITY: Rule = Rule {
     name: "engine purity",
     check,
@@ -51,7 +51,7 @@ pub const PURITY: Rule = Rule {
 /// Modules of the standard library that reach outside the process.
 const OUTSIDE: [&str; 8] = ["env", "fs", "io", "net", "os", "process", "thread", "time"];
 
-/// Names that are wrong wherever they stand.
+/// Names that are wrong in any position.
 const NAMES: [&str; 12] = [
     "HashMap",
     "HashSet",
@@ -105,7 +105,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether a literal is a float, not the fields of nested tuples (`a.0.1`).
+/// Whether a literal is a float and not the fields of nested tuples (`a.0.1`).
 fn is_float(before: &Token, token: &Token) -> bool {
     token.kind == Kind::Literal
         && token.text.starts_with(|c: char| c.is_ascii_digit())

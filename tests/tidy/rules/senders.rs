@@ -1,8 +1,8 @@
-//! Whatever the protocol has a name for has a sender: every frame, every event of the chain, every
-//! reason of a rejection, a cancellation or a goodbye is made somewhere outside tests.
+//! Every name of the protocol has a sender: each frame, each event of the chain, each reason of a
+//! rejection, a cancellation or a goodbye is made somewhere outside tests.
 //!
-//! Tokens are looked at, not types. A name in a pattern or beside `==` is one that is heard, not
-//! said; what only a public method of a session sends, a driver has to call.
+//! The rule reads tokens, not types. A name in a pattern or next to `==` is received, not sent. If
+//! only a public method of a session sends a name, a driver has to call the method.
 
 use super::{Rule, Sample};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Files of a project with two frames, two reasons and two events, which these three send or not.
+/// Files of a project with two frames, two reasons and two events, which the given files may send.
 macro_rules! project {
     ($transition:literal, $session:literal, $driver:literal) => {
         [
@@ -70,24 +70,24 @@ const MESSAGES: &str = "engine/src/wire/message.rs";
 const VALUES: &str = "engine/src/wire/value.rs";
 const EVENTS: &str = "engine/src/chain/event.rs";
 
-/// Whose variants are said by name.
+/// Enums whose variants are sent by name.
 const REASONS: [&str; 3] = ["GoodbyeReason", "RejectReason", "CancelReason"];
 
-/// Where frames are made. Elsewhere the API has types of the same names.
+/// Folders in which frames are made. Elsewhere the API has types of the same names.
 const FRAMES_IN: [&str; 4] =
     ["engine/src/session/", "devnet/src/runner/", "devnet/src/validator/", "devnet/src/agent/"];
 
 /// The two ends of a connection, whose methods drivers call.
 const SESSIONS: [&str; 2] = ["engine/src/session/runner.rs", "engine/src/session/validator.rs"];
 
-/// A name of the protocol, and where it is given.
+/// A name of the protocol, and the place of its definition.
 struct Named {
     path: &'static str,
     line: usize,
     what: What,
 }
 
-/// What bears a name.
+/// A named part of the protocol.
 enum What {
     Frame(String),
     Event(String),
@@ -148,11 +148,11 @@ fn names(tree: &Tree) -> Vec<Named> {
     names
 }
 
-/// A file of the engine or the devnet, as far as it is no test.
+/// A file of the engine or the devnet without its tests.
 struct Source<'a> {
     path: &'a str,
     tokens: Vec<&'a Token>,
-    /// For each delimiter, the index of the other one.
+    /// For each delimiter, the index of its counterpart.
     other: Vec<usize>,
 }
 
@@ -180,7 +180,7 @@ fn called_on_sessions<'a>(sources: &[Source<'a>]) -> BTreeSet<&'a str> {
             }
         }
     }
-    // Both ends begin with it.
+    // Drivers construct both ends with `new`.
     called.insert("new");
     called
 }
@@ -212,7 +212,7 @@ impl<'a> Source<'a> {
         self.is(at, ":") && self.is(at + 1, ":")
     }
 
-    /// Whether something is made here, in a function that is reached.
+    /// Whether `what` is made in this file, in a reachable function.
     fn says(&self, what: &What, called: &BTreeSet<&str>) -> bool {
         let frames = FRAMES_IN.iter().any(|of| self.path.starts_with(of));
         match what {
@@ -240,14 +240,14 @@ impl<'a> Source<'a> {
         self.is(at + 1, "{") && self.is_said(at, self.other[at + 1] + 1)
     }
 
-    /// Whether the tokens from `start` to before `end` are an expression that is handed on: no
-    /// pattern, and nothing that is compared.
+    /// Whether the tokens from `start` to before `end` are an expression that is passed on, and
+    /// neither a pattern nor an operand of a comparison.
     fn is_said(&self, mut start: usize, mut end: usize) -> bool {
         loop {
             while start >= 3 && self.is_path_sign(start - 2) {
                 start -= 3;
             }
-            // `impl Name {`, `struct Name {`, and a type that a function yields.
+            // `impl Name {`, `struct Name {`, and a function's return type.
             let before = |text| start >= 1 && self.is(start - 1, text);
             let declared = ["impl", "for", "struct", "enum", "fn"].iter().any(|word| before(word));
             let yielded = before(">") && start >= 2 && self.is(start - 2, "-");
@@ -263,7 +263,7 @@ impl<'a> Source<'a> {
             if heard {
                 return false;
             }
-            // Whether it is a pattern, what is around it says.
+            // The surrounding tokens decide whether it is a pattern.
             if next.kind != Kind::Close && !next.is(",") {
                 return true;
             }
@@ -307,8 +307,8 @@ impl<'a> Source<'a> {
         is_type && first.kind == Kind::Ident && (colon || self.is(open + 2, ","))
     }
 
-    /// Whether the function around `at` can be what runs: a public one of a session is called by a
-    /// driver.
+    /// Whether the function around `at` is reachable: a public function of a session has to be
+    /// called by a driver.
     fn is_reached(&self, at: usize, called: &BTreeSet<&str>) -> bool {
         if !SESSIONS.contains(&self.path) {
             return true;

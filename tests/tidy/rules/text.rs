@@ -1,4 +1,4 @@
-//! Text: how wide, how long, where its links lead, and what it must not name.
+//! Text: width, length, targets of links, and names that it must not contain.
 
 use super::{Rule, Sample};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     source::{File, Kind, Rust, Token, Tree, join},
 };
 
-/// Columns of a line of Rust at most, what string literals hold apart (rustfmt.toml has the same).
+/// Maximum columns of a line of Rust without its string literals, as in rustfmt.toml.
 const COLUMNS: usize = 100;
 
-/// Lines of a Rust file at most.
+/// Maximum lines of a Rust file.
 const LINES: usize = 800;
 
 /// Lines are at most [`COLUMNS`] wide.
@@ -62,7 +62,7 @@ pub const LENGTH: Rule = Rule {
     ],
 };
 
-/// Relative links in Markdown lead somewhere.
+/// Relative links in Markdown have existing targets.
 pub const LINKS: Rule = Rule {
     name: "links",
     check: links,
@@ -136,7 +136,7 @@ fn width(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// How many columns of a line of so many belong to string literals.
+/// The number of a line's `columns` that belong to string literals.
 fn quoted(file: &File, rust: &Rust, line: usize, columns: usize) -> usize {
     rust.tokens
         .iter()
@@ -151,7 +151,7 @@ fn quoted(file: &File, rust: &Rust, line: usize, columns: usize) -> usize {
         .sum()
 }
 
-/// Whether a literal is the text of a doc comment, whose place is that of the comment.
+/// Whether a literal is the text of a doc comment, which has the comment's position.
 fn is_comment(file: &File, token: &Token) -> bool {
     let line = file.text.lines().nth(token.start.line - 1);
     line.and_then(|line| line.chars().nth(token.start.column)) == Some('/')
@@ -178,7 +178,7 @@ fn links(tree: &Tree) -> Vec<Finding> {
             if fenced {
                 continue;
             }
-            // Between backticks is code: every second part.
+            // Skips code between backticks, which is every second part.
             for target in line.split('`').step_by(2).flat_map(targets) {
                 let path = target.split('#').next().unwrap_or_default();
                 if !path.is_empty() && !path.contains(':') && !tree.holds(&join(folder, path)) {
@@ -191,13 +191,13 @@ fn links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What the links in some Markdown lead to.
+/// The targets of the links in Markdown.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
 fn places(tree: &Tree) -> Vec<Finding> {
-    // Written in parts, or this file would break the rule.
+    // Split into parts, because this file would break the rule otherwise.
     let folders = [
         concat!("/wo", "rk/"),
         concat!("/ro", "ot/"),
@@ -230,7 +230,7 @@ fn places(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether `folder` stands in the line at the beginning of a path.
+/// Whether a path in the line begins with `folder`.
 fn is_absolute(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,4 +1,4 @@
-//! Words that do not stay: marks of unfinished work, silenced warnings, tests that sleep.
+//! Forbidden words: marks of unfinished work, silenced warnings, tests that sleep.
 
 use super::{Rule, Sample};
 use crate::{
@@ -45,7 +45,7 @@ pub const UNFINISHED: Rule = Rule {
     ],
 };
 
-/// A test waits for what it is about, never for time to pass.
+/// A test waits for its subject, never for time to pass.
 pub const SLEEP: Rule = Rule {
     name: "sleeping tests",
     check: sleep,
@@ -100,7 +100,7 @@ fn unfinished(tree: &Tree) -> Vec<Finding> {
                     let listed = rust.tokens[at + 2..].iter().take_while(|token| !token.is(")"));
                     for lint in listed.filter(|lint| lint.kind == Kind::Ident) {
                         if lint.text == "dead_code" || lint.text.starts_with("unused") {
-                            let text = format!("{} silenced: delete what nobody uses", lint.text);
+                            let text = format!("{} silenced: delete unused code", lint.text);
                             find(lint.line(), text);
                         }
                     }

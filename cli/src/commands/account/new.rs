@@ -1,4 +1,4 @@
-//! `account new`: a key, and a name for it.
+//! `account new`: makes a key and gives it a name.
 
 use super::Inclusion;
 use crate::{
@@ -24,11 +24,10 @@ use cowboy_engine::{
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What nodes are called that the devnet gives a name: an account of that name would be in their
-/// way.
+/// Prefixes of the names that the devnet gives to nodes: an account with such a name would clash.
 const OF_NODES: [&str; 2] = ["validator-", "runner-"];
 
-/// An account that was made.
+/// An account that was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Made {
@@ -37,12 +36,12 @@ pub struct Made {
     name: Name,
     /// Its address.
     address: AddressText,
-    /// The file that has its key.
+    /// The file with its key.
     #[cfg_attr(test, schema(value_type = String))]
     key_file: PathBuf,
-    /// What it was given.
+    /// The amount that the faucet gave it.
     balance: AmountText,
-    /// The transaction that gave it.
+    /// The faucet's transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction: Option<HashText>,
 }
@@ -56,8 +55,7 @@ pub async fn run(
 ) -> Result<(), CliError> {
     let devnet = cx.existing(None)?;
     if let Some(prefix) = OF_NODES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
-        let what =
-            format!("`{name}` is no name for an account: names of nodes begin with {prefix}");
+        let what = format!("`{name}` cannot name an account: names of nodes begin with {prefix}");
         return Err(CliError::new(Exit::Usage, what));
     }
     let client = match devnet.state()? {
@@ -76,7 +74,7 @@ pub async fn run(
     if let Some(client) = &client
         && let Err(error) = client.name_account(name.as_str(), address).await
     {
-        // The devnet does not know it, and nobody has used it.
+        // The devnet does not know the account yet, and it is unused.
         devnet.remove_account(&name)?;
         return Err(error.into());
     }
@@ -92,7 +90,7 @@ pub async fn run(
         made.transaction = Some(given.map_err(|error| {
             let name = &made.name;
             error.hint(format!(
-                "account `{name}` is there, without the money: cowboyctl account fund {name}"
+                "account `{name}` was created but not funded: cowboyctl account fund {name}"
             ))
         })?);
         made.balance = amount.into();
@@ -100,12 +98,12 @@ pub async fn run(
     cx.ui.document(&made)
 }
 
-/// A new key under a name that nothing has.
+/// Stores a new key under an unused name.
 fn make(devnet: &DevnetHome, name: &Name) -> Result<SecretKey, CliError> {
     let taken = || {
-        let what = format!("there is `{name}` already on devnet `{}`", devnet.name());
+        let what = format!("`{name}` already exists on devnet `{}`", devnet.name());
         CliError::new(Exit::Conflict, what)
-            .hint("choose another name, or see which there are: cowboyctl account ls")
+            .hint("choose another name, or list the accounts: cowboyctl account ls")
     };
     if let Some(plan) = saved_plan(devnet)? {
         let validators = plan.validators.iter().map(|validator| &validator.name);
@@ -123,7 +121,7 @@ fn make(devnet: &DevnetHome, name: &Name) -> Result<SecretKey, CliError> {
     }
 }
 
-/// Money from the faucet.
+/// Funds an account from the faucet.
 async fn give(
     cx: &Context,
     devnet: &DevnetHome,

@@ -1,8 +1,10 @@
-//! `actor call`: a call tried on a state, or sent as a transaction, and what it did.
+//! `actor call`: runs a call on a state as a trial, or sends it as a transaction, and shows its
+//! effects.
 //!
-//! A call may schedule timers that its sender pays for, as far as the transaction allows. The trial
-//! before a call runs with the allowance that the call will have, so that one without is not sent;
-//! a dry run without one has no bound, and shows what the call would need.
+//! A call may schedule timers that its sender pays for, up to the transaction's allowance. The
+//! trial before a call runs with the allowance that the call will have, so a call whose allowance
+//! is too small is not sent. A dry run without an allowance has no bound and shows what the call
+//! would need.
 
 use super::{address_of, failure, with_margin};
 use crate::{
@@ -28,11 +30,8 @@ use cowboy_devnet::{
     client::{BlockAt, Client},
 };
 use cowboy_engine::{
-    actor::Budget,
-    chain::{
-        Payload,
-        transaction::{CallActor, MAX_PAYLOAD_BYTES},
-    },
+    actor::{Budget, effect::MAX_PAYLOAD_BYTES},
+    chain::{Payload, transaction::CallActor},
     primitives::Wei,
 };
 use serde::Serialize;
@@ -44,12 +43,12 @@ pub struct Call {
     /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
-    /// The handler
+    /// The handler to call
     handler: String,
-    /// What it is given: text, bytes as 0x-hex, or what is in @FILE (@- for the standard input)
+    /// The payload: text, bytes as 0x-hex, or the contents of @FILE (@- for standard input)
     #[arg(default_value = "", hide_default_value = true)]
     payload: String,
-    /// What goes with the call: 1.5cby, or wei
+    /// Amount to send with the call: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     #[arg(env = "COWBOYCTL_VALUE", hide_env_values = true)]
     value: Wei,
@@ -57,23 +56,23 @@ pub struct Call {
     #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: String,
-    /// Cycles it may use, beside the 21,000 of every transaction [default: as tried]
+    /// Maximum cycles, on top of the 21,000 of every transaction [default: from a trial run]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
     cycles: Option<u64>,
-    /// Cells it may use, beside one per byte of the transaction [default: as tried]
+    /// Maximum cells, on top of one per byte of the transaction [default: from a trial run]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
     cells: Option<u64>,
-    /// Most that timers scheduled by it may ever take from the caller: 1.5cby, or wei [default:
-    /// nothing; without a bound with --dry-run]
+    /// Maximum that timers scheduled by the call may ever take from the caller: 1.5cby, or wei
+    /// [default: nothing; unlimited with --dry-run]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
     timer_allowance: Option<Wei>,
-    /// Say what the call would do, and send nothing; --from may be any address. A gas bidding
-    /// agent's getGasBid is asked as the next block would, for a timer of --from: the payload is a
-    /// JSON object of the fields of its context that are to be others
+    /// Show what the call would do, and send nothing; --from may be any address. A gas bidding
+    /// agent's getGasBid is called as the next block would call it, for a timer of --from; the
+    /// payload is a JSON object with the fields of its context to override
     #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     dry_run: bool,
-    /// With --dry-run: on the state after this block, one of the last 256 [default: the newest]
+    /// With --dry-run: run on the state after this block, one of the last 256 [default: the newest]
     #[arg(long, value_name = "HEIGHT", requires = "dry_run")]
     #[arg(env = "COWBOYCTL_AT", hide_env_values = true)]
     at: Option<HeightArg>,
@@ -81,7 +80,7 @@ pub struct Call {
     inclusion: Inclusion,
 }
 
-/// A call that was sent, with what it did under the names that a dry run has for it.
+/// A sent call and its effects, in the same fields as a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Called {
@@ -91,11 +90,11 @@ pub struct Called {
     success: bool,
     /// What the handler returned.
     result: Option<Value>,
-    /// What it used beside the intrinsic part of a transaction.
+    /// Cycles and cells used, without the intrinsic part of a transaction.
     usage: Option<Usage>,
     /// Calls begun: its own and one per message.
     deliveries: u32,
-    /// What actors logged, in order; kept where it failed.
+    /// What actors logged, in order; kept even if the call failed.
     log: Vec<LogLine>,
 }
 
@@ -168,7 +167,7 @@ impl Call {
         cx.ui.document(&Called::of(executed.succeeded()?))
     }
 
-    /// What the call may use: as said, else what it uses on the newest state and some more.
+    /// The call's budget: as given, else what a trial on the newest state uses plus a margin.
     async fn budget(&self, client: &Client, payload: &[u8]) -> Result<Budget, CliError> {
         if let (Some(cycles), Some(cells)) = (self.cycles, self.cells) {
             return Ok(Budget { cycles, cells });
@@ -176,15 +175,15 @@ impl Call {
         let allowance = self.timer_allowance.unwrap_or(Wei::ZERO);
         let tried = self.try_on(client, payload, Some(allowance), false).await?;
         if let Err(error) = succeeded(&tried) {
-            let nothing = "nothing was sent; to send it nevertheless, give --cycles and --cells";
+            let nothing = "nothing was sent; to send it anyway, give --cycles and --cells";
             return Err(self.meant(client, payload, &tried, error.hint(nothing)).await);
         }
         let Budget { cycles, cells } = with_margin(tried.usage.cycles, tried.usage.cells);
         Ok(Budget { cycles: self.cycles.unwrap_or(cycles), cells: self.cells.unwrap_or(cells) })
     }
 
-    /// The same error; of a handler that the actor does not have, with the one that was probably
-    /// meant; of timers that were not allowed, with what they need.
+    /// Adds a hint to the error: the handler that was probably meant if the actor has no such
+    /// handler, the amount needed if the timers exceed their allowance.
     async fn meant(
         &self,
         client: &Client,
@@ -196,7 +195,7 @@ impl Call {
             [&tried.error, &tried.message].into_iter().flatten().any(|text| text.contains(name))
         };
         if said("PayerNotWilling") {
-            // Without an answer the error stays as it is.
+            // Without an answer, keep the error unchanged.
             let free = self.try_on(client, payload, None, false).await;
             let cost = free.map_or(Wei::ZERO, |free| cost_to_caller(&free));
             return if cost.is_zero() { error } else { error.hint(allowance::hint(cost)) };
@@ -204,7 +203,7 @@ impl Call {
         if !said("UnknownHandler") {
             return error;
         }
-        // Without an answer the error stays as it is: it is about the call.
+        // Without an answer, keep the error unchanged, because it is about the call.
         let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
         let Ok(actor) = client.actor(&self.actor, &query).await else { return error };
         let names: Vec<_> = actor.handlers.iter().map(|known| known.name.as_str()).collect();
@@ -214,9 +213,9 @@ impl Call {
         })
     }
 
-    /// What the call would do, with so much for timers: without a bound where it is not said.
-    /// `ask_agent`: an agent's function, which no transaction can call, is asked as the chain asks
-    /// it.
+    /// What the call would do with this allowance for timers; `None` is unlimited. With
+    /// `ask_agent`, an agent's function, which no transaction can call, is called as the chain
+    /// calls it.
     async fn try_on(
         &self,
         client: &Client,
@@ -246,12 +245,12 @@ impl Call {
     }
 }
 
-/// The most that timers of a call that was tried may cost the caller together.
+/// The maximum that the timers of a tried call may cost the caller together.
 fn cost_to_caller(tried: &DryRun) -> Wei {
     allowance::cost(&allowance::told(&tried.events), tried.sender)
 }
 
-/// A failure for a call that would fail.
+/// Fails if the call would fail.
 fn succeeded(tried: &DryRun) -> Result<(), CliError> {
     if tried.success {
         return Ok(());

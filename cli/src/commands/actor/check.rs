@@ -1,4 +1,4 @@
-//! `actor check`: what a deployment would say of a module, without a devnet.
+//! `actor check`: tells whether a module would deploy, without a devnet.
 
 use super::module::{BLOCK, Source};
 use crate::{
@@ -27,17 +27,17 @@ pub struct Check {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Checked {
     file: String,
-    /// A module that would be refused is an error.
+    /// Always true, because a module that would be refused is an error.
     valid: bool,
-    /// What can be called.
+    /// The handlers that can be called.
     handlers: Vec<Handler>,
-    /// What `actor test` runs.
+    /// The tests that `actor test` runs.
     tests: Vec<String>,
-    /// Bytes of the source.
+    /// Length of the source in bytes.
     bytes: usize,
     /// Bytes of heap that every validator keeps.
     retained: u64,
-    /// What a deployment uses beside the intrinsic part of its transaction.
+    /// What a deployment uses, without the intrinsic part of its transaction.
     usage: Usage,
     /// Cycles of the whole transaction.
     cycles: u64,

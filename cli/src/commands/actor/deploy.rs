@@ -1,4 +1,4 @@
-//! `actor deploy`: a module loaded here first, then on the chain.
+//! `actor deploy`: loads a module here first, then deploys it on the chain.
 
 use super::{module::Source, with_margin};
 use crate::{
@@ -48,11 +48,11 @@ pub struct Deploy {
 pub struct Deployed {
     /// Its address.
     actor: AddressText,
-    /// Its name, where it was given one.
+    /// Its name, if it has one.
     name: Option<String>,
     /// The account that deployed it.
     deployer: AddressText,
-    /// That account's name, where the devnet knows one.
+    /// That account's name, if the devnet knows it.
     deployer_name: Option<String>,
     /// keccak256 of its source.
     code: HashText,
@@ -60,11 +60,11 @@ pub struct Deployed {
     handlers: Vec<String>,
     /// The transaction that deployed it.
     transaction: HashText,
-    /// The height that deployed it.
+    /// The height of the block that deployed it.
     deployed_at: Option<u64>,
-    /// What loading it used and what it keeps; absent where the devnet does not say.
+    /// What loading it used and what it keeps; absent if the devnet does not report it.
     usage: Option<Usage>,
-    /// What was paid.
+    /// The fee that was paid.
     fee: Option<AmountText>,
 }
 
@@ -76,7 +76,7 @@ impl Deploy {
         let client = cx.client_of(&devnet)?;
         let signer = Signer::find(&devnet, &self.from)?;
         self.naming.check(&client, NamedKind::Actor).await?;
-        // What the chain would refuse is refused before it costs a fee.
+        // Refuse here what the chain would refuse, before it costs a fee.
         let parameters = client.parameters().await?;
         let most = Budget {
             cycles: parameters.cycle_limit.saturating_sub(meter::INTRINSIC_CYCLES),
@@ -108,7 +108,7 @@ impl Deploy {
     }
 }
 
-/// What a transaction paid.
+/// The fee of a transaction.
 fn paid(transaction: &Transaction) -> Option<AmountText> {
     transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip)))
 }

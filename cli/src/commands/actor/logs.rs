@@ -1,4 +1,4 @@
-//! `actor logs`: lines of an actor's log, and new ones as their blocks become final.
+//! `actor logs`: shows an actor's log lines, and new ones as their blocks become final.
 
 use crate::args::HeightArg;
 use crate::{
@@ -20,14 +20,14 @@ pub struct Logs {
     /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
-    /// How many lines at most, the last ones
+    /// Maximum number of lines; the last ones are shown
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "from")]
     #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
     lines: usize,
     /// All lines from this height on
     #[arg(long, value_name = "HEIGHT")]
     from: Option<HeightArg>,
-    /// Go on with new blocks until interrupted
+    /// Continue with new blocks until interrupted
     #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     follow: bool,
@@ -42,7 +42,8 @@ impl Logs {
             None => {
                 let query = LogQuery { from: None, limit: Some(self.lines) };
                 let log = client.actor_log(&self.actor, &query).await?;
-                // The newest lines, though the last block has more of them than asked for.
+                // The devnet returns the newest lines, even if the last block has more than the
+                // limit.
                 lines.extend(log.lines);
                 log.next
             }
@@ -75,7 +76,7 @@ impl Logs {
     }
 }
 
-/// Reads all lines from a height on; yields the height to go on from.
+/// Reads all lines from a height on; returns the height to resume from.
 async fn all_from(
     client: &Client,
     actor: &str,
@@ -85,7 +86,8 @@ async fn all_from(
     let mut from = from;
     loop {
         let log = client.actor_log(actor, &LogQuery { from: Some(from), limit: None }).await?;
-        // A page without lines is the last one, and one that does not go on would never end.
+        // A page without lines is the last one, and a page that does not advance would loop for
+        // ever.
         let done = log.lines.is_empty() || log.next <= from;
         lines.extend(log.lines);
         from = log.next.max(from);
@@ -108,7 +110,7 @@ impl Row for ActorLine {
                 ("event", self.name.clone().unwrap_or_default() + &data)
             }
         };
-        // A transaction as it is; timers and jobs, whose ids look alike, by name.
+        // Transactions are shown as they are; timers and jobs, whose ids look alike, get a label.
         let timer = self.timer.as_ref().map(|timer| format!("timer {}", short(timer)));
         let job = self.job.as_ref().map(|job| format!("job {}", short(job)));
         let cause = self.transaction.as_ref().map(short).or(timer).or(job);

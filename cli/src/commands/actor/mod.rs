@@ -31,44 +31,44 @@ use cowboy_engine::{
 
 #[derive(Debug, Subcommand)]
 pub enum Actor {
-    /// Say what a deployment would say of a module; no devnet needed
+    /// Check whether a module would deploy; needs no devnet
     ///
-    /// A module that would be refused is named with the line and column that would do it.
+    /// If it would be refused, the error names the line and column.
     Check(check::Check),
-    /// Run the tests of a module, its functions test_*; no devnet needed
+    /// Run a module's tests, its functions test_*; needs no devnet
     ///
-    /// Each runs on a chain of its own with a virtual height, which `mock` moves: docs/actors.md.
+    /// Each test runs on its own chain with a virtual height, which `mock` moves: docs/actors.md.
     Test(test::Test),
     /// Deploy a module as an actor
     Deploy(deploy::Deploy),
     /// Actors, newest first
     Ls {
-        /// Only those that this account deployed: a name or an address
+        /// Only actors that this account deployed: a name or an address
         #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_DEPLOYER", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         deployer: Option<String>,
-        /// How many at most
+        /// Maximum number of actors
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
-    /// An actor: who deployed it, its handlers, what it holds and stores
+    /// Show an actor: its deployer, handlers, balance and store
     Show {
         /// The actor: a name, its address or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::actors))]
         actor: String,
-        /// Only keys of its store that begin so
+        /// Only keys of its store with this prefix
         #[arg(long, value_name = "KEY", env = "COWBOYCTL_PREFIX", hide_env_values = true)]
         prefix: Option<String>,
-        /// How many keys of its store at most
+        /// Maximum number of keys of its store
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
     /// Call a handler of an actor
     ///
-    /// Without --cycles and --cells the call is tried on the newest state first: it is not sent
-    /// where it would fail, else it may use what that used and a quarter more.
+    /// Without --cycles and --cells the call is tried on the newest state first. If it would fail
+    /// there, it is not sent; otherwise its limits are what the trial used and a quarter more.
     Call(call::Call),
-    /// What an actor logged and emitted, and how calls of it failed
+    /// Show what an actor logged and emitted, and how calls to it failed
     Logs(logs::Logs),
 }
 
@@ -93,7 +93,7 @@ impl Actor {
     }
 }
 
-/// The address of an actor, by its address or the beginning of it.
+/// Resolves an actor's name, address or beginning of an address to its address.
 async fn address_of(client: &Client, actor: &str) -> Result<Address, CliError> {
     match actor.parse() {
         Ok(address) => Ok(address),
@@ -104,13 +104,13 @@ async fn address_of(client: &Client, actor: &str) -> Result<Address, CliError> {
     }
 }
 
-/// What to buy for work that has just used so much: the state that it meets in its block may differ
-/// from the one that it was tried on.
+/// Adds a margin to what a trial used, because the state in the call's block may differ from the
+/// one it was tried on.
 const fn with_margin(cycles: u64, cells: u64) -> Budget {
     Budget { cycles: cycles + cycles / 4 + 1_000, cells: cells + cells / 4 + 64 }
 }
 
-/// A failure of an actor. Its first line is what was wrong, the others are the stack.
+/// An actor's failure. The first line of `message` is the error, the others are the stack.
 fn failure(message: &str) -> CliError {
     let mut lines = message.lines().map(str::trim);
     let error = CliError::new(Exit::Rejected, lines.next().unwrap_or_default());

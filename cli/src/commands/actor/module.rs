@@ -1,4 +1,4 @@
-//! A module's file, loaded as the chain loads it.
+//! A module's file, loaded in the same way as on the chain.
 
 use super::failure;
 use crate::{
@@ -12,7 +12,7 @@ use cowboy_engine::{
 };
 use std::path::{Path, PathBuf};
 
-/// What a transaction can buy for work on actors: all that a block holds.
+/// The maximum that a transaction can buy for work on actors: a whole block's capacity.
 pub const BLOCK: Budget = Budget {
     cycles: meter::MAX_BLOCK_CYCLES - meter::INTRINSIC_CYCLES,
     cells: meter::MAX_BLOCK_CELLS,
@@ -22,7 +22,6 @@ pub const BLOCK: Budget = Budget {
 #[derive(Debug)]
 pub struct Source {
     file: PathBuf,
-    /// The source.
     pub text: String,
 }
 
@@ -32,17 +31,17 @@ impl Source {
         let text = String::from_utf8(args::input(file, meter::MAX_BLOCK_CELLS)?);
         let text = text.map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            CliError::new(Exit::Usage, format!("{}: no UTF-8 at byte {at}", file.display()))
+            CliError::new(Exit::Usage, format!("{}: not UTF-8 at byte {at}", file.display()))
         })?;
         if text.trim().is_empty() {
-            let what = format!("{}: empty: a module has a handler at least", args::shown(file));
+            let what = format!("{}: empty: a module needs at least one handler", args::shown(file));
             return Err(CliError::new(Exit::Usage, what)
                 .hint("see one: examples/actors, or docs/actors.md"));
         }
         Ok(Self { file: file.to_owned(), text })
     }
 
-    /// The file's name.
+    /// The file's name, as messages show it.
     pub fn file(&self) -> String {
         self.file.display().to_string()
     }
@@ -52,7 +51,7 @@ impl Source {
         format!("{}:{at}", self.file.display())
     }
 
-    /// Loads the module as a deployment does, or says where it is refused.
+    /// Loads the module as a deployment does; the error tells where it is refused.
     pub fn load(&self, params: &Params, budget: Budget) -> Result<(Usage, Module), CliError> {
         let (usage, module) = load(&self.text, params, budget);
         match module {

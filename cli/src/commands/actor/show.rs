@@ -1,4 +1,4 @@
-//! What people see of actors and of what their calls did.
+//! Text output for actors and the effects of their calls.
 
 use crate::{
     commands::{
@@ -116,7 +116,7 @@ impl Document for DryRun {
     }
 }
 
-/// What actors did, as fields of their transaction, which paid for all this.
+/// What actors did, as fields of the transaction that paid for it.
 pub fn receipt_fields(
     receipt: &ActorReceipt,
     success: bool,
@@ -141,7 +141,7 @@ pub fn receipt_fields(
     lines
 }
 
-/// Lines of log as a table after an empty line; nothing where there are none.
+/// Log lines as a table after an empty line; empty if `lines` is.
 pub fn receipt_log(lines: &[LogLine]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -165,7 +165,7 @@ fn causes(usage: &Usage) -> [(&'static str, u64); 7] {
     ]
 }
 
-/// A number and what it is made of.
+/// A number and its parts.
 fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
     let parts = parts.into_iter().filter(|(_, part)| *part > 0);
     let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
@@ -180,7 +180,7 @@ fn result(value: Option<&Value>) -> String {
     value.map_or_else(|| "null".to_owned(), Value::to_string)
 }
 
-/// The longest value shown in a table: JSON output has them whole.
+/// The longest value shown in a table, in characters; JSON output is not cut.
 const VALUE_CHARS: usize = 80;
 
 fn brief(value: &Value) -> String {

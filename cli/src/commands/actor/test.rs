@@ -1,4 +1,4 @@
-//! `actor test`: a module's own tests, on a chain with a virtual height, without a devnet.
+//! `actor test`: runs a module's own tests on a chain with a virtual height, without a devnet.
 
 use super::module::{BLOCK, Source};
 use crate::{
@@ -26,10 +26,10 @@ pub struct Test {
     /// Only tests whose names contain this
     #[arg(long, value_name = "TEXT", env = "COWBOYCTL_FILTER", hide_env_values = true)]
     filter: Option<String>,
-    /// Cycles that a test may use [default: what a block holds]
+    /// Maximum cycles per test [default: what a block holds]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
     cycles: Option<u64>,
-    /// Policy of timers: eip1559, fifo or gba-auction; a test sets its own with mock.policy
+    /// Timer policy: eip1559, fifo or gba-auction; a test sets its own with mock.policy
     #[arg(long, value_name = "POLICY", default_value = "eip1559")]
     #[arg(env = "COWBOYCTL_POLICY", hide_env_values = true, value_parser = policy)]
     policy: Policy,
@@ -37,7 +37,7 @@ pub struct Test {
     #[arg(long, env = "COWBOYCTL_CHARGE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     charge: bool,
-    /// What the actor has at the beginning of each test: 1.5cby, or wei
+    /// The actor's balance at the beginning of each test: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     #[arg(env = "COWBOYCTL_BALANCE", hide_env_values = true)]
     balance: Wei,
@@ -47,28 +47,28 @@ fn policy(text: &str) -> Result<Policy, String> {
     args::one_of("policy", text, Policy::ALL)
 }
 
-/// What came of a module's tests.
+/// The results of a module's tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Tested {
     file: String,
-    /// The policy of timers that tests began with.
+    /// The timer policy that tests begin with.
     policy: &'static str,
     passed: usize,
     failed: usize,
     tests: Vec<TestCase>,
 }
 
-/// What came of one test.
+/// The result of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TestCase {
     name: String,
     passed: bool,
-    /// Where the test is defined.
+    /// The line that defines the test.
     line: u32,
     usage: Usage,
-    /// Why it failed: what, where, and who called whom.
+    /// Why it failed: the error, its place and the call stack.
     error: Option<Failed>,
     /// What was printed and logged.
     log: Vec<String>,
@@ -85,12 +85,12 @@ pub struct TestFire {
     timer_id: HashText,
     /// Its owner.
     actor: AddressText,
-    /// The handler; empty where none was called.
+    /// The handler; empty if none was called.
     handler: String,
     height: u64,
     /// `fired`, `failed`, `expired` or `unpaid`.
     outcome: &'static str,
-    /// Why it did not fire well.
+    /// Why it failed or did not fire.
     error: Option<String>,
     cycles: u64,
     cells: u64,
@@ -98,11 +98,11 @@ pub struct TestFire {
     priority_per_cycle: AmountText,
     /// What the payer paid for the fire.
     charged: AmountText,
-    /// What its agent answered in this block.
+    /// Its agent's bid in this block.
     bid: Option<TestBid>,
 }
 
-/// What an agent answered, in wei per cycle.
+/// An agent's bid, in wei per cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TestBid {
@@ -120,9 +120,9 @@ pub struct Failed {
     name: String,
     /// What went wrong.
     message: String,
-    /// Where, as file:line:column; absent where no place is to blame.
+    /// The place, as file:line:column; absent if no place is to blame.
     at: Option<String>,
-    /// Functions under evaluation with their places, the innermost first.
+    /// The call stack: functions with their places, innermost first.
     stack: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ impl Test {
         if tests.is_empty() {
             let what = format!("{}: no function test_*{wanted}*", source.file());
             let error = CliError::new(Exit::NotFound, what);
-            return Err(error.hint("a test is a function without arguments whose name begins so"));
+            return Err(error.hint("a test is a function test_* without arguments"));
         }
         let failed = tests.iter().filter(|test| !test.passed).count();
         let passed = tests.len() - failed;
@@ -199,7 +199,7 @@ impl From<testing::Fired> for TestFire {
 impl Failed {
     fn new(source: &Source, error: Error) -> Self {
         let name = match &error.kind {
-            // The chain's own error opens the text.
+            // The text begins with the name of the chain's error.
             ErrorKind::Undone(text) => text.split(':').next().unwrap_or_default(),
             kind => kind.name(),
         };

@@ -1,4 +1,4 @@
-//! `chain advance`: a chain that does not wait for its block time.
+//! `chain advance`: makes blocks without waiting for the block time.
 
 use super::reach;
 use crate::{
@@ -14,31 +14,31 @@ use std::time::{Duration, Instant};
 /// `chain advance`.
 #[derive(Debug, Args)]
 pub struct Advance {
-    /// How many blocks beyond the head: 1 to 100000
+    /// Number of blocks beyond the head: 1 to 100000
     #[arg(value_name = "COUNT", required_unless_present = "blocks")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     count: Option<u64>,
-    /// The same
+    /// The same as COUNT
     #[arg(long, value_name = "COUNT", env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     blocks: Option<u64>,
-    /// How long at most; then the block time holds again
+    /// Maximum time; after it the block time applies again
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
-/// Blocks that did not wait.
+/// Blocks that were made without waiting for the block time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Advanced {
-    /// The head before.
+    /// The head before the first of them.
     from: u64,
-    /// The block that was waited for.
+    /// The last of these blocks.
     to: u64,
-    /// How many blocks that are.
+    /// Number of blocks.
     blocks: u64,
-    /// How long they took.
+    /// The time they took, in milliseconds.
     elapsed_ms: u64,
 }
 
@@ -46,7 +46,8 @@ impl Advance {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Some(blocks) = self.count.or(self.blocks) else {
-            return Err(CliError::new(Exit::Usage, "how many blocks?").hint("as: chain advance 70"));
+            return Err(CliError::new(Exit::Usage, "how many blocks?")
+                .hint("for example: chain advance 70"));
         };
         let client = cx.client()?;
         let (started, deadline) = (Instant::now(), Deadline::after(self.timeout));

@@ -1,4 +1,4 @@
-//! `chain burned`: what was burned since genesis, by what it was paid for.
+//! `chain burned`: shows what was burned since genesis, by cause.
 
 use crate::output::{Document, amount, fields, table};
 use cowboy_devnet::api::types::{AmountText, Burned};
@@ -17,8 +17,8 @@ impl Document for Burned {
             row("transactions", &self.transactions, "basefees of cycles and cells"),
             row("timers", &self.timers, "basefees of fires: cycles, lane and cells"),
             row("questions", &self.questions, "to gas bidding agents, by the owners of timers"),
-            row("callbacks", &self.callbacks, "of actors that are told of the ends of jobs"),
-            row("penalties", &self.penalties, "slashed of stakes, balances and bonds"),
+            row("callbacks", &self.callbacks, "to actors, when their jobs end"),
+            row("penalties", &self.penalties, "slashed from stakes, balances and bonds"),
         ];
         fields(&[
             ("after block", self.height.to_string()),

@@ -1,14 +1,14 @@
-//! What events and transactions carry, as people read it: amounts in CBY, payloads decoded.
+//! Data of events and transactions as text for people: amounts in CBY, payloads decoded.
 
 use crate::output::{amount, decoded, short, wei};
 use cowboy_devnet::api::types::BytesText;
 use cowboy_engine::primitives::Wei;
 use serde_json::Value;
 
-/// The longest text among others.
+/// The longest text shown among other values, in characters.
 const TEXT_CHARS: usize = 200;
 
-/// Names of amounts.
+/// Names of fields that hold amounts.
 const AMOUNTS: [&str; 21] = [
     "aggregation",
     "amount",
@@ -33,17 +33,18 @@ const AMOUNTS: [&str; 21] = [
     "work",
 ];
 
-/// Names of what a cycle costs.
+/// Names of fields that hold a price per cycle.
 const PRICES: [&str; 5] =
     ["clamped", "max_fee_per_cycle", "max_priority_fee_per_cycle", "priority_per_cycle", "stated"];
 
-/// Names of bytes whose sender says what they are.
+/// Names of fields with bytes in a format that only their sender knows.
 const PAYLOADS: [&str; 4] = ["body", "payload", "result", "stdin"];
 
-/// What an actor or a governing account has put there: its names are its own.
+/// Fields that an actor or a governing account filled: the names inside are their own.
 const FOREIGN: [&str; 2] = ["data", "settings"];
 
-/// A JSON object as `key=value` pairs, long texts and byte strings cut: JSON output has them whole.
+/// A JSON object as `key=value` pairs. Long texts and byte strings are cut; JSON output has them
+/// whole.
 pub fn data(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -58,7 +59,7 @@ pub fn data(value: &Value) -> String {
     }
 }
 
-/// A value whose name says what it is: an amount, the price of a cycle, or a payload.
+/// Formats a value whose name tells what it is: an amount, a price per cycle, or a payload.
 pub fn known(key: &str, value: &Value) -> Option<String> {
     let number = || match value {
         Value::String(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
@@ -96,13 +97,13 @@ fn plain(key: &str, value: &Value) -> String {
     }
 }
 
-/// The same JSON, with what its names say put in words.
+/// The same JSON, with every known value formatted.
 fn within(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let field = |(key, value): (&String, &Value)| {
                 let shown = match known(key, value) {
-                    // A payload is text in quotes or JSON by now.
+                    // By now a payload is text in quotes, or JSON.
                     Some(text) => serde_json::from_str(&text).unwrap_or_else(|_| text.into()),
                     None if FOREIGN.contains(&key.as_str()) => value.clone(),
                     None => within(value),

@@ -24,12 +24,10 @@ use cowboy_devnet::{
         Block, BlockNotice, Event, EventQuery, Fee, Head, Transaction, TransactionStatus,
     },
     client::{BlockAt, Client},
+    report::RECENT_BLOCKS,
 };
 use data::data;
 use std::{collections::BTreeSet, time::Duration};
-
-/// How many blocks back `chain events` looks where it is not told.
-const RECENT_BLOCKS: u64 = 100;
 
 #[derive(Debug, Subcommand)]
 pub enum Chain {
@@ -46,13 +44,13 @@ pub enum Chain {
         /// Its hash
         hash: String,
     },
-    /// What happened, block by block
+    /// Events, block by block
     Events {
-        /// Go on with new blocks until interrupted
+        /// Continue with new blocks until interrupted
         #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
         #[arg(value_parser = FalseyValueParser::new())]
         follow: bool,
-        /// Only events of this name, as JobAssigned
+        /// Only events with this name, such as JobAssigned
         #[arg(long, value_name = "NAME", env = "COWBOYCTL_KIND", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::event_kinds))]
         kind: Option<String>,
@@ -62,35 +60,37 @@ pub enum Chain {
     },
     /// What was burned since genesis: by transactions, timers, questions to agents, callbacks
     Burned,
-    /// Parameters of the chain that are governed
+    /// The chain's governed parameters
     #[command(subcommand)]
     Params(params::Params),
-    /// Have the chain go as fast as consensus goes for a number of blocks, and wait for them
+    /// Make a number of blocks as fast as consensus allows, and wait for them
     ///
-    /// Then the block time holds again. Of two at once the one that goes further counts. When the
-    /// time is over, or the command is gone, the chain still is back at its pace by then.
+    /// After them the block time applies again. If two of these commands run at once, the higher
+    /// target counts. The chain returns to its pace when the time is over at the latest, even if
+    /// the command has ended.
     Advance(advance::Advance),
-    /// Write a proof of what the state has under a key, or that it has nothing there
+    /// Write a proof of the value that the state has under a key, or of its absence
     ///
-    /// The proof is a file that holds a block's header and its certificate, so that others can
-    /// check it without the devnet: chain verify FILE.
+    /// The proof is a file with a block's header and certificate, so that others can check it
+    /// without the devnet: chain verify FILE.
     Prove {
-        /// What: account, actor, stored, job, runner, task, presence, timer, timers or validators
+        /// The kind: account, actor, stored, job, runner, task, presence, timer, timers or
+        /// validators
         #[arg(value_parser = proof::KINDS)]
         kind: String,
-        /// A name or address, an id, ACTOR/KEY of stored, FROM..TO of timers; none of presence and
-        /// validators
+        /// A name or address, an id, ACTOR/KEY for stored, FROM..TO for timers; nothing for
+        /// presence and validators
         key: Option<String>,
         #[command(flatten)]
         wanted: Wanted,
     },
     /// Check a proof of chain prove without a devnet, or blocks from genesis on
     ///
-    /// A file is checked from its header on: the certificate, the state root, the way from there to
-    /// the value. What has to be trusted is the list of validators.
+    /// A file is checked from its header on: the certificate, the state root, the path from there
+    /// to the value. Only the list of validators has to be trusted.
     ///
-    /// Blocks are fetched with their certificates and executed here, from genesis up to the last of
-    /// the range: who validates follows from that. The devnet is believed nothing.
+    /// Blocks are fetched with their certificates and executed here, from genesis to the end of the
+    /// range, which also yields the validators. Nothing that the devnet says is trusted.
     #[command(mut_arg("file", |arg| arg
         .value_name("FILE|FROM..TO")
         .help("The proof, - for standard input; or the blocks: 1..120, 1..latest")))]
@@ -100,7 +100,7 @@ pub enum Chain {
         /// The height: 120 or +10 (from now)
         #[arg(value_name = "HEIGHT")]
         at: HeightArg,
-        /// How long at most
+        /// Maximum time to wait
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
@@ -130,7 +130,7 @@ impl Chain {
             Self::Events { follow, kind, from } => events(cx, &client, follow, kind, from).await,
             Self::Wait { at, timeout } => {
                 let BlockAt::Height(height) = at.resolve(&client).await? else {
-                    return Err(CliError::new(Exit::Usage, "latest is no height to wait for")
+                    return Err(CliError::new(Exit::Usage, "latest is not a height to wait for")
                         .hint("say which: cowboyctl chain wait +1"));
                 };
                 let head = reach(cx.ui, &client, height, Deadline::after(timeout)).await?;
@@ -140,7 +140,7 @@ impl Chain {
     }
 }
 
-/// Waits until the chain has this height.
+/// Waits until the chain has reached this height.
 pub async fn reach(
     ui: Ui,
     client: &Client,
@@ -204,7 +204,7 @@ async fn events(
         let query = EventQuery { from: Some(from), kind: kind.clone(), limit: None };
         let page = client.events(&query).await?;
         all.extend(page.events);
-        // A page that does not go on would be asked for again for ever.
+        // A page that does not advance would be requested for ever.
         next = page.next.filter(|next| *next > from);
     }
     cx.ui.list(&all)
@@ -282,7 +282,7 @@ impl Document for Block {
     }
 }
 
-/// Heights, or a dash where there are none.
+/// Heights as a list; a dash if it is empty.
 fn list(heights: &[u64]) -> String {
     match heights {
         [] => "-".to_owned(),
@@ -290,12 +290,12 @@ fn list(heights: &[u64]) -> String {
     }
 }
 
-/// Events below one another.
+/// Events as a table.
 pub fn event_table(events: &[Event]) -> String {
     rows(events)
 }
 
-/// Why something failed, with the error's name: scripts look for it.
+/// The reason of a failure, with the error's name because scripts look for it.
 pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
     match (error, message) {
         (Some(name), Some(message)) if !message.contains(name) => {
@@ -305,7 +305,7 @@ pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
     }
 }
 
-/// A status as JSON has it.
+/// A status, as spelled in JSON.
 pub fn status(status: TransactionStatus) -> &'static str {
     match status {
         TransactionStatus::Pending => "pending",
@@ -339,7 +339,7 @@ impl Document for Transaction {
                 unused => format!(", {unused} of them bought and not used"),
             };
             lines.push(match self.actor {
-                // Their own fields say it, and what it was used for.
+                // Their own fields show it, and what it was used for.
                 Some(_) => ("fee", paid),
                 None => {
                     let Fee { cycles, cells, .. } = fee;

@@ -1,4 +1,4 @@
-//! `chain params`: the governed parameters.
+//! `chain params`: shows and changes the governed parameters.
 
 use crate::{
     args::HeightArg,
@@ -31,18 +31,19 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 pub enum Params {
     /// Every governed parameter, or one
     Get {
-        /// Its name as a topology has it, its key on the chain, or the end of either:
+        /// Its name in a topology, its key on the chain, or the end of either, such as
         /// lane_timer_cycles
         #[arg(add = ArgValueCandidates::new(complete::parameters))]
         key: Option<String>,
     },
-    /// Give governed parameters other values, from the next block on or from a height on
+    /// Change governed parameters, from the next block or a given height on
     ///
-    /// Several change together, or none. All are numbers but for policy, which is eip1559, fifo or
-    /// gba-auction, and migration.phase, which is shadow, hot-path or sunset and changes by itself.
-    /// What the chain would refuse is refused before it costs a fee.
+    /// All of them change together, or none does. Values are numbers, except for policy, which is
+    /// eip1559, fifo or gba-auction, and migration.phase, which is shadow, hot-path or sunset and
+    /// can only be set alone. Changes that the chain would refuse are refused before they cost a
+    /// fee.
     Set {
-        /// Names or keys, or the ends of them, and values: lane_timer_cycles=400000 policy=fifo; or
+        /// Names or keys, or their endings, with values: lane_timer_cycles=400000 policy=fifo; or
         /// one name and one value
         #[arg(required = true, value_name = "KEY=VALUE")]
         #[arg(add = ArgValueCandidates::new(complete::settings))]
@@ -54,7 +55,7 @@ pub enum Params {
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
-        /// Check it and say what would change; nothing is sent
+        /// Check the change and show its effect; send nothing
         #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
         #[arg(value_parser = FalseyValueParser::new())]
         dry_run: bool,
@@ -71,9 +72,9 @@ pub struct Set {
     /// Absent in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction: Option<HashText>,
-    /// The block that has the transaction.
+    /// The height of the block with the transaction.
     height: Option<u64>,
-    /// The first block with the values.
+    /// The first block with the new values.
     from: Option<u64>,
 }
 
@@ -82,7 +83,7 @@ pub struct Set {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ChangedParameter {
     key: String,
-    /// Its value until now.
+    /// Its previous value.
     before: Setting,
     value: Setting,
 }
@@ -105,7 +106,7 @@ impl Params {
                     Some(at) => Some(first_block(at.resolve(&client).await?)?),
                     None => None,
                 };
-                // What the chain would refuse is refused before it costs a fee.
+                // Refuse here what the chain would refuse, before it costs a fee.
                 let (payload, changes) = change(&all, &settings, at)?;
                 check(&all, client.head().await?.height, &payload)?;
                 if dry_run {
@@ -133,25 +134,25 @@ fn split(typed: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
         return Ok(vec![(key, value)]);
     }
     let pair = |one: &'_ String| {
-        let what = format!("`{one}` is no KEY=VALUE");
-        let hint = "for one: cowboyctl chain params set lane_timer_cycles=400000";
+        let what = format!("`{one}` is not KEY=VALUE");
+        let hint = "for example: cowboyctl chain params set lane_timer_cycles=400000";
         CliError::new(Exit::Usage, what).hint(hint)
     };
     typed.iter().map(|one| one.split_once('=').ok_or_else(|| pair(one))).collect()
 }
 
-/// The height of a block that is to come.
+/// The height of a future block.
 fn first_block(at: BlockAt) -> Result<u64, CliError> {
     match at {
         BlockAt::Height(height) => Ok(height),
         BlockAt::Latest => {
-            Err(CliError::new(Exit::Usage, "latest is no height to come")
+            Err(CliError::new(Exit::Usage, "latest is not a future height")
                 .hint("say which: --at +10"))
         }
     }
 }
 
-/// What gives parameters the values typed, and those values.
+/// The payload that sets the typed values, and the changes it makes.
 fn change(
     all: &[GovernedParameter],
     settings: &[(&str, &str)],
@@ -184,7 +185,7 @@ fn change(
         } else {
             let place = choices.iter().position(|choice| choice == typed).ok_or_else(|| {
                 let known = choices.join(", ");
-                let what = format!("`{typed}` is no value of {key}: expected one of {known}");
+                let what = format!("`{typed}` is not a value of {key}: expected one of {known}");
                 CliError::new(Exit::Usage, what)
             })?;
             proposed.push(Proposed { key: key.clone(), value: place as u64 });
@@ -195,8 +196,8 @@ fn change(
     let payload = match (phase, proposed.as_slice(), at) {
         (Some(phase), [], None) => Payload::SetPhase(SetPhase { phase }),
         (Some(_), ..) => {
-            let what = format!("{} changes by itself, from the next block on", Phase::KEY);
-            return Err(CliError::new(Exit::Usage, what).hint("set it without others and --at"));
+            let what = format!("{} can only change alone, from the next block on", Phase::KEY);
+            return Err(CliError::new(Exit::Usage, what).hint("set it alone, without --at"));
         }
         (None, [Proposed { key, value }], None) => {
             Payload::SetParameter(SetParameter { key: key.clone(), value: *value })
@@ -209,8 +210,8 @@ fn change(
     Ok((payload, changes))
 }
 
-/// What the chain would say of a proposal that is made now: whether the values go together, with
-/// each other and with what is pending. Nothing of one about keys that this program does not know.
+/// Checks, as the chain would do now, whether the proposed values fit together, and fit the pending
+/// ones. Does not check a proposal with keys that this program does not know.
 fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), CliError> {
     let (settings, at) = match payload {
         Payload::SetParameter(SetParameter { key, value }) => {
@@ -234,7 +235,7 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
             }
         };
         let Some(value) = numbered(value).filter(|_| Key::named(key).is_ok()) else { continue };
-        // One that this program has other bounds for is the chain's to judge.
+        // This program has other bounds for the value, so only the chain can judge it.
         if now.set(key, value).is_err() {
             return Ok(());
         }
@@ -258,7 +259,8 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
 fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, CliError> {
     let (min, max) = (range.start(), range.end());
     let value: u64 = typed.parse().map_err(|_| {
-        let what = format!("`{typed}` is no value of {key}: expected a number from {min} to {max}");
+        let what =
+            format!("`{typed}` is not a value of {key}: expected a number from {min} to {max}");
         CliError::new(Exit::Usage, what)
     })?;
     if !range.contains(&value) {
@@ -268,7 +270,7 @@ fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, Cli
     Ok(value)
 }
 
-/// The parameter of this key, or the only one whose key ends so.
+/// The parameter with this key, or the only one whose key ends with it.
 fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter, CliError> {
     let is_whole = |parameter: &GovernedParameter| parameter.key == key || parameter.name == key;
     if let Some(found) = all.iter().position(is_whole) {
@@ -285,15 +287,15 @@ fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter,
             Err(CliError::new(Exit::Usage, what).hint("give more of the key"))
         }
         (None, _) => {
-            let what = format!("UnknownParameter: no parameter is `{key}` or ends so");
-            let hint = "see which there are: cowboyctl chain params get";
+            let what = format!("UnknownParameter: no parameter is or ends with `{key}`");
+            let hint = "list them: cowboyctl chain params get";
             let error = CliError::new(Exit::NotFound, what).hint(hint);
-            // By its whole name or key, or by the last part.
+            // Compare with whole names and keys, and with their last parts.
             let parts =
                 names.iter().flat_map(|key| [Some(key.as_str()), key.rsplit([':', '.']).next()]);
             Err(error.detail(match nearest(key, parts.flatten()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known are {}", one_of_two(&names)),
+                None => format!("known: {}", one_of_two(&names)),
             }))
         }
     }
@@ -304,7 +306,7 @@ fn one_of_two(names: &[String]) -> String {
     names.iter().step_by(2).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a key ends with this, at the border of a part.
+/// Whether a key ends with `ending`, at the boundary of a part.
 fn ends(key: &str, ending: &str) -> bool {
     key.strip_suffix(ending).is_some_and(|rest| rest.ends_with([':', '.']))
 }
@@ -336,7 +338,7 @@ impl Row for GovernedParameter {
     }
 }
 
-/// What was proposed for a parameter, by height.
+/// The proposed values of a parameter, by height.
 fn pending(parameter: &GovernedParameter) -> Option<String> {
     let one = |setting: &PendingSetting| format!("{} from {}", setting.value, setting.height);
     let all: Vec<_> = parameter.pending.iter().map(one).collect();
@@ -450,13 +452,13 @@ mod tests {
             assert_eq!(typed(one, at).unwrap(), expected);
         }
         for (one, at, expected) in [
-            (&["lane_timer_cycles"][..], None, "`lane_timer_cycles` is no KEY=VALUE"),
-            (&["policy=lifo"], None, "`lifo` is no value of system:cip1:policy: expected one of"),
+            (&["lane_timer_cycles"][..], None, "`lane_timer_cycles` is not KEY=VALUE"),
+            (&["policy=lifo"], None, "`lifo` is not a value of system:cip1:policy: expected one"),
             (&["lane_timer_cycles=x"], None, "expected a number from 1 to 9"),
             (&["lane_timer_cycles=10"], None, "ParameterOutOfRange: "),
             (&["policy=fifo", "policy=fifo"], None, "ParameterRepeated: system:cip1:policy "),
-            (&["phase=sunset", "policy=fifo"], None, "migration.phase changes by itself"),
-            (&["phase=sunset"], Some(9), "migration.phase changes by itself"),
+            (&["phase=sunset", "policy=fifo"], None, "migration.phase can only change alone"),
+            (&["phase=sunset"], Some(9), "migration.phase can only change alone"),
             (&["selection.seed=parent"], None, "selection.seed is 7 and was fixed at genesis"),
         ] {
             let error = typed(one, at).unwrap_err().to_string();
@@ -464,7 +466,8 @@ mod tests {
         }
     }
 
-    /// What the chain would refuse for what other parameters are, or will be, is refused here.
+    /// Values that conflict with current or pending ones of other parameters are refused before
+    /// they are sent.
     #[test]
     fn values_that_do_not_go_together_are_refused_before_they_are_sent() {
         let mut overlap = parameter("system:cip11:overlap_blocks", &[]);

@@ -1,4 +1,4 @@
-//! `chain verify`: a proof in a file, or a range of blocks.
+//! `chain verify`: checks a proof in a file, or a range of blocks.
 
 use crate::{
     args::HeightArg,
@@ -12,14 +12,14 @@ use cowboy_devnet::{
     verification::{BlocksCheck, blocks},
 };
 
-/// Runs the command: blocks where a range is named and no file is called so.
+/// Verifies blocks if `file` reads as a range and no file has that name, else a proof.
 pub async fn run(cx: &Context, verify: Verify) -> Result<(), CliError> {
     let Some((from, to)) = verify.blocks()? else { return verify.run(cx, false) };
     let (root, client) = trust::root(cx)?;
     let head = client.head().await?.height;
     let (from, to) = (height(from, &client, head).await?, height(to, &client, head).await?);
     if from > to {
-        let what = format!("{from}..{to} is no range of blocks: it ends before it begins");
+        let what = format!("{from}..{to} is not a block range: it ends before it begins");
         return Err(CliError::new(Exit::Usage, what));
     }
     if to > head {

@@ -1,4 +1,4 @@
-//! `devnet use`: the devnet that commands take where none is named.
+//! `devnet use`: chooses the default devnet for commands.
 
 use crate::{
     complete,
@@ -14,11 +14,11 @@ use serde::Serialize;
 /// `devnet use`.
 #[derive(Debug, Args)]
 pub struct Use {
-    /// The devnet, or - for none [default: shows which it is]
+    /// The devnet, or - for none [default: show the current choice]
     #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(candidates))]
     #[arg(value_parser = choice)]
     choice: Option<Choice>,
-    /// Choose none
+    /// Clear the choice
     #[arg(long, conflicts_with = "choice", env = "COWBOYCTL_UNSET", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     unset: bool,
@@ -41,11 +41,11 @@ fn candidates() -> Vec<CompletionCandidate> {
     complete::devnets().into_iter().chain([complete::described("-", "none".to_owned())]).collect()
 }
 
-/// The devnet that commands take where none is named.
+/// The default devnet for commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Chosen {
-    /// Its name; null: none is chosen.
+    /// Its name; null if none is chosen.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     devnet: Option<Name>,
 }
@@ -57,7 +57,7 @@ impl Use {
         let devnet = match self.choice {
             None if !self.unset => home.current()?,
             Some(Choice::Devnet(name)) => {
-                // No note of the one that is replaced, should it be gone.
+                // A named devnet, so that there is no note about the current one if that is gone.
                 let devnet = cx.existing(Some(&name))?;
                 home.set_current(Some(devnet.name()))?;
                 Some(name)

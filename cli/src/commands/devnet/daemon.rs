@@ -1,4 +1,4 @@
-//! A devnet in a process of its own: the parent that waits for it, and the child that is it.
+//! A devnet in its own process: the parent, which waits for it, and the child, which runs it.
 
 use super::{
     launch,
@@ -23,24 +23,24 @@ use std::{
 };
 use tokio::process::{Child, Command};
 
-/// How often the parent looks whether the child has become ready.
+/// How often the parent checks whether the child has become ready.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How many of the log's last lines a failed start shows.
+/// The number of the log's last lines that a failed start shows.
 const LAST_LINES: usize = 10;
 
-/// What the child takes from the environment.
+/// Variables of this program that the child keeps.
 const KEPT_VARIABLES: [&str; 2] = ["COWBOYCTL_HOME", "COWBOYCTL_LOG"];
 
 /// The child: leaves the terminal's session and runs the devnet.
 pub fn run(plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
-    // Fails only for the leader of a session, which is then one already.
+    // Fails only if the process already leads a session.
     let _leader = rustix::process::setsid();
     let lock = devnet.lock()?;
     launch::run(plan, lock, |_| {})
 }
 
-/// The parent: starts the child and waits until the devnet is ready, or the child has ended.
+/// The parent: starts the child and waits until the devnet is ready or the child has ended.
 pub async fn start(
     cx: &Context,
     up: &Up,
@@ -65,7 +65,7 @@ pub async fn start(
     let record = match ready {
         Ok(record) => record,
         Err(error) => {
-            // Nobody would know of a devnet that comes up later.
+            // A devnet that comes up later would go unnoticed.
             child.kill().await?;
             return Err(error);
         }
@@ -86,8 +86,8 @@ pub async fn start(
 /// Starts this program again with the same topology, its output in the devnet's log.
 fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
     let io = |error: io::Error| CliError::failed(format!("the devnet's process: {error}"));
-    // Taken for a moment: makes the folder, refuses where somebody runs the devnet, and keeps
-    // others from moving the log meanwhile.
+    // Held for a moment: makes the folder, fails if the devnet is running, and keeps others from
+    // moving the log meanwhile.
     let lock = devnet.lock()?;
     let log = launch::fresh_log(devnet)?;
     drop(lock);
@@ -116,7 +116,7 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
         .map_err(io)
 }
 
-/// The command without the variables of options and without a configuration file: its command line
+/// Removes the variables of options and the configuration file from the command, whose command line
 /// says everything.
 pub fn with_own_variables(command: &mut Command) -> &mut Command {
     for (variable, _) in env::vars_os() {
@@ -125,11 +125,11 @@ pub fn with_own_variables(command: &mut Command) -> &mut Command {
             command.env_remove(&variable);
         }
     }
-    // An empty file: the configuration is of the command that starts it.
+    // An empty file, because the parent has already applied the configuration.
     command.env(config::VARIABLE, "/dev/null")
 }
 
-/// Waits until the child says where it answers.
+/// Waits until the child has recorded its API's URL.
 async fn ready(devnet: &DevnetHome, child: u32) -> Result<Record, CliError> {
     let mut looks = tokio::time::interval(LOOK);
     loop {
@@ -142,7 +142,7 @@ async fn ready(devnet: &DevnetHome, child: u32) -> Result<Record, CliError> {
     }
 }
 
-/// What to say of a child that has ended instead of becoming ready.
+/// The error for a child that ended before it became ready.
 pub fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) -> CliError {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -163,7 +163,7 @@ pub fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) 
         Err(error) => error.to_string(),
     };
     let reason = lines.iter().rev().find_map(|line| line.strip_prefix("error: "));
-    CliError::new(exit, format!("{who} ended while it started ({how})"))
-        .detail(reason.unwrap_or("its last lines stand above"))
+    CliError::new(exit, format!("{who} ended during startup ({how})"))
+        .detail(reason.unwrap_or("its last lines are above"))
         .hint(format!("all of them: {}", log.display()))
 }

@@ -1,4 +1,4 @@
-//! `devnet down` and `devnet reset`: until no process holds the devnet.
+//! `devnet down` and `devnet reset`: stop a devnet and wait until no process holds it.
 
 use super::Which;
 use crate::{
@@ -18,20 +18,20 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::time::{Instant, interval, timeout_at};
 
-/// How often a stopping devnet is looked at.
+/// How often a stopping devnet is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long the API has to take the request to stop.
+/// Time limit for the API to take the request to stop.
 const ASKING: Duration = Duration::from_secs(2);
 
-/// How long a signal has to work.
+/// Time for a signal to take effect.
 const SIGNAL_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub struct Down {
     #[command(flatten)]
     which: Which,
-    /// How long the devnet may take to stop by itself before it is killed
+    /// Maximum time for the devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -41,7 +41,7 @@ pub struct Down {
 pub struct Reset {
     #[command(flatten)]
     which: Which,
-    /// How long the devnet may take to stop by itself before it is killed
+    /// Maximum time for the devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -58,7 +58,7 @@ pub enum How {
     Terminated,
     /// By SIGKILL.
     Killed,
-    /// It did not run.
+    /// It was not running.
     NotRunning,
 }
 
@@ -82,7 +82,7 @@ pub struct ResetReport {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     name: Name,
-    /// Whether it ran.
+    /// Whether it was running.
     was_running: bool,
 }
 
@@ -112,14 +112,14 @@ impl Reset {
     }
 }
 
-/// Stops a devnet and waits until its process is gone; `None` where none ran it.
+/// Stops a devnet and waits until its process is gone; `None` if it was not running.
 ///
 /// Asks the API first, then sends SIGTERM after `grace`, then SIGKILL. A signal goes to the
 /// process that holds the devnet's lock at that moment, and to no other.
 pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownReport>, CliError> {
     let holder = Holder::of(devnet)?;
     if holder == Holder::Free {
-        // What a killed devnet left behind.
+        // A killed devnet leaves its record behind.
         if devnet.record()?.is_some() {
             devnet.lock()?.clean()?;
         }
@@ -135,7 +135,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
         return report(How::Gracefully);
     }
     for (number, how) in [(Signal::TERM, How::Terminated), (Signal::KILL, How::Killed)] {
-        // It may have ended meanwhile, and its number be another's.
+        // The process may have ended meanwhile, and its pid may belong to another one.
         if Holder::of(devnet)? != holder {
             return report(how);
         }
@@ -157,7 +157,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
         }
     }
     let by = holder.pid().map_or(String::new(), |pid| format!(": process {pid} is still there"));
-    Err(CliError::failed(format!("devnet `{name}` does not stop, not even killed{by}"))
+    Err(CliError::failed(format!("devnet `{name}` does not stop, not even when killed{by}"))
         .hint(format!("see what it does: cowboyctl devnet logs {name}")))
 }
 
@@ -166,7 +166,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
 enum Holder {
     /// No process.
     Free,
-    /// A process that has not said its number yet.
+    /// A process that has not written its pid yet.
     Unknown,
     /// This process.
     Process(u32),
@@ -189,7 +189,7 @@ impl Holder {
     }
 }
 
-/// Whether the process lets go of the devnet within `grace`.
+/// Whether the process releases the devnet within `grace`.
 async fn gone(devnet: &DevnetHome, holder: Holder, grace: Duration) -> Result<bool, CliError> {
     let mut looks = interval(LOOK);
     let wait = async {

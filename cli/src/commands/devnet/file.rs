@@ -1,4 +1,4 @@
-//! `devnet init` and `devnet validate`: topology files.
+//! `devnet init` and `devnet validate`: write and check topology files.
 
 use crate::{
     context::Context,
@@ -27,7 +27,7 @@ pub struct Init {
     /// The file to write; - for standard output
     #[arg(default_value = "devnet.yaml")]
     file: PathBuf,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     force: bool,
@@ -51,7 +51,7 @@ impl Init {
         }
         let mut target = options.open(&self.file).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                CliError::new(Exit::Conflict, format!("{file} is there already"))
+                CliError::new(Exit::Conflict, format!("{file} already exists"))
                     .hint("overwrite it with --force, or name another file")
             }
             _ => CliError::file(Exit::Failed, &self.file, &error),
@@ -85,20 +85,20 @@ impl Validate {
     }
 }
 
-/// What a topology resolves to.
+/// The resolved topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Resolved {
     /// The file.
     file: String,
-    /// Whether it can be started; what cannot is an error instead.
+    /// Always true, because a topology that cannot start is an error.
     valid: bool,
     /// The devnet's name.
     #[cfg_attr(test, schema(value_type = String))]
     name: Name,
-    /// The pace of blocks.
+    /// Block time in milliseconds.
     block_time_ms: u64,
-    /// What every key derives from.
+    /// The seed that every key derives from.
     seed: u64,
     /// How reliably runners are present.
     presence: PresenceForecast,
@@ -108,10 +108,10 @@ pub struct Resolved {
     /// How timers compete, and their limits.
     #[cfg_attr(test, schema(value_type = Object))]
     timers: TimersSection,
-    /// What the chain asks of bonds under commitments to tasks' outputs.
+    /// The chain's requirements for bonds under commitments to tasks' outputs.
     #[cfg_attr(test, schema(value_type = Object))]
     tasks: TasksSection,
-    /// The migration phase that the chain begins in.
+    /// The migration phase that the chain starts in.
     migration_phase: String,
     /// The validators, in the set's order.
     validators: Vec<Node>,
@@ -119,22 +119,21 @@ pub struct Resolved {
     runners: Vec<RunnerNode>,
     /// The accounts.
     accounts: Vec<Endowed>,
-    /// What it takes of the machine.
+    /// The machine's resources that it needs.
     needs: Needs,
-    /// The control API's port; absent: the system chooses.
+    /// The control API's port; absent if the system chooses it.
     api_port: Option<u16>,
-    /// What may go wrong.
+    /// Possible problems.
     warnings: Vec<String>,
 }
 
-/// What a devnet's process takes of the machine.
+/// The machine's resources that a devnet's process needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Needs {
-    /// Files and sockets that it may come to have open; `devnet up` refuses where fewer are
-    /// allowed.
+    /// Maximum number of open files and sockets; `devnet up` fails if the limit is lower.
     open_files: u64,
-    /// Memory in MiB of an idle devnet; jobs, actors and long queues come on top.
+    /// Memory of an idle devnet in MiB; jobs, actors and long queues need more.
     memory_mib: u64,
 }
 
@@ -146,13 +145,13 @@ pub struct PresenceForecast {
     threshold_rule: String,
     /// Validators that each runner is connected to.
     subset: u32,
-    /// Votes that a certificate has.
+    /// Votes in a certificate.
     quorum: u32,
-    /// Votes that a runner needs.
+    /// Votes that a runner needs to be present.
     threshold: u32,
-    /// `always` or `sometimes`; what is never is an error instead.
+    /// `always` or `sometimes`; a runner that is never visible is an error.
     visibility: &'static str,
-    /// Runners that may be registered at most: a vote's bitmap carries no more.
+    /// Maximum number of registered runners, because a vote's bitmap carries no more.
     max_runners: u64,
 }
 
@@ -259,7 +258,7 @@ impl Resolved {
     }
 }
 
-/// What keeps timers from ever firing that name no gas limit of their own.
+/// A warning if timers without their own gas limit can never fire.
 fn starved(timers: &timer::Params) -> Option<String> {
     let config = timers.config;
     let asked = match timers.policy {

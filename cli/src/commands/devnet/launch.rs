@@ -38,12 +38,12 @@ use tokio::{
 };
 use tracing_subscriber::EnvFilter;
 
-/// What is logged where `COWBOYCTL_LOG` does not say: the devnet's own doings, and of the
-/// libraries only what is wrong.
+/// The log filter if `COWBOYCTL_LOG` is not set: the devnet's own messages, and only warnings of
+/// the libraries.
 pub const LOG_FILTER: &str = "warn,cowboy_devnet=info,cowboyctl=info";
 
-/// Runs the devnet until a signal or the API stops it. `ready` is called once, from one of the
-/// devnet's threads.
+/// Runs the devnet until a signal or the API stops it. Calls `ready` once, from one of the devnet's
+/// threads.
 pub fn run(
     plan: Plan,
     lock: Lock,
@@ -63,12 +63,12 @@ pub fn run(
         // The sender lives as long as the process.
         let _signal = stop.await;
     };
-    // This program itself: see the crate's `run`.
+    // The prover is this program itself: see the crate's `run`.
     let prover = env::current_exe().ok();
     orchestrator::run(DevnetConfig { plan, lock, prover }, Box::pin(stop), observe).map_err(failure)
 }
 
-/// Runs the devnet in front of the user: its report, then a line per block.
+/// Runs the devnet in the foreground: prints its report, then a line per block.
 pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
     let lock = devnet.lock()?;
     drop(fresh_log(devnet)?);
@@ -90,7 +90,7 @@ pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), C
     Ok(())
 }
 
-/// Prints the report and then each block, until the devnet stops answering or nobody reads.
+/// Prints the report and then each block, until the devnet stops answering or the output is closed.
 fn report(cx: &Context, devnet: &DevnetHome, nodes: (usize, usize), ready: &Ready) {
     let outcome = to_end(async {
         let client = Client::of_devnet(devnet)?;
@@ -107,7 +107,7 @@ fn report(cx: &Context, devnet: &DevnetHome, nodes: (usize, usize), ready: &Read
     tracing::debug!(%error, "no more lines about blocks");
 }
 
-/// A block in a line: on stderr for people, as data for programs that read lines.
+/// Prints a block on one line: on stderr for people, as data for programs that read lines.
 fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
     if cx.ui.format() == Format::Jsonl {
         return cx.ui.record(block);
@@ -130,7 +130,7 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A new log; the end of the last run's is kept as `devnet.log.old`.
+/// Starts a new log; keeps the end of the last run's log as `devnet.log.old`.
 pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     let path = devnet.log_path();
     let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
@@ -145,13 +145,13 @@ pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     Ok(OpenOptions::new().append(true).create(true).open(&path).map_err(io)?)
 }
 
-/// The log in a file, which begins again where it gets too long.
+/// Logs to a file, which is rotated when it gets too long.
 pub fn log_to_file(path: PathBuf) -> Result<(), CliError> {
     let log = Rotating::open(path.clone()).map_err(|source| HomeError::Io { path, source })?;
     log_to(log)
 }
 
-/// The log on stderr.
+/// Logs to stderr.
 pub fn log_to_stderr() -> Result<(), CliError> {
     log_to(io::stderr())
 }
@@ -162,7 +162,7 @@ fn log_to(to: impl io::Write + Send + 'static) -> Result<(), CliError> {
         .with_env_filter(filter())
         .with_ansi(false)
         .with_writer(move || log.clone())
-        // They go to stderr by `eprintln!`, which panics on a full disk.
+        // Internal errors go to stderr by `eprintln!`, which panics on a full disk.
         .log_internal_errors(false)
         .try_init()
         .map_err(|error| CliError::failed(format!("the log: {error}")))
@@ -172,7 +172,7 @@ fn filter() -> EnvFilter {
     EnvFilter::try_from_env("COWBOYCTL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_FILTER))
 }
 
-/// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor's.
+/// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether it was the user's own signal that stopped this process.
@@ -180,7 +180,7 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Resolves upon Ctrl-C, SIGTERM or SIGHUP; one more of the first two ends the process at once.
+/// Resolves on Ctrl-C, SIGTERM or SIGHUP; one more of the first two ends the process at once.
 pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     let (sender, receiver) = oneshot::channel();
     let mut sender = Some(sender);
@@ -191,18 +191,18 @@ pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     Ok(receiver)
 }
 
-/// Yields upon Ctrl-C, SIGTERM or SIGHUP, and once more upon one of the first two; the third ends
-/// the process at once.
+/// Yields on Ctrl-C, SIGTERM or SIGHUP, and once more on one of the first two; the third ends the
+/// process at once.
 pub fn on_signals() -> Result<mpsc::Receiver<()>, CliError> {
     let (sender, receiver) = mpsc::channel(2);
     watch_signals(2, move || {
-        // There is room for both, unless all has ended.
+        // The channel has room for both; sending fails only if the receiver is gone.
         let _ended = sender.try_send(());
     })?;
     Ok(receiver)
 }
 
-/// Calls `tell` for each of the first signals, and ends the process upon one more.
+/// Calls `tell` for each of the first `first` signals, and ends the process on the next one.
 fn watch_signals(first: u32, mut tell: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     let io = |error: io::Error| CliError::failed(format!("signals: {error}"));
     let runtime = runtime()?;
@@ -217,7 +217,7 @@ fn watch_signals(first: u32, mut tell: impl FnMut() + Send + 'static) -> Result<
                 tokio::select! {
                     _ = interrupt.recv() => INTERRUPTED.store(true, Ordering::Relaxed),
                     _ = terminate.recv() => {}
-                    // A terminal that closes may say so several times.
+                    // A terminal that closes may send several SIGHUPs.
                     _ = hang_up.recv(), if number == 0 => {}
                 }
                 tell();

@@ -1,4 +1,4 @@
-//! `devnet logs`: what a devnet's process said.
+//! `devnet logs`: shows the log of a devnet's process.
 
 use super::{Which, status::plan};
 use crate::{
@@ -18,10 +18,10 @@ use std::{
 };
 use tokio::time::interval;
 
-/// How often a followed log is looked at.
+/// How often a followed log is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The longest line that is kept together.
+/// The longest line that is kept in one piece, in bytes.
 const LINE_LIMIT: u64 = 1 << 20;
 
 /// `devnet logs`.
@@ -29,11 +29,11 @@ const LINE_LIMIT: u64 = 1 << 20;
 pub struct Logs {
     #[command(flatten)]
     which: Which,
-    /// Go on with new lines until interrupted, or until the devnet stops
+    /// Continue with new lines until interrupted, or until the devnet stops
     #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     follow: bool,
-    /// How many of the last lines
+    /// Number of last lines to show
     #[arg(long, short = 'n', default_value_t = 100, value_name = "COUNT")]
     #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
     lines: usize,
@@ -58,7 +58,7 @@ impl Logs {
         let mut looks = interval(LOOK);
         loop {
             let running = !devnet.state()?.is_down();
-            // Nothing is added any more to one that was replaced: what is read now is the rest.
+            // A log that was replaced does not grow, so what is read now is the rest of it.
             let replaced = log.replaced()?;
             while let Some(line) = log.line()? {
                 raw(line.as_bytes())?;
@@ -81,7 +81,7 @@ struct Log {
     file: BufReader<File>,
     inode: u64,
     partial: String,
-    /// What stands in the lines that are shown: all of them where it is empty.
+    /// A line is shown if it contains one of these words; all lines are if this is empty.
     words: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl Log {
                 _ => Exit::Failed,
             };
             CliError::new(exit, format!("{}: {error}", path.display()))
-                .hint("a devnet has a log once it was started")
+                .hint("a devnet has a log once it has started")
         })?;
         let inode = file.metadata()?.ino();
         // Lines name a node, or give its address.
@@ -106,7 +106,7 @@ impl Log {
         Ok(Self { path, file: BufReader::new(file), inode, partial: String::new(), words })
     }
 
-    /// What came before this log began again, where it did.
+    /// The part before this log was rotated, if it was.
     fn part_before(&self) -> Option<Self> {
         let path = part_before(&self.path);
         let file = File::open(&path).ok()?;
@@ -114,7 +114,7 @@ impl Log {
         Some(Self { path, file: BufReader::new(file), inode, partial: String::new(), words })
     }
 
-    /// Adds all lines that there are and leaves the last ones.
+    /// Adds all available lines and keeps only the last `count`.
     fn last_lines(&mut self, count: usize, lines: &mut VecDeque<String>) -> Result<(), CliError> {
         while let Some(line) = self.line()? {
             lines.push_back(line);
@@ -145,8 +145,8 @@ impl Log {
         }
     }
 
-    /// Whether there is another log by now: one that got too long begins again, and so does that
-    /// of a devnet that is started again.
+    /// Whether the path now names another log: a log that gets too long is rotated, and a restarted
+    /// devnet starts a new one.
     fn replaced(&mut self) -> Result<bool, CliError> {
         let Ok(now) = fs::metadata(&self.path) else { return Ok(false) };
         Ok(now.ino() != self.inode || now.len() < self.file.stream_position()?)

@@ -30,25 +30,25 @@ use cowboy_devnet::topology::Name;
 pub enum Devnet {
     /// Start a devnet, and run it until interrupted
     ///
-    /// A devnet that was stopped goes on with its chain; options then have to fit that chain. Its
-    /// log is log/devnet.log in its folder; COWBOYCTL_LOG says what is logged, as
+    /// A stopped devnet continues with its chain; options then have to fit that chain. Its log is
+    /// log/devnet.log in its folder; COWBOYCTL_LOG sets what is logged, for example
     /// cowboy_devnet=debug.
     Up(Box<Up>),
     /// Stop a devnet; it keeps its chain
     Down(down::Down),
-    /// Every devnet, running or not
+    /// List every devnet, running or not
     Ls,
-    /// Choose the devnet that commands take where none is named
+    /// Choose the default devnet for commands
     ///
-    /// --devnet and COWBOYCTL_DEVNET go before it. One that is gone is left out of account.
+    /// --devnet and COWBOYCTL_DEVNET take precedence. A chosen devnet that is gone is ignored.
     Use(choose::Use),
-    /// A devnet's head, validators and runners
+    /// Show a devnet's head, validators and runners
     Status(Which),
-    /// What a devnet's process said
+    /// Show the log of a devnet's process
     ///
     /// With --node, only the lines that name this validator or runner.
     Logs(logs::Logs),
-    /// Shell exports that make a devnet the current one
+    /// Print shell exports that make a devnet the current one
     Env(Which),
     /// Write a commented topology: every field with its default
     Init(file::Init),
@@ -58,19 +58,19 @@ pub enum Devnet {
     Reset(down::Reset),
     /// Remove devnets with their chains, keys and logs; snapshots stay
     Rm(rm::Rm),
-    /// Save a devnet's state, and bring it back
+    /// Save a devnet's state, and restore it
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
     /// Pack what helps to find out what went wrong: logs, topology, status, the machine
     ///
-    /// Keys, tokens and ids of leases are not in it. It can be shared; read it before.
+    /// Keys, tokens and ids of leases are left out. It can be shared; read it first.
     Report(report::Report),
 }
 
-/// The devnet that a command is about.
+/// The devnet that a command applies to.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The devnet [default: that of `devnet use`, else the only one running]
+    /// The devnet [default: the one chosen with `devnet use`, else the only one running]
     #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(complete::devnets))]
     named: Option<Name>,
 }
@@ -96,7 +96,7 @@ impl Devnet {
     }
 }
 
-/// Starts a devnet in a process of its own and waits until it is ready.
+/// Starts a devnet in the background and waits until it is ready.
 pub async fn detached(cx: &Context, up: &Up) -> Result<UpReport, CliError> {
     let (plan, devnet) = up.resolve(cx)?;
     daemon::start(cx, up, &plan, &devnet).await

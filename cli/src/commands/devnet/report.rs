@@ -1,4 +1,4 @@
-//! `devnet report`: what others need to see to help.
+//! `devnet report`: packs what others need to see to help.
 
 use crate::{
     context::Context,
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::{io, path::PathBuf};
 
-/// What a report's name ends with.
+/// The file extension of a report.
 const ENDING: &str = ".tar.zst";
 
 /// `devnet report`.
@@ -20,7 +20,7 @@ pub struct Report {
     /// The archive to write [default: named after the devnet and the time, in this folder]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     force: bool,
@@ -36,9 +36,9 @@ pub struct Written {
     /// The archive.
     #[cfg_attr(test, schema(value_type = String))]
     file: PathBuf,
-    /// Its length.
+    /// Its length in bytes.
     bytes: u64,
-    /// What is in it.
+    /// The names of its entries.
     entries: Vec<String>,
 }
 
@@ -57,21 +57,21 @@ impl Report {
                 .detail("a report is a tar archive, compressed with Zstandard"));
         }
         let taken = || {
-            CliError::new(Exit::Conflict, format!("{} is there already", file.display()))
+            CliError::new(Exit::Conflict, format!("{} already exists", file.display()))
                 .hint("overwrite it with --force, or name another file")
         };
         if !self.force && file.symlink_metadata().is_ok() {
             return Err(taken());
         }
-        // Before all is gathered that would go there.
+        // Checked before everything for the report is gathered.
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-            let what = format!("{}: there is no such folder", folder.display());
+            let what = format!("{}: no such folder", folder.display());
             return Err(CliError::new(Exit::NotFound, what)
                 .detail(format!("the report was to be {}", file.display()))
                 .hint(format!("make it: mkdir -p {}", folder.display())));
         }
-        let progress = cx.ui.progress(format!("gathering what devnet {} says", devnet.name()));
+        let progress = cx.ui.progress(format!("gathering the report on devnet {}", devnet.name()));
         let report = report::Report::of(&devnet, now).await?;
         let written = report.write(&file, self.force).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => taken(),

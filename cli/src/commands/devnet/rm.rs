@@ -1,4 +1,4 @@
-//! `devnet rm`: a devnet with all that it has, but for its snapshots.
+//! `devnet rm`: removes devnets with everything except their snapshots.
 
 use super::down::stop;
 use crate::{
@@ -19,33 +19,33 @@ pub struct Rm {
     #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(complete::devnets))]
     #[arg(required_unless_present_any = ["stopped", "all"])]
     devnets: Vec<Name>,
-    /// Every devnet that does not run
+    /// Every devnet that is not running
     #[arg(long, conflicts_with_all = ["devnets", "all"], env = "COWBOYCTL_STOPPED")]
     #[arg(hide_env_values = true, value_parser = FalseyValueParser::new())]
     stopped: bool,
-    /// Every devnet; those that run are stopped first
+    /// Every devnet; running ones are stopped first
     #[arg(long, conflicts_with = "devnets", env = "COWBOYCTL_ALL", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     all: bool,
-    /// How long each devnet may take to stop by itself before it is killed
+    /// Maximum time for each devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
-/// A devnet that is gone.
+/// A devnet that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct RmReport {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     name: Name,
-    /// Whether it ran.
+    /// Whether it was running.
     was_running: bool,
 }
 
 impl Rm {
-    /// Runs the command: nothing is removed where one of the devnets cannot be.
+    /// Runs the command: removes nothing if one of the devnets cannot be removed.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let home = context::home()?;
         let mut chosen = Vec::new();

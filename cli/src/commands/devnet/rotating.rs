@@ -1,5 +1,5 @@
-//! A log file that never outgrows its limit: it begins again, and the part before is kept under
-//! another name.
+//! A log file with a maximum length: when it is full, a new one starts and the full one is kept
+//! under another name.
 
 use cowboy_devnet::home::part_before;
 use std::{
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes of a log file. With the part before it a log takes twice as many.
+/// Maximum bytes of a log file. With the part before it, a log takes twice as many.
 const LIMIT: u64 = 64 << 20;
 
 /// A log file of this process.
@@ -22,7 +22,7 @@ pub struct Rotating {
 }
 
 impl Rotating {
-    /// Goes on with the log at `path`, or begins it.
+    /// Continues the log at `path`, or creates it.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         Self::with_limit(path, LIMIT)
     }
@@ -35,12 +35,12 @@ impl Rotating {
 
     fn rotate(&mut self) -> io::Result<()> {
         match fs::rename(&self.path, part_before(&self.path)) {
-            // Renamed the last time, when no new file could be made.
+            // The file is missing if the last rotation renamed it and failed to create a new one.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let fresh = append(&self.path)?;
-        // In the background, what goes to the standard streams is in the log, too: panics do.
+        // In the background the standard streams go to the log, too; panics are printed there.
         let ours = identity(&self.file)?;
         if identity(rustix::stdio::stderr()).is_ok_and(|stream| stream == ours) {
             rustix::stdio::dup2_stderr(&fresh)?;
@@ -58,7 +58,7 @@ impl Write for Rotating {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let after = self.written.saturating_add(bytes.len() as u64);
         if after > self.limit && self.written > 0 {
-            // Where that fails, as on a full disk, the log goes on as it is.
+            // If rotation fails, for example on a full disk, the log continues in the same file.
             let _ = self.rotate();
         }
         let written = self.file.write(bytes)?;
@@ -75,7 +75,7 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// Which file it is.
+/// The file's device and inode.
 fn identity(file: impl rustix::fd::AsFd) -> io::Result<(u64, u64)> {
     let file = File::from(file.as_fd().try_clone_to_owned()?);
     let about = file.metadata()?;

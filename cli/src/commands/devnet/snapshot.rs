@@ -1,4 +1,4 @@
-//! `devnet snapshot`: a devnet's state, saved and brought back.
+//! `devnet snapshot`: saves and restores a devnet's state.
 
 use crate::{
     args, complete,
@@ -24,16 +24,16 @@ use std::{path::PathBuf, time::Duration};
 pub enum Snapshot {
     /// Save a devnet's whole state, running or not
     ///
-    /// The validators of one that runs stop for it and start again: the answer says how long the
-    /// chain stood still. Keys are in a snapshot, the API's token and logs are not.
+    /// The validators of a running devnet stop for it and start again; the answer tells how long
+    /// the chain paused. A snapshot contains keys, but not the API's token or logs.
     Save(Save),
-    /// Bring a snapshot back; devnet up then goes on from its height
+    /// Restore a snapshot; devnet up then continues from its height
     Load(Load),
-    /// Every snapshot
+    /// List every snapshot
     Ls,
     /// Delete snapshots
     Rm {
-        /// Which
+        /// The snapshots
         #[arg(value_name = "SNAPSHOT", required = true)]
         #[arg(add = ArgValueCandidates::new(complete::snapshots))]
         snapshots: Vec<Name>,
@@ -43,10 +43,10 @@ pub enum Snapshot {
 /// `devnet snapshot save`.
 #[derive(Debug, Args)]
 pub struct Save {
-    /// What to call it [default: the devnet's name and height, as local-120]
+    /// The snapshot's name [default: the devnet's name and height, such as local-120]
     #[arg(value_name = "SNAPSHOT")]
     snapshot: Option<Name>,
-    /// How long at most
+    /// Maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -55,43 +55,43 @@ pub struct Save {
 /// `devnet snapshot load`.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// Which
+    /// The snapshot
     #[arg(add = ArgValueCandidates::new(complete::snapshots))]
     snapshot: Name,
-    /// The devnet to load it into [default: the one that it is of]
+    /// The devnet to load it into [default: the one it was saved from]
     #[arg(long, value_name = "DEVNET", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<Name>,
-    /// Replace the chain that the devnet has
+    /// Replace the devnet's chain
     #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     force: bool,
 }
 
-/// A snapshot that was brought back.
+/// A snapshot that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Loaded {
-    /// Which.
+    /// The snapshot's name.
     snapshot: String,
     /// The devnet.
     #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
-    /// The height that its chain goes on from.
+    /// The height that its chain continues from.
     height: u64,
     /// That block's hash.
     hash: HashText,
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
-    /// Whether a chain that it had is gone.
+    /// Whether it replaced an earlier chain.
     replaced: bool,
 }
 
-/// A snapshot that is gone.
+/// A snapshot that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Removed {
-    /// Which.
+    /// The snapshot's name.
     #[cfg_attr(test, schema(value_type = String))]
     snapshot: Name,
 }
@@ -112,7 +112,7 @@ impl Save {
     async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(None)?;
         let progress = cx.ui.progress(format!("saving devnet {}", devnet.name()));
-        let snapshots = Snapshots::beside(&devnet);
+        let snapshots = Snapshots::next_to(&devnet);
         snapshots.check_source(&devnet)?;
         let saved = match devnet.state()? {
             State::Absent | State::Stopped | State::Died(_) => {
@@ -134,7 +134,7 @@ impl Save {
                         Some(ErrorCode::Conflict) => {
                             error.hint("choose another name, or delete that one")
                         }
-                        // It goes on without this command.
+                        // The saving continues without this command.
                         code if late || code == Some(ErrorCode::Timeout) => {
                             error.hint("it is still being saved: cowboyctl devnet snapshot ls")
                         }
@@ -152,7 +152,7 @@ impl Load {
     fn run(self, cx: &Context) -> Result<(), CliError> {
         let snapshots = Snapshots::of(&context::home()?);
         let progress = cx.ui.progress(format!("loading snapshot {}", self.snapshot));
-        // A devnet named for every command is the one to load it into, too.
+        // The global --devnet names the devnet to load it into, too.
         let to = self.name.as_ref().or(cx.devnet.as_ref());
         let loaded = snapshots.load(&self.snapshot, to, self.force)?;
         drop(progress);
@@ -192,8 +192,9 @@ impl From<SnapshotError> for CliError {
             SnapshotError::Home(error) => error.into(),
             SnapshotError::Topology(error) => error.into(),
             SnapshotError::Storage(_) | SnapshotError::Sqlite { .. } => Self::failed(what),
-            SnapshotError::Missing(_) => Self::new(Exit::NotFound, what)
-                .hint("see which there are: cowboyctl devnet snapshot ls"),
+            SnapshotError::Missing(_) => {
+                Self::new(Exit::NotFound, what).hint("list them: cowboyctl devnet snapshot ls")
+            }
             SnapshotError::Exists(name) => Self::new(Exit::Conflict, what).hint(format!(
                 "choose another name, or delete it: cowboyctl devnet snapshot rm {name}"
             )),
@@ -231,7 +232,7 @@ impl Document for Entry {
             ("head", format!("{} ({})", self.height, short(&self.hash))),
             ("size", format!("{} in {} files", bytes(self.bytes), self.files)),
         ];
-        lines.extend(self.halted_ms.map(|ms| ("chain stood still", millis(ms))));
+        lines.extend(self.halted_ms.map(|ms| ("chain paused", millis(ms))));
         fields(&lines)
     }
 
@@ -266,7 +267,7 @@ impl Document for Loaded {
             ("head", format!("{} ({})", self.height, short(&self.hash))),
         ];
         if self.replaced {
-            lines.push(("replaced", "the chain that it had".to_owned()));
+            lines.push(("replaced", "its earlier chain".to_owned()));
         }
         lines.push(("go on", format!("cowboyctl devnet up --detach --name {name}")));
         fields(&lines)

@@ -20,10 +20,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// How long a devnet in a list has to answer.
+/// Time limit for a listed devnet to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A devnet in the list.
+/// A listed devnet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Entry {
@@ -34,15 +34,15 @@ pub struct Entry {
     running: bool,
     /// `running`, `starting`, `stopped`, `unresponsive`, or `died`: its process was killed.
     status: &'static str,
-    /// That process, or the one that was killed.
+    /// The pid of that process, or of the killed one.
     pid: Option<u32>,
-    /// Where its control API answers.
+    /// The URL of its control API.
     rpc_url: Option<String>,
-    /// Its head; of one that has died the newest block that is stored.
+    /// Its head; if its process was killed, the newest stored block.
     height: Option<u64>,
-    /// How many validators it has.
+    /// Number of validators.
     validators: Option<usize>,
-    /// How many runners it has.
+    /// Number of runners.
     runners: Option<usize>,
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
@@ -105,7 +105,7 @@ impl Entry {
     }
 }
 
-/// What the validators have stored, as far as it can be read.
+/// The heads that the validators have stored, as far as they can be read.
 fn stored(devnet: &DevnetHome) -> BTreeMap<String, StoredHead> {
     snapshot::heads(devnet.path()).unwrap_or_default()
 }
@@ -115,7 +115,7 @@ fn last_block(heads: &BTreeMap<String, StoredHead>) -> Option<Head> {
     Some(Head { height: last.height.get(), hash: last.hash.into(), finalized_at: None })
 }
 
-/// The saved topology, where it can be read.
+/// The saved topology, if it can be read.
 pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
     saved_plan(devnet).ok()?
 }
@@ -144,7 +144,7 @@ impl Row for Entry {
     }
 }
 
-/// Shows a devnet at a glance. One that does not run is shown, too, and is an error.
+/// Shows a devnet at a glance. A stopped devnet is shown, too, but is an error.
 pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     let devnet = cx.existing(named)?;
     let state = devnet.state()?;
@@ -154,7 +154,7 @@ pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> 
             _ => None,
         };
         cx.ui.document(&Status { died, ..stopped(&devnet) })?;
-        // The same refusal as of any other question to a devnet.
+        // Fails in the same way as any other request to a devnet.
         Client::of_devnet(&devnet)?;
         return Err(not_running(devnet.name()));
     }
@@ -305,9 +305,9 @@ pub struct Environment {
     /// The devnet's name.
     #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
-    /// Where its control API answers.
+    /// The URL of its control API.
     rpc_url: String,
-    /// The file that has the API's token.
+    /// The file with the API's token.
     #[cfg_attr(test, schema(value_type = String))]
     token_file: PathBuf,
 }
@@ -315,7 +315,7 @@ pub struct Environment {
 /// Prints exports for `eval "$(cowboyctl devnet env)"`.
 pub fn env(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     let devnet = cx.running(named)?;
-    // The same refusals as any other question to a devnet.
+    // Fails in the same way as any other request to a devnet.
     Client::of_devnet(&devnet)?;
     let State::Running(record) = devnet.state()? else {
         return Err(not_running(devnet.name()));

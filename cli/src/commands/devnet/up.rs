@@ -1,4 +1,4 @@
-//! `devnet up`: what is to run, and whether here or in a process of its own.
+//! `devnet up`: resolves what to run, and runs it here or in the background.
 
 use super::{daemon, launch};
 use crate::{
@@ -29,32 +29,32 @@ pub struct Up {
     /// The devnet's name [default: the topology's, else `local`]
     #[arg(long, env = "COWBOYCTL_NAME", hide_env_values = true)]
     pub name: Option<Name>,
-    /// How many validators [default: the topology's, else 4]
+    /// Number of validators [default: the topology's, else 4]
     #[arg(long, value_name = "N", env = "COWBOYCTL_VALIDATORS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_VALIDATORS))]
     pub validators: Option<u64>,
-    /// How many runners [default: the topology's, else 4]
+    /// Number of runners [default: the topology's, else 4]
     #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_RUNNERS))]
     pub runners: Option<u64>,
-    /// The pace of blocks, as 250ms [default: the topology's, else 1s]
+    /// The block time, such as 250ms [default: the topology's, else 1s]
     #[arg(long, value_name = "DURATION", env = "COWBOYCTL_BLOCK_TIME", hide_env_values = true)]
     pub block_time: Option<BlockTime>,
-    /// What every key derives from [default: the topology's, else 0]
+    /// The seed that every key derives from [default: the topology's, else 0]
     #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
     pub seed: Option<u64>,
-    /// Run it in a process of its own, and return when it is ready
+    /// Run it in the background, and return when it is ready
     #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     pub detach: bool,
-    /// With --detach: return when the chain has this height
+    /// With --detach: return when the chain has reached this height
     #[arg(long, value_name = "HEIGHT", requires = "detach")]
     pub wait: Option<u64>,
-    /// With --detach: how long to wait at most
+    /// With --detach: maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     pub timeout: Duration,
-    /// This is the process of its own: its output is the devnet's log
+    /// This is the background process: its output is the devnet's log
     #[arg(long, hide = true)]
     pub daemon: bool,
 }
@@ -73,11 +73,11 @@ impl Up {
         launch::foreground(cx, plan, &devnet)
     }
 
-    /// The plan, and the folder of its devnet, which does not run.
+    /// The plan and the folder of its devnet; an error if the devnet is running.
     pub fn resolve(&self, cx: &Context) -> Result<(Plan, DevnetHome), CliError> {
         let home = context::home()?;
         let overrides = Overrides {
-            // A devnet named for every command is the one to start, too.
+            // The global --devnet names the devnet to start, too.
             name: self.name.clone().or_else(|| cx.devnet.clone()),
             validators: self.validators,
             runners: self.runners,
@@ -115,7 +115,7 @@ impl Up {
     }
 }
 
-/// Without a file: the saved topology of the devnet, else every default.
+/// Without a file: the saved topology of the devnet, else the defaults.
 fn of_saved(home: &Home, overrides: &Overrides) -> Result<Plan, CliError> {
     let fresh = Topology::default().resolve(overrides, "", "command line")?;
     let devnet = home.devnet(&fresh.name);
@@ -131,9 +131,9 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
     Ok(Some(Topology::parse(&text, &file)?.resolve(&Overrides::default(), &text, &file)?))
 }
 
-/// A chain that has begun cannot have another genesis. Pace and port are free, and how it
-/// speculates but for what makes the proofs, how it grants leases, how much it keeps, and where its
-/// traces go.
+/// A chain that has begun cannot have another genesis. These may change: the block time, the API's
+/// port, the lease server's port and settings, the speculation settings other than the proof
+/// generator, how much is kept and reserved, and where traces go.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     let adjusted = Plan {
         block_time: saved.block_time,
@@ -176,7 +176,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     ))
 }
 
-/// Says which validators did not start, of a devnet that goes on without them.
+/// Warns about validators that did not start, if the devnet continues without them.
 pub(super) async fn warn_of_dead(client: &Client) -> Result<(), CliError> {
     for validator in client.status().await?.validators {
         if validator.status == ValidatorState::Died {
@@ -198,27 +198,27 @@ pub struct UpReport {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     pub name: Name,
-    /// What its transactions name.
+    /// The chain's id, which its transactions name.
     pub chain_id: ChainIdText,
-    /// Where its control API answers.
+    /// The URL of its control API.
     pub rpc_url: String,
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
     pub home: PathBuf,
     /// The newest finalized and executed block.
     pub head: Head,
-    /// How many validators it has.
+    /// Number of validators.
     pub validators: usize,
-    /// How many runners it has.
+    /// Number of runners.
     pub runners: usize,
-    /// The process that runs it.
+    /// The pid of the process that runs it.
     pub pid: u32,
-    /// From the start to the answer.
+    /// Milliseconds from the start until it was ready.
     pub ready_ms: u64,
 }
 
 impl UpReport {
-    /// What is known of a devnet from its record, and how long it took to be ready.
+    /// Combines a devnet's record with the time that it took to become ready.
     pub(in crate::commands) fn new(
         record: Record,
         home: PathBuf,

@@ -1,4 +1,4 @@
-//! Checks of all that a devnet has stored: what should be there is, and holds together.
+//! Checks of everything that a devnet has stored: it is complete and consistent.
 
 use super::finding::Finding;
 use crate::commands::devnet::saved_plan;
@@ -14,14 +14,14 @@ use cowboy_engine::chain::Genesis;
 use serde::Deserialize;
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-/// What a devnet keeps of its validators' changes since the topology.
+/// The changes of the validator set since the topology, as the devnet stores them.
 #[derive(Default, Deserialize)]
 struct Changes {
-    /// Those that left.
+    /// Names of validators that left.
     left: Vec<String>,
 }
 
-/// A finding for each fault, or one for a validator without.
+/// A finding for each fault, or one for each validator that has none.
 pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     let name = devnet.name();
     if devnet.is_resetting() {
@@ -31,7 +31,7 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     }
     let (validators, data) = (devnet.validators_path(), devnet.data_path());
     let lease = devnet.lease_path();
-    // A devnet that never started has none of these, and one that was reset.
+    // None of these exist if the devnet never started or was reset.
     if ![&validators, &data, &lease].into_iter().any(|path| is_there(path)) {
         return Vec::new();
     }
@@ -42,7 +42,7 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
             let what = format!("{} is missing: the chain cannot be checked", path.display());
             return vec![Finding::problem("stored", name, what).fix(restore(devnet))];
         }
-        // Told by another check.
+        // Another check reports this.
         Err(_) => return Vec::new(),
     };
     let mut findings = Vec::new();
@@ -91,7 +91,7 @@ fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Findi
     }
     let store = match Store::open(&path, genesis.chain_id()) {
         Ok(store) => store,
-        // Told by another check.
+        // Another check reports this.
         Err(StorageError::Format { .. }) => return Vec::new(),
         Err(StorageError::Chain { got, expected }) => {
             let path = path.display();
@@ -109,14 +109,14 @@ fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Findi
     let faults = check::all(&store, genesis);
     if faults.is_empty() {
         let head = store.head().ok().flatten().map_or(0, |(height, _)| height.get());
-        let what = format!("blocks {} to {head} hold together", store.kept_from());
+        let what = format!("blocks {} to {head} are consistent", store.kept_from());
         return vec![Finding::ok("stored", subject, what)];
     }
     let problem = |fault: Fault| Finding::problem("stored", &subject, fault.to_string());
     faults.into_iter().map(|fault| problem(fault).fix(fix.clone())).collect()
 }
 
-/// What is wrong with the SQLite file of `what`; nothing where there is no such file.
+/// The faults of the SQLite file of `what`; none if the file does not exist.
 fn database(devnet: &DevnetHome, path: &Path, what: &str) -> Vec<Finding> {
     let faults = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
@@ -137,7 +137,7 @@ fn database(devnet: &DevnetHome, path: &Path, what: &str) -> Vec<Finding> {
     findings
 }
 
-/// How a devnet gets a chain again.
+/// How to restore a devnet's chain.
 fn restore(devnet: &DevnetHome) -> String {
     let name = devnet.name();
     format!(

@@ -1,4 +1,4 @@
-//! What the doctor finds: one line each, with what to do, and what it may repair by itself.
+//! The doctor's findings: one line each, with a fix, and sometimes a repair that `--fix` runs.
 
 use crate::output::{DONE, Document, FAILED, Row, UNDONE};
 use cowboy_devnet::{
@@ -22,9 +22,9 @@ use std::{
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// As it should be.
+    /// All is well.
     Ok,
-    /// It works, and may not for long, or not as meant.
+    /// It works, but perhaps not for long or not as intended.
     Warning,
     /// Something does not work.
     Problem,
@@ -40,24 +40,24 @@ impl State {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Finding {
-    /// Which check, as `ports`.
+    /// The check, such as `ports`.
     #[cfg_attr(test, schema(value_type = String))]
     pub check: &'static str,
-    /// Whom it is about: `machine`, a devnet's name, or a path.
+    /// The subject: `machine`, a devnet's name, or a path.
     pub subject: String,
-    /// How bad it is, as it was found.
+    /// How bad it was when it was found.
     pub state: State,
     /// What was found.
     pub what: String,
-    /// What to do; what was done where it is repaired.
+    /// What to do; if it was repaired, what was done.
     pub fix: Option<String>,
     /// Whether it was repaired.
     pub fixed: bool,
-    /// What may be done without asking: nothing of it loses anything.
+    /// A repair that needs no confirmation, because it loses nothing.
     #[serde(skip)]
     pub repair: Option<Repair>,
 }
@@ -65,37 +65,37 @@ pub struct Finding {
 /// What `--fix` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
-    /// Closes a file or a folder, and not what a link names, to everybody else.
+    /// Removes other users' access to a file or folder; does not follow links.
     Mode(PathBuf, u32),
-    /// Removes the parts of snapshots and devnets that killed processes left.
+    /// Removes parts of snapshots and devnets left behind by killed processes.
     Sweep(Home),
-    /// Removes a file that an ended process left, while nobody can start another.
+    /// Removes a file left behind by an ended process, under the lock that keeps another from
+    /// starting.
     Remove(Owner, PathBuf),
 }
 
-/// Whose lock keeps others away meanwhile.
+/// The folder whose lock keeps other processes away during a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// A devnet.
     Devnet(DevnetHome),
     /// A runner in a process of its own.
     Runner(RunnerFolder),
-    /// A lease server that stands alone.
+    /// The standalone lease server.
     Lease(LeaseFolder),
 }
 
 impl Finding {
-    /// All is well.
+    /// A finding that all is well.
     pub fn ok(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, State::Ok, what)
     }
 
-    /// It may not be well for long.
+    /// A finding of something that may fail soon.
     pub fn warning(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, State::Warning, what)
     }
 
-    /// It is not well.
+    /// A finding of something that does not work.
     pub fn problem(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, State::Problem, what)
     }
@@ -110,17 +110,17 @@ impl Finding {
         Self { check, subject, state, what, fix: None, fixed: false, repair: None }
     }
 
-    /// The same, with what to do.
+    /// The same finding, with what to do.
     pub fn fix(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 
-    /// The same, with what `--fix` does.
+    /// The same finding, with the repair that `--fix` runs.
     pub fn repair(self, repair: Repair) -> Self {
         Self { repair: Some(repair), ..self }
     }
 
-    /// Repairs it where it may be, and says what was done, or why not.
+    /// Repairs it if there is a repair, and records what was done or why it failed.
     pub fn mend(&mut self) {
         let Some(repair) = self.repair.take() else { return };
         match repair.run() {
@@ -132,12 +132,12 @@ impl Finding {
         }
     }
 
-    /// Whether it is what a check found about this subject.
+    /// Whether it is the result of `check` about `subject`.
     pub fn is_of(&self, check: &str, subject: &str) -> bool {
         self.check == check && self.subject == subject
     }
 
-    /// Whether something is wrong still.
+    /// Whether something is still wrong.
     pub fn remains(&self) -> bool {
         self.state != State::Ok && !self.fixed
     }
@@ -184,7 +184,7 @@ impl Repair {
     }
 }
 
-/// Sets the mode of a file or a folder; a link in its place is an error.
+/// Sets the mode of a file or folder; fails for a link.
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     // Opening a pipe would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -210,14 +210,14 @@ impl Row for Finding {
     }
 }
 
-/// All that was found.
+/// All findings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Report(pub Vec<Finding>);
 
 impl Report {
-    /// For people: a line for each finding that is not as it should be, and one below it for what
-    /// to do; then a line of all that is.
+    /// The report for people: each finding that is not OK, with its fix on the line below; then one
+    /// line for those that are.
     pub fn draw(&self, columns: usize) -> String {
         let (good, found): (Vec<_>, Vec<_>) =
             self.0.iter().partition(|finding| finding.state == State::Ok);

@@ -17,21 +17,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Below this much free disk a devnet may stop any minute; below ten times as much, some day.
+/// Free disk in bytes below which a devnet may stop at any minute; ten times as much is a warning.
 const DISK_PROBLEM: u64 = 128 << 20;
 const DISK_WARNING: u64 = 10 * DISK_PROBLEM;
 
-/// Logs together, from where on it is worth saying.
+/// Total bytes of logs above which there is a warning.
 const LOG_WARNING: u64 = 512 << 20;
 
-/// How far ahead a time may be that another process wrote.
+/// Tolerance in seconds for a time in the future that another process wrote.
 const AHEAD_SECS: i64 = 2;
 
 /// The home, and the devnets in it.
 pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
     let path = home.path();
     let mut findings = vec![writable(path)];
-    // What is not there yet will be on the disk of what is.
+    // A folder that does not exist yet will be on the same disk as its nearest existing ancestor.
     if let Some(there) = path.ancestors().find(|ancestor| ancestor.is_dir()) {
         findings.extend(disk(there));
     }
@@ -48,7 +48,7 @@ pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
     (findings, devnets)
 }
 
-/// Folders of devnets that no command finds, because they have no lock that is a file.
+/// Devnet folders that no command finds, because their lock is missing or not a file.
 fn unusable(home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
     for entry in fs::read_dir(home.path()).into_iter().flatten().flatten() {
@@ -72,7 +72,7 @@ fn unusable(home: &Home) -> Vec<Finding> {
     findings
 }
 
-/// Parts of snapshots and devnets that a killed process did not finish, or not finish deleting.
+/// Parts of snapshots and devnets that a killed process left half written or half deleted.
 fn unfinished(home: &Home) -> Vec<Finding> {
     let left = match Snapshots::of(home).leftovers() {
         Ok(left) => left,
@@ -95,7 +95,7 @@ fn writable(path: &Path) -> Finding {
     let mode = match fs::metadata(path) {
         Ok(it) if it.is_dir() => it.permissions().mode(),
         Ok(_) => {
-            return Finding::problem("home", subject, "it is no folder")
+            return Finding::problem("home", subject, "it is not a folder")
                 .fix("move it away, or name another place: export COWBOYCTL_HOME=DIR");
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -115,14 +115,14 @@ fn writable(path: &Path) -> Finding {
                 0 => Finding::warning("home", &subject, what),
                 _ => Finding::problem("home", &subject, what),
             };
-            // The home may be a link; what is repaired may not.
+            // The home may be a link, but a repair does not follow links.
             let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             found.fix(format!("chmod 700 {subject}")).repair(Repair::Mode(real, 0o700))
         }
     }
 }
 
-/// What mode bits of group and others let them do.
+/// What the mode bits of group and others allow.
 fn allowed(mode: u32) -> &'static str {
     match (mode & 0o044 != 0, mode & 0o022 != 0) {
         (_, true) => "change it",
@@ -146,11 +146,11 @@ fn room(path: &Path, free: u64) -> Finding {
     found.fix("delete chains that are not needed: cowboyctl devnet reset NAME")
 }
 
-/// What a lease server that stands alone left.
+/// Leftovers of the standalone lease server.
 fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     let subject = folder.path().display();
     if folder.path().is_symlink() {
-        let found = Finding::warning("folder", subject, "it is a link, and is not looked into");
+        let found = Finding::warning("folder", subject, "it is a link, and is not followed");
         return vec![found.fix("put the folder itself there")];
     }
     let mut findings = Vec::new();
@@ -170,7 +170,7 @@ fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     findings
 }
 
-/// Everything about a devnet's folder.
+/// All checks of a devnet's folder.
 pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     let state = match devnet.state() {
         Ok(state) => state,
@@ -189,11 +189,11 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     findings.extend(keys(devnet));
     findings.push(logs(devnet));
     if let Some(error) = strange {
-        // A link may lead out of the folder: nothing is changed through one.
+        // A link may lead out of the folder, so nothing is changed through one.
         for finding in &mut findings {
             finding.repair = None;
         }
-        let fix = "move it away or remove it; until then nothing of the devnet is repaired";
+        let fix = "move it away or remove it; until then the devnet is not repaired";
         findings.push(Finding::problem("folder", devnet.name(), error.to_string()).fix(fix));
     }
     findings
@@ -234,7 +234,7 @@ fn topology(devnet: &DevnetHome) -> Finding {
     }
 }
 
-/// `devnet.json`: of a process that is gone, or from the future.
+/// Checks `devnet.json`: it may be left by a process that is gone, or come from the future.
 fn record(devnet: &DevnetHome, state: &State) -> Vec<Finding> {
     let (name, path) = (devnet.name(), devnet.record_path());
     let stale = |what: String| {
@@ -264,7 +264,7 @@ fn record(devnet: &DevnetHome, state: &State) -> Vec<Finding> {
     findings
 }
 
-/// What processes of runners left.
+/// Leftovers of runners' processes.
 fn runners(devnet: &DevnetHome) -> Vec<Finding> {
     let mut findings = Vec::new();
     for entry in fs::read_dir(devnet.processes_path()).into_iter().flatten().flatten() {
@@ -285,7 +285,7 @@ fn runners(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-/// Files that a process was killed over while it wrote them.
+/// Files that a process was killed while writing.
 fn leftovers(devnet: &DevnetHome) -> Vec<Finding> {
     let folders = [devnet.path().to_owned(), devnet.accounts_path(), devnet.data_path()];
     let files = folders.iter().flat_map(|folder| files(folder));
@@ -337,7 +337,7 @@ fn kept_ports(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-/// What validators have stored.
+/// Checks the storage format of the validators.
 fn format(devnet: &DevnetHome) -> Finding {
     let name = devnet.name();
     let mut stored = 0;
@@ -347,13 +347,13 @@ fn format(devnet: &DevnetHome) -> Finding {
             let what = format!("{} is not a file", path.display());
             return Finding::problem("format", name, what).fix("move it away");
         }
-        let reset = format!("the chain begins anew: cowboyctl devnet reset {name}");
+        let reset = format!("start a new chain: cowboyctl devnet reset {name}");
         match stored_format(&path) {
             Ok(Some(FORMAT) | None) => stored += 1,
             Ok(Some(other)) => {
                 let path = path.display();
                 let what = format!("{path} has format {other}, this program reads {FORMAT}");
-                let fix = format!("go on with the version that wrote it; or {reset}");
+                let fix = format!("use the version that wrote it; or {reset}");
                 return Finding::problem("format", name, what).fix(fix);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -366,7 +366,7 @@ fn format(devnet: &DevnetHome) -> Finding {
     }
 }
 
-/// What nobody else may read: keys, tokens, and the seed that keys derive from.
+/// Files that other users may not read: keys, tokens, and the seed that keys derive from.
 fn keys(devnet: &DevnetHome) -> Vec<Finding> {
     let mut secrets = vec![devnet.token_path(), devnet.topology_path()];
     secrets.extend(files(&devnet.accounts_path()).filter(|file| file.extension().is_some()));
@@ -376,12 +376,12 @@ fn keys(devnet: &DevnetHome) -> Vec<Finding> {
     }
     let found = exposed(&secrets);
     match found.is_empty() {
-        true => vec![Finding::ok("keys", devnet.name(), "nobody else may read them")],
+        true => vec![Finding::ok("keys", devnet.name(), "other users cannot read them")],
         false => found,
     }
 }
 
-/// Those of some files that others may read or change.
+/// Problems with files that others may read or change.
 fn exposed(paths: &[PathBuf]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in paths {

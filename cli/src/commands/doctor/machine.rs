@@ -19,10 +19,10 @@ use std::{
 
 const SUBJECT: &str = "machine";
 
-/// Steps of the clock that nobody minds.
+/// A step of the clock up to this size is harmless.
 const STEP: Duration = Duration::from_millis(250);
 
-/// Everything about the machine, for the largest of the devnets that are to run on it.
+/// All checks of the machine, for the largest of the devnets that will run on it.
 pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
     let stopped = devnets.iter().filter(|devnet| devnet.state().is_ok_and(|state| state.is_down()));
     let plans = stopped.filter_map(|devnet| saved_plan(devnet).ok().flatten());
@@ -66,7 +66,7 @@ fn size(plan: &Plan) -> String {
     format!("devnet `{}` ({validators} validators, {runners} runners)", plan.name)
 }
 
-/// `devnet up` raises its own soft limit.
+/// `devnet up` raises the soft limit by itself, so only the hard limit is checked.
 fn files(plan: &Plan, hard: Option<u64>) -> Finding {
     let needed = needed(plan);
     match hard {
@@ -84,7 +84,7 @@ fn files(plan: &Plan, hard: Option<u64>) -> Finding {
 
 fn processors(plan: &Plan, cores: usize) -> Finding {
     let validators = plan.validators.len();
-    // A validator of four takes a fraction of a core; beyond, blocks take longer than their pace.
+    // A validator needs a fraction of a core; with more than 8 per core, blocks are late.
     if validators <= cores * 8 {
         return Finding::ok("cores", SUBJECT, format!("{cores} for {validators} validators"));
     }
@@ -112,7 +112,7 @@ fn proc(file: &Path) -> Finding {
     match fs::read(file) {
         Ok(_) => Finding::ok("proc", SUBJECT, "/proc can be read"),
         Err(error) => {
-            let what = format!("/proc cannot be read ({error}): who has a port is not told");
+            let what = format!("/proc cannot be read ({error}): owners of ports are not shown");
             Finding::warning("proc", SUBJECT, what).fix("mount -t proc proc /proc")
         }
     }
@@ -122,26 +122,26 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether the clock is set while the doctor looks.
+/// Detects whether the clock is set while the doctor runs.
 pub struct Clock {
     steady: Instant,
     wall: SystemTime,
 }
 
 impl Clock {
-    /// Looks at it.
+    /// Reads the clocks.
     pub fn start() -> Self {
         Self { steady: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// Looks again.
+    /// Reads them again, and compares.
     pub fn check(self) -> Finding {
         stepped(self.steady.elapsed(), self.wall.elapsed().map_err(|back| back.duration()))
     }
 }
 
-/// What passed on a clock that nobody sets, and on the one that tells the time; an error: so much
-/// backwards.
+/// Compares the time that passed on the steady clock with that on the wall clock; `Err` is how far
+/// the wall clock went backwards.
 fn stepped(steady: Duration, wall: Result<Duration, Duration>) -> Finding {
     let step = match wall {
         Ok(wall) => wall.abs_diff(steady),

@@ -21,17 +21,18 @@ use std::time::Duration;
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Repair what can be without losing anything: modes of files, what killed processes left
+    /// Repair what can be repaired without loss: modes of files, leftovers of killed processes
     #[arg(long, env = "COWBOYCTL_FIX", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     fix: bool,
-    /// Check all that validators have stored: blocks, certificates, state roots, records, indexes
+    /// Check everything that validators have stored: blocks, certificates, state roots, records,
+    /// indexes
     ///
-    /// Every block is executed again: some thousand a second.
+    /// Every block is executed again, at a few thousand per second.
     #[arg(long, env = "COWBOYCTL_DEEP", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     deep: bool,
-    /// How long each running devnet has to answer at most
+    /// Maximum time for each running devnet to answer
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -46,7 +47,7 @@ impl Doctor {
         let devnets = match &cx.devnet {
             Some(name) => match cx.existing(None) {
                 Ok(devnet) => vec![devnet],
-                // Why it cannot be used has been found.
+                // A finding already tells why it cannot be used.
                 Err(_) if findings.iter().any(|it| it.is_of("folder", name.as_str())) => Vec::new(),
                 Err(error) => return Err(error),
             },
@@ -77,7 +78,7 @@ impl Doctor {
         Self::sum_up(cx, &report)
     }
 
-    /// An error where a problem remains.
+    /// Returns an error if a problem remains.
     fn sum_up(cx: &Context, report: &Report) -> Result<(), CliError> {
         let remaining = |state| {
             report.0.iter().filter(|finding| finding.remains() && finding.state == state).count()

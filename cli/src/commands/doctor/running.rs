@@ -1,4 +1,4 @@
-//! Checks of a running devnet: what it says of itself, and what its process has open.
+//! Checks of a running devnet: its own status, and what its process has open.
 
 use super::finding::Finding;
 use crate::{commands::fault, context::Context};
@@ -9,19 +9,19 @@ use cowboy_devnet::{
     },
     home::{DevnetHome, Record},
 };
-use cowboy_engine::{primitives::CBY, registry::MIN_STAKE};
+use cowboy_engine::{presence::threshold::quorum, primitives::CBY, registry::MIN_STAKE};
 use jiff::Timestamp;
 use std::{fs, path::Path, time::Duration};
 
-/// The chain stands where no block was final for so many blocks' time, and so long at least: a
-/// change of leaders takes seconds.
+/// The chain has stopped if no block was final for this many block times, and for at least
+/// `SILENT_MS`: a change of leaders takes seconds.
 const SILENT_BLOCKS: u64 = 20;
 const SILENT_MS: u64 = 10_000;
 
-/// Runners that are named at most, and ways back to their presence.
+/// The maximum number of runners and of commands to fix them that a finding names.
 const SHOWN: usize = 8;
 
-/// Everything about a devnet that runs.
+/// All checks of a running devnet.
 pub async fn check(
     cx: &Context,
     devnet: &DevnetHome,
@@ -81,8 +81,7 @@ fn validators(status: &Status) -> Finding {
     let (all, running) =
         (status.validators.len(), status.validators.iter().filter(|v| runs(v.status)).count());
     let fix = format!("cowboyctl validator start NAME --devnet {name}, or see its faults");
-    // n - f of n have to vote, f the largest number below a third.
-    let quorum = all - all.saturating_sub(1) / 3;
+    let quorum = quorum(all as u32) as usize;
     if running < quorum {
         let what = format!("{running} of {all} run, {quorum} have to: {}", behind.join(", "));
         return Finding::problem("validators", name, what).fix(fix);
@@ -126,7 +125,7 @@ fn runners(status: &Status) -> Finding {
     })
 }
 
-/// What makes a runner present again, where a command does.
+/// The command that makes a runner present again, if there is one.
 fn way_back(runner: &RunnerStatus, devnet: &str) -> Option<String> {
     let name = &runner.name;
     if runner.status == RunnerState::Stopped {
@@ -142,7 +141,7 @@ fn way_back(runner: &RunnerStatus, devnet: &str) -> Option<String> {
         }
         PresenceCondition::TakesNoJobs => format!("runner resume {name}"),
         PresenceCondition::WithdrewWhatIsNeeded => format!("runner capability add {name} LABEL"),
-        // A matter of the next blocks, or of the topology (`presence feasibility`).
+        // Only the next blocks or the topology can change it (`presence feasibility`).
         PresenceCondition::TooFewVotes => return None,
         _ => format!("runner show {name}"),
     };
@@ -162,7 +161,7 @@ fn finality(status: &Status, block_time_ms: u64, now: Timestamp) -> Finding {
     let name = &status.name;
     let last = status.head.as_ref().and_then(|head| head.finalized_at).or(status.started_at);
     let (Some(head), Some(last)) = (&status.head, last) else {
-        return Finding::warning("finality", name, "it does not say what is final")
+        return Finding::warning("finality", name, "it does not report a final block")
             .fix(format!("wait for its first blocks: cowboyctl devnet status {name}"));
     };
     let since = now.duration_since(*last).as_millis();
@@ -184,7 +183,7 @@ fn finality(status: &Status, block_time_ms: u64, now: Timestamp) -> Finding {
     }
 }
 
-/// Alerts of speculation, as docs/observability.md has them, that a look tells.
+/// The alerts of docs/observability.md about speculation that the current status shows.
 fn speculating(name: &str, status: &SpeculationStatus) -> Finding {
     let alert = |alert: &str, what: String| {
         Finding::warning("alerts", name, format!("{alert}: {what}"))
@@ -196,7 +195,7 @@ fn speculating(name: &str, status: &SpeculationStatus) -> Finding {
     }
 }
 
-/// Open files of the devnet's process and its limit.
+/// The open files of the devnet's process, compared with its limit.
 fn open_files(name: &str, process: &Path) -> Option<Finding> {
     let open = fs::read_dir(process.join("fd")).ok()?.count() as u64;
     let limits = fs::read_to_string(process.join("limits")).ok()?;

@@ -1,4 +1,4 @@
-//! `explain`: what a field, an event, an error or an exit code is, as the book says it.
+//! `explain`: describes a field, an event, an error or an exit code with the book's text.
 
 mod page;
 mod topic;
@@ -18,7 +18,7 @@ use serde::Serialize;
 /// `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The name, as: topology.chain.block_time, event TimerFired, error StaleInputs, exit 6
+    /// The name, such as topology.chain.block_time, event TimerFired, error StaleInputs, exit 6
     #[arg(value_name = "WHAT", num_args = 0..=2, add = ArgValueCandidates::new(candidates))]
     words: Vec<String>,
 }
@@ -27,11 +27,11 @@ pub struct Explain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Entry {
-    /// What it is of.
+    /// The kind of name.
     topic: Topic,
     /// The name.
     name: String,
-    /// What it is or means.
+    /// Its meaning.
     about: String,
 }
 
@@ -71,7 +71,7 @@ fn entry(of: Explanation) -> Entry {
     Entry { topic: of.topic, name: of.name, about: of.about }
 }
 
-/// The one of this name; in capitals or not where no name is exactly that.
+/// The explanation with this name; ignores case if no name matches exactly.
 fn find(all: &[Explanation], name: &str) -> Result<Explanation, CliError> {
     let long = format!("topology.{name}");
     let is = |one: &&Explanation| one.name == name || one.name == long;
@@ -81,17 +81,17 @@ fn find(all: &[Explanation], name: &str) -> Result<Explanation, CliError> {
 }
 
 fn unknown<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> CliError {
-    let error = CliError::new(Exit::NotFound, format!("nothing is called `{name}`"));
+    let error = CliError::new(Exit::NotFound, format!("unknown name `{name}`"));
     let last = |name: &'n str| name.strip_prefix("topology.").unwrap_or(name);
     let meant = nearest(name, names.clone()).or_else(|| nearest(name, names.map(last)));
     let error = match meant {
         Some(meant) => error.detail(format!("did you mean `{meant}`?")),
         None => error,
     };
-    error.hint("see what can be explained: cowboyctl explain")
+    error.hint("list the names: cowboyctl explain")
 }
 
-/// Names behind a topic's, else topics and all names.
+/// The names of a topic after its word; otherwise topics and all names.
 fn candidates() -> Vec<CompletionCandidate> {
     let line = Line::typed();
     let candidate = |one: Explanation| described(one.name, one.about);

@@ -1,13 +1,13 @@
-//! Tables of the book's pages, which are in the program.
+//! Tables of the book's pages, which are built into the program.
 
-/// What exit codes, the control API's codes and a lease server's mean.
+/// The meaning of exit codes, of the control API's error codes and of a lease server's.
 pub const ERRORS: &str = include_str!("../../../../docs/errors.md");
-/// What the names of the chain's errors mean.
+/// The meaning of the names of the chain's errors.
 pub const CHAIN_ERRORS: &str = include_str!("../../../../docs/chain-errors.md");
-/// What the options of speculation are.
+/// The meaning of speculation's options.
 pub const SPECULATION: &str = include_str!("../../../../docs/speculation.md");
 
-/// A row of a table, by the names of its columns.
+/// A row of a table: cells by column name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     cells: Vec<(String, String)>,
@@ -21,7 +21,7 @@ impl Row {
     }
 }
 
-/// The rows of all tables that begin with this column.
+/// The rows of all tables whose first column has this name.
 pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = Row> + 'p {
     let mut header: Option<Vec<String>> = None;
     page.lines().filter_map(move |line| {
@@ -42,13 +42,13 @@ pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = Row> + 'p
     })
 }
 
-/// The cells of a table's line, as text.
+/// The cells of a table's line, as text without Markdown.
 fn cells(line: &str) -> Option<Vec<String>> {
     let line = line.strip_prefix('|')?.strip_suffix('|')?.replace("\\|", "\u{1}");
     Some(line.split('|').map(|cell| plain(cell.trim()).replace('\u{1}', "|")).collect())
 }
 
-/// Markdown as text: code keeps its marks, links are their texts.
+/// Markdown as text: code keeps its backticks, links become their texts.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -62,7 +62,7 @@ fn plain(text: &str) -> String {
     plain + rest
 }
 
-/// A cell that is a name in code marks.
+/// The name in a cell that consists of one code span.
 pub fn name(cell: &str) -> Option<&str> {
     cell.strip_prefix('`')?.strip_suffix('`').filter(|name| !name.contains('`'))
 }

@@ -1,5 +1,5 @@
-//! What can be explained: fields of a topology, events, errors and exit codes, each from where the
-//! book has it.
+//! The names that can be explained: fields of a topology, events, errors and exit codes, each read
+//! from its place in the book.
 
 use super::page::{self, CHAIN_ERRORS, ERRORS, SPECULATION};
 use clap::ValueEnum;
@@ -7,7 +7,7 @@ use cowboy_devnet::topology::reference;
 use cowboy_engine::chain::EventKind;
 use serde::Serialize;
 
-/// What a name is of.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -22,26 +22,26 @@ pub enum Topic {
     Exit,
 }
 
-/// What is known of a name.
+/// The description of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Explanation {
-    /// What it is of.
+    /// The kind of name.
     pub topic: Topic,
-    /// The name, as commands and files have it.
+    /// The name as commands and files spell it.
     pub name: String,
-    /// What it is or means.
+    /// Its meaning.
     pub about: String,
-    /// What a field takes; absent of anything else.
+    /// The values that a field takes; absent for other names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes: Option<String>,
-    /// What a field is when left out; absent where it then has no value or must be there.
+    /// A field's default; absent if it has none or is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// What to do about an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The exit code of a command that ends with this error; absent of anything else.
+    /// The exit code of a command that fails with this error; absent for other names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<String>,
     /// The fields of a section, or of an event's `data`.
@@ -52,14 +52,14 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Part {
-    /// Its name; of a topology its whole path.
+    /// Its name; the whole path for a topology's field.
     pub name: String,
-    /// What it takes, or the kind of value that it has.
+    /// The values that it takes, or the type of its value.
     pub takes: String,
-    /// What it is when left out.
+    /// Its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// What it is.
+    /// Its meaning.
     pub about: String,
 }
 
@@ -74,7 +74,7 @@ impl Topic {
         }
     }
 
-    /// What it has, for a list of topics.
+    /// A phrase for the list of topics.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Topology => "the fields of a topology, as topology.chain.block_time",
@@ -86,7 +86,7 @@ impl Topic {
         }
     }
 
-    /// All that it has, in the order of the book.
+    /// All its names, in the order of the book.
     pub fn all(self) -> Vec<Explanation> {
         match self {
             Self::Topology => topology(),
@@ -110,7 +110,7 @@ impl Topic {
     }
 }
 
-/// The topology as a whole, and each of its fields; a section has the fields below it.
+/// The topology as a whole, then each of its fields; a section lists the fields below it.
 fn topology() -> Vec<Explanation> {
     let mut fields = reference::fields();
     for field in &mut fields {
@@ -133,7 +133,7 @@ fn topology() -> Vec<Explanation> {
     };
     let whole = Explanation {
         fields: below(""),
-        ..Topic::Topology.explanation("topology", "What a devnet is made of: a YAML file.")
+        ..Topic::Topology.explanation("topology", "The parts of a devnet: a YAML file.")
     };
     let each = fields.iter().map(|field| Explanation {
         takes: Some(field.takes.clone()),
@@ -144,7 +144,7 @@ fn topology() -> Vec<Explanation> {
     [whole].into_iter().chain(each).collect()
 }
 
-/// What the book says of an option of speculation.
+/// The book's text for an option of speculation.
 fn option_text(option: &str) -> String {
     let mut rows = page::rows(SPECULATION, "option");
     let found = rows.find(|row| page::name(row.get("option")) == Some(option));
@@ -176,7 +176,7 @@ fn events() -> Vec<Explanation> {
     EventKind::DOCS.iter().map(event).collect()
 }
 
-/// A field's type as the JSON of events has it.
+/// A field's Rust type in words, as the JSON of events represents it.
 fn in_words(ty: &str) -> Option<String> {
     let inner = |outer: &str| ty.strip_prefix(outer)?.strip_suffix('>');
     if let Some(inner) = inner("Option<") {
@@ -221,7 +221,7 @@ fn errors() -> Vec<Explanation> {
         })
     };
     let chain = page::rows(CHAIN_ERRORS, "error").filter_map(|row| error(row, "error"));
-    // In this order: the control API's, a lease server's.
+    // The order is: the control API's errors, then a lease server's.
     let others = page::rows(ERRORS, "`code`").filter_map(|row| error(row, "`code`"));
     chain.chain(others).collect()
 }
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Names that begin a text between quotes in sources, as `StaleInputs: …`.
+    /// Collects names at the beginning of string literals in sources, such as `StaleInputs: …`.
     fn names(folder: &Path, found: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -279,7 +279,7 @@ mod tests {
                     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
                     let (name, rest) = text.split_at(letters);
                     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
-                    // The beginning of a sentence in the API's description.
+                    // "Timers: " begins a sentence in the API's description.
                     if rest.starts_with(": ") && is_name && name != "Timers" {
                         found.insert(name.to_owned());
                     }
@@ -302,7 +302,7 @@ mod tests {
         assert!(found.len() > 100, "the sources are read: {found:?}");
         let missing: Vec<_> = found.iter().filter(|name| !told.contains(name)).collect();
         assert!(missing.is_empty(), "docs/chain-errors.md lacks {missing:?}");
-        // Names from a table of their own.
+        // Names from another table.
         let others = ["JobNotAssigned", "JobNotCommitted"];
         for name in &told {
             let is_known = found.contains(name) || others.contains(&name.as_str());

@@ -1,5 +1,5 @@
-//! `job explain`: how a job's runners were drawn, what would have come of it under other rules, and
-//! what it takes a proposer to have others drawn.
+//! `job explain`: shows how a job's runners were drawn, what other rules would have drawn, and how
+//! much work a proposer needs to change the draw.
 
 use super::grind::{self, Grind};
 use crate::{
@@ -21,13 +21,13 @@ pub struct Explain {
     /// The job: a name, its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
-    /// Which attempt, from 1 [default: the last]
+    /// The attempt, from 1 [default: the last]
     #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
     attempt: Option<u32>,
-    /// Show what it takes to have other runners drawn by trying seeds, and try that often
+    /// Show how much work it takes to change the draw by trying seeds, with this many tries
     ///
-    /// Where seeds are made of the parent block, that many other hashes of it are tried here, by
-    /// one thread, each with a later timestamp.
+    /// If seeds come from the parent block, that many other hashes of it are tried here, by one
+    /// thread, each with a later timestamp.
     #[arg(long, value_name = "TRIES", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "100000", env = "COWBOYCTL_GRIND", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=grind::MOST_TRIES as i64))]
@@ -54,12 +54,12 @@ impl Explain {
 pub struct Explained {
     #[serde(flatten)]
     explanation: Explanation,
-    /// What it takes to have others drawn, with --grind.
+    /// The work that it takes to change the draw; only with --grind.
     #[serde(skip_serializing_if = "Option::is_none")]
     grind: Option<Grind>,
 }
 
-/// Who was drawn, or what the job waits for.
+/// The runners that were drawn, or what the job waits for.
 fn committee(explanation: &Explanation) -> String {
     let Explanation { draws, wanted, passed, candidates, status, deadline, .. } = explanation;
     if !draws.is_empty() {
@@ -74,7 +74,7 @@ fn committee(explanation: &Explanation) -> String {
     format!("none: {passed} of {total} runners pass, {wanted} wanted; {then}")
 }
 
-/// Which P(h) was read.
+/// The P(h) that was read.
 fn presence(read: Option<&PresenceRead>) -> String {
     let Some(PresenceRead { height, age, votes, embedded_in, rule, .. }) = read else {
         return "none is recent enough: no runner counts as present".to_owned();
@@ -93,7 +93,7 @@ fn presence(read: Option<&PresenceRead>) -> String {
     format!("P({height}), {age}; {votes}, rule {rule}")
 }
 
-/// What the seed is made of.
+/// The source of the seed.
 fn source(explanation: &Explanation) -> String {
     match &explanation.seed_source {
         Some(SeedSource { certificate_of: Some(height), digest, .. }) => {
@@ -117,7 +117,7 @@ fn mru(read: Option<&MruRead>) -> String {
     format!("{runner}, set at {set_at}, {age} of {ttl_blocks} blocks ago: {counts}")
 }
 
-/// Names in one cell; all of many are told by their number.
+/// Names in one cell; all of them are given as a count if there are many.
 fn few(names: &[String], of: usize) -> String {
     match names.len() {
         0 => "-".to_owned(),

@@ -1,7 +1,7 @@
-//! What it takes a proposer to have others drawn by choosing among seeds.
+//! The work that a proposer needs to change a draw by choosing among seeds.
 //!
-//! Where seeds are made of the parent's hash, each other hash of that block is a try: here its
-//! timestamp is moved, one millisecond for each. Where they are made of a certificate there is
+//! If seeds are made of the parent's hash, each other hash of that block is a try: here its
+//! timestamp is moved, by one millisecond for each. If they are made of a certificate, there is
 //! nothing to hash again: the proposer that embeds it chooses among sets of votes, which are
 //! counted.
 
@@ -26,58 +26,59 @@ use cowboy_engine::{
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Instant};
 
-/// Tries at most: some seconds of work.
+/// Maximum number of tries, which take some seconds.
 pub const MOST_TRIES: u32 = 1_000_000;
-/// Hashes that the speed of hashing is measured by.
+/// Number of hashes that measure the speed of hashing.
 const MEASURED: u32 = 20_000;
 
-/// What it takes to have others drawn.
+/// The work that it takes to change a draw.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Grind {
-    /// What the seeds are made of: `parent` or `certificate`.
+    /// The source of the seeds: `parent` or `certificate`.
     rule: String,
-    /// Seeds that one proposer can choose among: certificates of the validators' votes, and the one
-    /// before. A decimal number; absent: as many as it can hash.
+    /// Number of seeds that one proposer can choose among: the certificates possible with the
+    /// validators' votes, and the one before. A decimal number; absent if the only limit is how
+    /// fast it hashes.
     choices: Option<String>,
-    /// Other hashes of the parent block that were tried here.
+    /// Number of other hashes of the parent block that were tried here.
     tries: u32,
-    /// Hashes of that block's header a second, on this machine, by one thread.
+    /// Hashes of that block's header per second, by one thread of this machine.
     hashes_per_second: Option<f64>,
-    /// Tries a second, each a hash, the seed and the draw.
+    /// Tries per second, each a hash, the seed and the draw.
     tries_per_second: Option<f64>,
-    /// Those that passed the filters.
+    /// The runners that passed the filters.
     candidates: Vec<Chances>,
 }
 
-/// What it takes to have a candidate drawn.
+/// The work that it takes to have a candidate drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Chances {
     runner: String,
     address: AddressText,
-    /// The share of seeds that draw it first, an exact fraction in lowest terms.
+    /// The share of seeds that draw it first: an exact fraction in lowest terms.
     first: String,
-    /// The share of seeds that draw it at all; absent where the numbers are too large.
+    /// The share of seeds that draw it at all; absent if the numbers are too large.
     drawn: Option<String>,
-    /// Seeds until one draws it, on average.
+    /// Average number of seeds until one draws it.
     expected_tries: Option<f64>,
-    /// The time that as many tries take at the speed measured here.
+    /// Seconds for that many tries at the speed measured here.
     expected_seconds: Option<f64>,
-    /// How many of the seeds tried draw it.
+    /// Number of tried seeds that draw it.
     hits: Option<u32>,
-    /// The first of them, from 1.
+    /// The first try that draws it, from 1.
     first_hit: Option<u32>,
-    /// The chance that one of the seeds to choose among draws it.
+    /// The chance that one of the available seeds draws it.
     chance: Option<f64>,
 }
 
-/// A draw that is done again with other seeds.
+/// A draw that is repeated with other seeds.
 struct Again {
     candidates: Vec<(Address, Wei)>,
     job: Hash,
     submitted_at: Height,
-    /// Which retry it is; 0: the first draw.
+    /// The number of the retry; 0 is the first draw.
     retry: u32,
     wanted: usize,
     mru: Option<Favoured>,
@@ -94,7 +95,7 @@ impl Again {
     }
 }
 
-/// What the tries came to.
+/// The result of the tries.
 #[derive(Default)]
 struct Tried {
     hits: BTreeMap<Address, u32>,
@@ -102,7 +103,7 @@ struct Tried {
     seconds: f64,
 }
 
-/// Computes it for a draw; tries other hashes of the parent block where the seed is made of that.
+/// Computes the work for a draw; if its seed is made of the parent block, tries other hashes of it.
 pub async fn grind(client: &Client, said: &Explanation, tries: u32) -> Result<Grind, CliError> {
     if said.draws.is_empty() {
         let what = format!("job {} has no draw in block {}", said.job_id, said.height);
@@ -181,11 +182,11 @@ pub async fn grind(client: &Client, said: &Explanation, tries: u32) -> Result<Gr
     })
 }
 
-/// The header that the seed is made of.
+/// The header of the block whose hash is the seed.
 async fn parent(client: &Client, first: &Explanation) -> Result<Header, CliError> {
     let height = first.height.saturating_sub(1);
     let wrong = |detail: String| {
-        let what = format!("block {height} is not the one that the seed is made of");
+        let what = format!("block {height} is not the source of the seed");
         CliError::new(Exit::Unverified, what).detail(detail)
     };
     if height == 0 {
@@ -202,7 +203,7 @@ async fn parent(client: &Client, first: &Explanation) -> Result<Header, CliError
     Ok(block.header)
 }
 
-/// Draws `tries` times, each time with a later timestamp in the block that the seed is made of.
+/// Draws `tries` times, each time with a later timestamp in the header.
 fn try_hashes(again: &Again, header: &Header, tries: u32) -> Tried {
     let mut tried = Tried::default();
     let mut header = header.clone();
@@ -218,7 +219,7 @@ fn try_hashes(again: &Again, header: &Header, tries: u32) -> Tried {
     tried
 }
 
-/// How fast this machine hashes a header.
+/// Measures how fast this machine hashes a header.
 fn hashes_per_second(header: &Header) -> f64 {
     let mut header = header.clone();
     let start = Instant::now();
@@ -238,8 +239,8 @@ fn ratio(fraction: Fraction) -> f64 {
     fraction.of as f64 / fraction.all as f64
 }
 
-/// The chance that a runner is drawn at least once in `draws` draws, where one draw takes it with
-/// the chance `share`.
+/// The chance that a runner is drawn at least once in `draws` draws, if each draws it with the
+/// chance `share`.
 fn at_least_one(share: f64, draws: u128) -> f64 {
     1.0 - (1.0 - share).powf(draws as f64)
 }
@@ -254,7 +255,7 @@ fn time(seconds: f64) -> String {
 }
 
 impl Grind {
-    /// What people see.
+    /// The text for people.
     pub fn text(&self) -> String {
         let mut head = vec![("seeds made of", self.rule.clone())];
         head.push(match &self.choices {

@@ -38,7 +38,7 @@ use std::time::Duration;
 pub enum Job {
     /// Submit a job
     Submit(Box<submit::Submit>),
-    /// Take a job back that nobody has committed to yet; its escrow comes back
+    /// Cancel a job that no runner has committed to yet; its escrow is returned
     Cancel {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
@@ -47,29 +47,29 @@ pub enum Job {
         #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
-        /// How long to wait for its block at most
+        /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
-    /// Take the bond of the runner whose result was wrong, 1.5 times the job's --max-price: of jobs
-    /// with --verify economic_bond
+    /// Slash the bond of the runner whose result was wrong, 1.5 times the job's --max-price; only
+    /// for jobs with --verify economic_bond
     Slash {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
-        /// The system deployer that says so
+        /// The system deployer that orders it
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
-        /// How long to wait for its block at most
+        /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
     /// Jobs, newest first
     Ls {
-        /// Only jobs that stand there: Pending, Assigned, Running, Committed, Verified, Failed or
+        /// Only jobs with this status: Pending, Assigned, Running, Committed, Verified, Failed or
         /// Cancelled
         #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::job_statuses))]
@@ -86,11 +86,11 @@ pub enum Job {
         #[arg(long, env = "COWBOYCTL_RUNNER", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: Option<String>,
-        /// How many at most
+        /// Maximum number of jobs
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
-    /// A job: where it stands, who works on it, what happened to it
+    /// Show a job: its status, its runners and its history
     Show {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
@@ -101,36 +101,37 @@ pub enum Job {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
-        /// How long at most
+        /// Maximum time to wait
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
-    /// A job's verified result; as a table, the bytes as they are
+    /// A job's verified result; in table format, its raw bytes
     Result {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
-    /// To whom each validator dispatched a job, and how that went
+    /// The runners that each validator dispatched a job to, and the outcomes
     ///
     /// Each validator remembers its last 4,096 dispatches until it stops; none of it is on the
-    /// chain. What a runner answers: `job show` has the events that followed.
+    /// chain. For the runners' answers, see the events of `job show`.
     Dispatches {
         /// The job: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
-    /// How a job's runners were drawn: who was dropped why, seed, weights, draws
+    /// Explain how a job's runners were drawn: who was dropped why, seed, weights, draws
     ///
-    /// Which P(h) said who is present, what each candidate weighed before and after its MRU record,
-    /// and what would have come of the same votes under the other threshold rules and without the
+    /// It shows which P(h) decided who is present, each candidate's weight before and after its MRU
+    /// record, and the outcome of the same votes under the other threshold rules and without the
     /// presence filter.
     Explain(explain::Explain),
-    /// Filter and draw a job's runners again, and check all that the devnet says of the draw
+    /// Filter and draw a job's runners again, and check everything that the devnet reports of the
+    /// draw
     ///
-    /// Blocks are fetched and verified here, from genesis up to the draw. The devnet is believed
-    /// nothing. Where it no longer has those blocks, the draw alone is repeated, from what it
+    /// Blocks are fetched and verified here, from genesis up to the draw. Nothing that the devnet
+    /// says is trusted. If it no longer has those blocks, only the draw is repeated, from what it
     /// recorded: then filters are `recorded only`, and the exit code is 9.
     VerifySelection {
         /// The job: a name, its id or enough of its beginning, or latest
@@ -186,7 +187,7 @@ impl Job {
                 drop(progress);
                 cx.ui.document(&check)?;
                 if check.filters == Filters::RecordedOnly && check.mismatches.is_empty() {
-                    let what = format!("the filters of job {} were not done again", check.job_id);
+                    let what = format!("the filters of job {} were not verified", check.job_id);
                     return Err(CliError::new(Exit::Unverified, what)
                         .detail("the devnet no longer has the blocks that they follow from")
                         .hint("a larger `storage.keep` in the topology keeps them longer"));
@@ -198,7 +199,7 @@ impl Job {
     }
 }
 
-/// Sends a transaction about a job and shows what it is then.
+/// Sends a transaction about a job and shows the job afterwards.
 async fn transact(
     cx: &Context,
     job: &str,

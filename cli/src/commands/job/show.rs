@@ -1,4 +1,4 @@
-//! What people see of jobs and draws.
+//! Text output for jobs and draws.
 
 use super::submit::progress;
 use crate::{
@@ -96,7 +96,7 @@ impl Document for Job {
         }
         let rows = self.events.iter().map(|event| {
             let mut about = event.data.clone();
-            // The job is the one shown.
+            // The job is shown already.
             about.as_object_mut().and_then(|fields| fields.remove("job_id"));
             vec![event.height.to_string(), event.event.clone(), data(&about)]
         });

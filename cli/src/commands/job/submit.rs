@@ -1,4 +1,5 @@
-//! `job submit`: the spec from the command line, its transaction, and the wait for the result.
+//! `job submit`: builds the spec from the command line, sends its transaction, and waits for the
+//! result.
 
 use super::terms::{self, Sending, Terms};
 use crate::{
@@ -39,7 +40,7 @@ use std::{
 pub struct Submit {
     #[command(subcommand)]
     kind: Option<Kind>,
-    /// A job in YAML or JSON, as docs/jobs.md has it; - for standard input
+    /// A job in YAML or JSON, as described in docs/jobs.md; - for standard input
     #[arg(short, long, value_name = "FILE", required = true)]
     #[arg(env = "COWBOYCTL_FILE", hide_env_values = true)]
     file: Option<PathBuf>,
@@ -47,7 +48,7 @@ pub struct Submit {
     sending: Sending,
 }
 
-/// How a command comes to who runs it.
+/// How a command reaches its executor.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum By {
     #[default]
@@ -63,10 +64,10 @@ enum Kind {
         #[arg(long = "env", value_name = "KEY=VALUE", value_parser = args::variable)]
         #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
         variables: Vec<(String, String)>,
-        /// A file that the command reads as its standard input; - for this one's
+        /// A file that the command reads as its standard input; - for this command's
         #[arg(long, value_name = "FILE", env = "COWBOYCTL_STDIN", hide_env_values = true)]
         stdin: Option<PathBuf>,
-        /// How the command comes to who runs it: with the job, or from its runner to a pool that
+        /// How the command reaches its executor: with the job, or from its runner to a pool that
         /// works by leases
         #[arg(long, value_enum, default_value_t, env = "COWBOYCTL_DELIVERY")]
         #[arg(hide_env_values = true)]
@@ -91,7 +92,8 @@ enum Kind {
         /// The request's body
         #[arg(long, value_name = "TEXT", env = "COWBOYCTL_BODY", hide_env_values = true)]
         body: Option<String>,
-        /// A JSON pointer into the answer, as /data/0; what it points at is the result
+        /// A JSON pointer into the answer, such as /data/0; the value that it points to is the
+        /// result
         #[arg(long, env = "COWBOYCTL_POINTER", hide_env_values = true)]
         pointer: Option<String>,
         #[command(flatten)]
@@ -101,22 +103,22 @@ enum Kind {
     Llm {
         /// The question
         prompt: String,
-        /// The model, by a name that runners register
+        /// The model, by the name that runners register
         #[arg(long, env = "COWBOYCTL_MODEL", hide_env_values = true)]
         model: String,
-        /// What the model is told before the question
+        /// The system prompt
         #[arg(long, value_name = "TEXT", env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
         system: Option<String>,
-        /// Tokens of the answer at most
+        /// Maximum tokens of the answer
         #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_TOKENS", hide_env_values = true)]
         max_tokens: Option<u32>,
         /// Sampling temperature in thousandths
         #[arg(long, value_name = "N", env = "COWBOYCTL_TEMPERATURE_MILLI", hide_env_values = true)]
         temperature_milli: Option<u32>,
-        /// What the model samples with, where it takes one
+        /// The seed for sampling, if the model takes one
         #[arg(long, value_name = "N", env = "COWBOYCTL_SAMPLING_SEED", hide_env_values = true)]
         sampling_seed: Option<u64>,
-        /// The model that embeds the answer: the result is JSON then
+        /// The model that embeds the answer; the result is then JSON
         #[arg(long, value_name = "MODEL", env = "COWBOYCTL_EMBEDDING_MODEL")]
         #[arg(hide_env_values = true)]
         embedding_model: Option<String>,
@@ -125,7 +127,7 @@ enum Kind {
     },
     /// A call of a tool through the Model Context Protocol; its answer is the result
     Mcp {
-        /// The server, by a name that runners register
+        /// The server, by the name that runners register
         server: String,
         /// The tool
         tool: String,
@@ -139,7 +141,7 @@ enum Kind {
     EthSend {
         /// The signed transaction, 0x-hex
         transaction: BytesText,
-        /// Blocks, its own included, that the receipt waits for
+        /// Blocks, including its own, to wait for before the receipt
         #[arg(long, value_name = "N", default_value_t = 1)]
         #[arg(env = "COWBOYCTL_CONFIRMATIONS", hide_env_values = true)]
         confirmations: u32,
@@ -154,13 +156,13 @@ impl Submit {
         let (spec, sending) = match (self.kind, self.file) {
             (Some(kind), _) => kind.parse()?,
             (None, Some(file)) => (document(&file)?, self.sending),
-            (None, None) => unreachable!("clap wants one of them"),
+            (None, None) => unreachable!("clap requires one of them"),
         };
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         let signer = Signer::find(&devnet, &sending.from)?;
         let deadline = Deadline::after(sending.timeout);
-        // What the chain would refuse is refused before it costs a fee.
+        // Refuse here what the chain would refuse, before it costs a fee.
         spec.check().map_err(|error| CliError::new(Exit::Rejected, error.to_string()))?;
         let submitted =
             submit(cx.ui, &client, &signer, spec, (sending.wait, &sending.naming), deadline)
@@ -236,31 +238,31 @@ fn document(file: &Path) -> Result<JobSpec, CliError> {
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
         CliError::yaml(Exit::Usage, &args::shown(file), &text, &problem)
-            .hint("no job is like that; the fields are listed in docs/jobs.md")
+            .hint("this is not a job; its fields are listed in docs/jobs.md")
     };
     terms::json(&text)
         .and_then(|json| document::read(json).map_err(|e| e.to_string()))
         .map_err(refused)
 }
 
-/// The longest standard input: a transaction with more would not fit a block.
+/// The longest standard input in bytes: a transaction with more would not fit in a block.
 const INPUT_LIMIT: u64 = 512 * 1024;
 
-/// A job that was recorded, and its result where that was waited for.
+/// A recorded job, with its result if that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Submitted {
     /// The job.
     pub job_id: HashText,
-    /// Its name, where it was given one.
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: JobStatus,
     /// The transaction that recorded it.
     pub transaction: HashText,
-    /// The height that recorded it.
+    /// The height of the block that recorded it.
     pub submitted_at: Option<u64>,
-    /// The runner whose result it is.
+    /// The runner that delivered the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
     /// The runners that were drawn.
@@ -269,22 +271,21 @@ pub struct Submitted {
     /// The verified result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<BytesText>,
-    /// The result as text, where it is UTF-8.
+    /// The result as text, if it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_text: Option<String>,
-    /// The height that made it final.
+    /// The height of the block that made it final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_at: Option<u64>,
-    /// From the recording block's timestamp to the final block's.
+    /// Milliseconds from the recording block's timestamp to the final block's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// All that is known of it.
+    /// Everything known about it.
     #[serde(skip)]
     pub job: Option<Job>,
 }
 
-/// Records a job on the chain, gives it its name and, where that is wanted, waits until it is
-/// final.
+/// Records a job on the chain, gives it its name and, if asked to, waits until it is final.
 pub async fn submit(
     ui: Ui,
     client: &Client,
@@ -320,8 +321,8 @@ pub async fn submit(
     })
 }
 
-/// Waits until a job is final; `latest` is the newest of now. Meanwhile each runner that says that
-/// it cannot do the work is named on stderr, with its reason.
+/// Waits until a job is final; `latest` is the newest job at the time of the call. Meanwhile prints
+/// on stderr each runner that reports that it cannot do the work, with its reason.
 pub async fn wait_until_final(
     ui: Ui,
     client: &Client,
@@ -352,17 +353,17 @@ pub async fn wait_until_final(
         .await
 }
 
-/// A runner's reason is any text: it is shown as one line, without what moves a terminal's cursor.
+/// Prints a runner's reason, which is any text, on one line and without control characters.
 async fn tell_failure(ui: Ui, client: &Client, report: &JobEvent) {
     let text = |field: &str| report.data[field].as_str().unwrap_or_default();
     let address = text("runner");
-    // It may have left in the meantime.
+    // The runner may have left in the meantime.
     let runner = client.runner(address).await.map_or(address.to_owned(), |runner| runner.name);
     let reason = text("reason").replace(char::is_control, " ");
     ui.note(&format!("block {}: {runner} cannot do it: {reason}", report.height));
 }
 
-/// Where a job stands, in a line: with whom, and how far they are.
+/// A job's status on one line: its runners and their progress.
 fn state(job: &Job) -> String {
     let progress: Vec<_> = job.progress.iter().map(progress).collect();
     match (job.committee.as_slice(), progress.as_slice()) {
@@ -374,7 +375,7 @@ fn state(job: &Job) -> String {
     }
 }
 
-/// What a runner says of its progress.
+/// The progress that a runner reports.
 pub fn progress(progress: &RunnerProgress) -> String {
     let RunnerProgress { runner, percent, detail, .. } = progress;
     match detail {
@@ -383,7 +384,7 @@ pub fn progress(progress: &RunnerProgress) -> String {
     }
 }
 
-/// A failure for a job that has ended without a result.
+/// Fails if the job has ended without a result.
 pub fn succeeded(job: &Job) -> Result<(), CliError> {
     if job.status == JobStatus::Verified {
         return Ok(());

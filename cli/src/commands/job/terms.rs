@@ -1,4 +1,4 @@
-//! What every job is submitted with: money, time, bounds, and how its result is verified.
+//! The terms that every job is submitted with: money, time, limits, and how its result is verified.
 
 use crate::{
     args,
@@ -20,7 +20,7 @@ use cowboy_engine::{
 };
 use std::time::Duration;
 
-/// Who pays, and whether the result is waited for.
+/// The paying account, and whether to wait for the result.
 #[derive(Debug, Args)]
 pub struct Sending {
     /// The account that pays: a name, or an address whose key is in the devnet's folder
@@ -32,50 +32,50 @@ pub struct Sending {
     pub wait: bool,
     #[command(flatten)]
     pub naming: Naming,
-    /// How long to wait at most
+    /// Maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     pub timeout: Duration,
 }
 
-/// What every job is submitted with.
+/// The terms that every job is submitted with.
 #[derive(Debug, Args)]
 pub struct Terms {
     #[command(flatten)]
     pub sending: Sending,
-    /// What the runners may charge at most, together: 1.5cby, or wei
+    /// Maximum that all runners together may charge: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "1cby")]
     #[arg(env = "COWBOYCTL_MAX_PRICE", hide_env_values = true)]
     max_price: Wei,
-    /// What the runners get on top, together: 1.5cby, or wei
+    /// Amount that all runners together get on top: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     #[arg(env = "COWBOYCTL_TIP", hide_env_values = true)]
     tip: Wei,
-    /// The blocks after which an attempt without result ends
+    /// Number of blocks after which an attempt without a result ends
     #[arg(long, value_name = "BLOCKS", default_value_t = document::TIMEOUT_BLOCKS)]
     #[arg(env = "COWBOYCTL_TIMEOUT_BLOCKS", hide_env_values = true)]
     timeout_blocks: u64,
-    /// The longest result, in bytes: 65536, or what a committee of this size may return
+    /// Maximum length of the result in bytes [default: 65536, or less for a large committee]
     #[arg(long, value_name = "BYTES", env = "COWBOYCTL_MAX_RETURN_BYTES", hide_env_values = true)]
     max_return_bytes: Option<u32>,
-    /// How long the work may run
+    /// Maximum run time of the work
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
     #[arg(env = "COWBOYCTL_MAX_EXECUTION", hide_env_values = true)]
     max_execution: Duration,
-    /// The most memory the work may take, in MiB
+    /// Maximum memory of the work, in MiB
     #[arg(long, value_name = "MIB", default_value_t = document::MEMORY_MB)]
     #[arg(env = "COWBOYCTL_MAX_MEMORY", hide_env_values = true)]
     max_memory: u32,
     #[command(flatten)]
     verifying: Verifying,
-    /// Only members of this pool are drawn
+    /// Draw only members of this pool
     #[arg(long, env = "COWBOYCTL_POOL", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::pools))]
     pool: Option<String>,
-    /// Only runners in a trusted execution environment are drawn
+    /// Draw only runners in a trusted execution environment
     #[arg(long)]
     tee: bool,
-    /// The actor that is told of the job's end, and its handler
+    /// The actor to call when the job ends, and its handler
     #[arg(long, value_name = "ACTOR:HANDLER", value_parser = callback)]
     #[arg(env = "COWBOYCTL_CALLBACK", hide_env_values = true)]
     callback: Option<Callback>,
@@ -90,20 +90,22 @@ struct Verifying {
     #[arg(env = "COWBOYCTL_VERIFY", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::verification_modes))]
     verify: VerificationMode,
-    /// How many runners do the work; as many as the mode takes at least
+    /// Number of runners that do the work [default: the minimum of the mode]
     #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
     runners: Option<u32>,
-    /// How many results must agree; more than half where it is not said
+    /// Number of results that must agree [default: more than half]
     #[arg(long, value_name = "N", env = "COWBOYCTL_THRESHOLD", hide_env_values = true)]
     threshold: Option<u32>,
-    /// majority_vote: JSON pointer to the value that votes, as /price
+    /// majority_vote: JSON pointer to the value that votes, such as /price
     #[arg(long, value_name = "POINTER", env = "COWBOYCTL_VOTE_FIELD", hide_env_values = true)]
     vote_field: Option<String>,
-    /// structured_match: what must hold, as '{equal: /a}' or '{tolerance: {field: /b, within: 2}}'
+    /// structured_match: what must hold, such as '{equal: /a}' or '{tolerance: {field: /b, within:
+    /// 2}}'
     #[arg(long, value_name = "CHECK", value_parser = check)]
     #[arg(env = "COWBOYCTL_CHECK", hide_env_values = true)]
     check: Vec<Check>,
-    /// semantic_similarity: the embedding model and the least cosine in thousandths, as m:900
+    /// semantic_similarity: the embedding model and the minimum cosine in thousandths, such as
+    /// m:900
     #[arg(long, value_name = "MODEL:PERMILLE", value_parser = similarity)]
     #[arg(env = "COWBOYCTL_SIMILARITY", hide_env_values = true)]
     similarity: Option<Similarity>,
@@ -148,7 +150,7 @@ impl Terms {
     }
 }
 
-/// YAML, of which JSON is a part, as the engine reads it.
+/// Parses YAML, which includes JSON, into the engine's JSON type.
 pub fn json(text: &str) -> Result<Json, String> {
     let value: serde_json::Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
     Json::parse(value.to_string().as_bytes()).map_err(|error| error.to_string())
@@ -159,7 +161,7 @@ fn check(text: &str) -> Result<Check, String> {
 }
 
 fn similarity(text: &str) -> Result<Similarity, String> {
-    let refused = || format!("`{text}`: expected MODEL:PERMILLE, as m:900");
+    let refused = || format!("`{text}`: expected MODEL:PERMILLE, such as m:900");
     let (model, permille) = text.rsplit_once(':').ok_or_else(refused)?;
     let least_permille = permille.parse().map_err(|_| refused())?;
     Ok(Similarity { model: model.to_owned(), least_permille })

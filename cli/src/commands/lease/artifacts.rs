@@ -1,4 +1,4 @@
-//! `lease artifacts`: what a job left behind, listed or brought here.
+//! `lease artifacts`: lists or downloads a job's artifacts.
 
 use super::{complete, connect::Server, find, show::printable};
 use crate::{
@@ -26,16 +26,16 @@ pub struct Artifacts {
     /// The job: an id, the beginning of one, or RUN/NAME
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
-    /// Only artifacts of these names
+    /// Only artifacts with these names
     names: Vec<String>,
-    /// Only of this attempt, from 1 [default: all; with --download the last that has any]
+    /// Only those of this attempt, from 1 [default: all; with --download the last one that has any]
     #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
-    /// Bring them into this folder; files of the same names are replaced
+    /// Download them into this folder; files with the same names are replaced
     #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DOWNLOAD", hide_env_values = true)]
     download: Option<PathBuf>,
-    /// With --download: how long it may take
+    /// With --download: maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -43,7 +43,7 @@ pub struct Artifacts {
     server: Server,
 }
 
-/// An artifact that was brought here.
+/// A downloaded artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Downloaded {
@@ -79,7 +79,7 @@ impl Artifacts {
         let job = find::job(&client, &self.job).await?;
         let artifacts = self.chosen(client.artifacts(&job).await?, &job)?;
         let Some(folder) = &self.download else { return cx.ui.list(&artifacts) };
-        // Every name is looked at before the first file is written.
+        // Check every name before writing the first file.
         let targets = artifacts.iter().map(|artifact| Ok((artifact, target(folder, artifact)?)));
         let targets = targets.collect::<Result<Vec<_>, CliError>>()?;
         let deadline = Instant::now() + self.timeout;
@@ -98,7 +98,7 @@ impl Artifacts {
         cx.ui.list(&downloaded)
     }
 
-    /// Those that are asked for.
+    /// The selected artifacts.
     fn chosen(
         &self,
         mut artifacts: Vec<StoredArtifact>,
@@ -116,24 +116,24 @@ impl Artifacts {
             let of = attempt.map_or_else(String::new, |attempt| format!(" in attempt {attempt}"));
             let what = format!("{job} has no artifact `{name}`{of}");
             return Err(CliError::new(Exit::NotFound, what)
-                .hint(format!("see which it has: cowboyctl lease artifacts {job}")));
+                .hint(format!("list its artifacts: cowboyctl lease artifacts {job}")));
         }
         artifacts.retain(|artifact| self.names.contains(&artifact.name));
         Ok(artifacts)
     }
 }
 
-/// Where an artifact goes: below the folder, whatever the server calls it.
+/// The path of an artifact: below the folder, whatever the server names it.
 fn target(folder: &Path, artifact: &StoredArtifact) -> Result<PathBuf, CliError> {
     let name = printable(&artifact.name);
     let name: ArtifactName = artifact.name.parse().map_err(|error| {
         CliError::new(Exit::Invalid, format!("the server has an artifact `{name}`: {error}"))
-            .hint("nothing was written; name those that are wanted")
+            .hint("nothing was written; name the artifacts that you want")
     })?;
     Ok(folder.join(name.as_str()))
 }
 
-/// Brings one artifact here. It stands under its name only when it is whole.
+/// Downloads one artifact. The file gets its name only when it is complete.
 async fn download(
     client: &Client,
     job: &str,
@@ -164,7 +164,7 @@ async fn download(
         file.write_all(&chunk).map_err(io)?;
     }
     if bytes != artifact.bytes {
-        return Err(broken(format!("{bytes} bytes came, it has {}", artifact.bytes)));
+        return Err(broken(format!("{bytes} bytes arrived, it has {}", artifact.bytes)));
     }
     file.persist(path).map_err(|error| io(error.error))?;
     Ok(())

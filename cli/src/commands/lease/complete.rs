@@ -1,5 +1,5 @@
-//! Runs and jobs for the shell to complete, of the server of this machine. Whatever fails or takes
-//! too long completes nothing.
+//! Shell completion of runs and jobs on this machine's server. A request that fails or takes too
+//! long completes nothing.
 
 use super::connect::Server;
 use crate::complete::{
@@ -14,13 +14,13 @@ use cowboy_devnet::lease::{
     messages::{JobQuery, JobState, PageQuery},
 };
 
-/// The newest jobs.
+/// Candidates: the newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask(async |client| client.jobs(&JobQuery::default()).await);
     jobs.iter().map(|job| described(&job.job, format!("{} {}", job.name, job.state))).collect()
 }
 
-/// The newest runs.
+/// Candidates: the newest runs.
 pub fn runs() -> Vec<CompletionCandidate> {
     let runs = ask(async |client| client.runs(&PageQuery::default()).await);
     let named = runs.into_iter().map(|run| {
@@ -29,12 +29,12 @@ pub fn runs() -> Vec<CompletionCandidate> {
     and_latest(named.collect())
 }
 
-/// The newest runs and jobs.
+/// Candidates: the newest runs and jobs.
 pub fn things() -> Vec<CompletionCandidate> {
     runs().into_iter().chain(jobs()).collect()
 }
 
-/// Schedules.
+/// Candidates: all schedules.
 pub fn schedules() -> Vec<CompletionCandidate> {
     let schedules = ask(async |client| client.schedules().await);
     let named = schedules.into_iter().map(|one| {
@@ -43,18 +43,18 @@ pub fn schedules() -> Vec<CompletionCandidate> {
     named.collect()
 }
 
-/// Runners that have a token.
+/// Candidates: runners that have a token.
 pub fn runners() -> Vec<CompletionCandidate> {
     let tokens = ask(async |client| client.tokens().await);
     tokens.into_iter().map(|token| CompletionCandidate::new(token.runner_id)).collect()
 }
 
-/// States of jobs.
+/// Candidates: states of jobs.
 pub fn states() -> Vec<CompletionCandidate> {
     all(JobState::ALL)
 }
 
-/// What the server that is meant answers.
+/// Asks the selected server.
 fn ask<T: Default + Send + 'static>(
     question: impl AsyncFnOnce(Client) -> Result<T, ClientError> + Send + 'static,
 ) -> T {

@@ -1,4 +1,4 @@
-//! Which lease server a command is about, and who answers there.
+//! Selects the lease server for a command, and its credentials.
 
 use crate::{
     args,
@@ -18,37 +18,37 @@ use std::path::PathBuf;
 /// The longest file with a token or with certificates, in bytes.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// The lease server that is meant.
+/// Selects the lease server.
 #[derive(Debug, Clone, Args)]
 pub struct Server {
     /// The lease server [default: the current devnet's, else that of `lease serve`]
     #[arg(long, value_name = "URL", env = "COWBOYCTL_SERVER", hide_env_values = true)]
     pub server: Option<String>,
-    /// The token to show there [default: the one in the folder of this machine's server]
+    /// The token to authenticate with [default: the one in the folder of this machine's server]
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
-    /// Certificates, PEM, that vouch for the server instead of those of the system
+    /// CA certificates, PEM, to verify the server with instead of the system's
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_CA", hide_env_values = true)]
     pub ca: Option<PathBuf>,
-    /// A certificate and its key, PEM, to show to a server that asks for one
+    /// A client certificate and its key, PEM, for a server that asks for one
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_IDENTITY", hide_env_values = true)]
     pub identity: Option<PathBuf>,
 }
 
-/// A server of this machine, as it says of itself.
+/// A server of this machine, from its own record.
 struct Local {
     url: String,
     token: String,
 }
 
 impl Server {
-    /// A client of the server that is meant, as its operator.
+    /// A client of the selected server, as its operator.
     pub fn client(&self, cx: &Context) -> Result<Client, CliError> {
         let Local { url, token } = self.find(cx)?;
         Ok(Client::new(&url, &token, &self.tls()?)?)
     }
 
-    /// What TLS takes.
+    /// The TLS settings.
     pub fn tls(&self) -> Result<Tls, CliError> {
         let read = |file: &Option<PathBuf>| {
             file.as_ref().map(|file| args::input(file, FILE_LIMIT)).transpose()
@@ -61,14 +61,14 @@ impl Server {
         let Some(file) = &self.token_file else { return Ok(None) };
         let refused = |what: &str| {
             CliError::new(Exit::Usage, format!("{}: {what}", file.display()))
-                .hint("a token stands in its file alone, on one line")
+                .hint("the file must contain only the token, on one line")
         };
         let text = String::from_utf8(args::input(file, FILE_LIMIT)?);
-        let text = text.map_err(|_| refused("it is no text"))?;
+        let text = text.map_err(|_| refused("it is not text"))?;
         let token = text.trim();
         match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
             true => Ok(Some(token.to_owned())),
-            false => Err(refused("there is no token in it")),
+            false => Err(refused("it contains no token")),
         }
     }
 
@@ -81,19 +81,19 @@ impl Server {
         if let Some(token) = given {
             return Ok(Local { url: url.clone(), token });
         }
-        // A server of this machine may be named by its address, too.
+        // A server of this machine may be given by its address, too.
         let same = |a: &str, b: &str| a.trim_end_matches('/') == b.trim_end_matches('/');
         match local(cx) {
             Ok(local) if same(&local.url, url) => Ok(local),
             _ => {
                 Err(CliError::new(Exit::Usage, format!("--server {url}: there is no token for it"))
-                    .hint("name the file that has it: --token-file FILE"))
+                    .hint("name the file with it: --token-file FILE"))
             }
         }
     }
 }
 
-/// The server of this machine: the devnet's that is meant, else the one that stands alone.
+/// The server of this machine: that of the selected devnet, else the standalone one.
 fn local(cx: &Context) -> Result<Local, CliError> {
     let mut looked = Vec::new();
     let named = cx.chosen()?.map(|chosen| chosen.name);
@@ -118,9 +118,9 @@ fn local(cx: &Context) -> Result<Local, CliError> {
             Err(CliError::new(Exit::Usage, format!("several devnets have lease servers: {names}"))
                 .hint("say which: --devnet NAME, or cowboyctl devnet use NAME"))
         }
-        // The devnet was named: no other server is meant.
+        // The devnet was named, so no other server is meant.
         (None, Some(name)) if looked.is_empty() => {
-            Err(CliError::new(Exit::NotRunning, format!("devnet `{name}` does not run"))
+            Err(CliError::new(Exit::NotRunning, format!("devnet `{name}` is not running"))
                 .hint(format!("start it: cowboyctl devnet up --detach --name {name}")))
         }
         (None, Some(_)) => Err(none(looked)),
@@ -146,7 +146,7 @@ fn local_of(devnet: &DevnetHome, url: String) -> Result<Local, CliError> {
     Ok(Local { url, token: devnet.token()? })
 }
 
-/// The server of `lease serve`, where one runs.
+/// The server of `lease serve`, if one is running.
 fn alone() -> Result<Option<Local>, CliError> {
     let folder = LeaseFolder::of(&context::home()?);
     let Some(record) = folder.record()? else { return Ok(None) };

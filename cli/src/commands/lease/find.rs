@@ -1,4 +1,4 @@
-//! Runs and jobs as people name them: an id, the beginning of one, `latest`, `RUN/NAME`.
+//! Resolves the names of runs and jobs: an id, the beginning of one, `latest`, `RUN/NAME`.
 
 use crate::error::{CliError, Exit, nearest};
 use cowboy_devnet::lease::{
@@ -6,24 +6,22 @@ use cowboy_devnet::lease::{
     messages::{JobQuery, JobSummary, PAGE_LIMIT, PageQuery, RunSummary},
 };
 
-/// Digits of an id.
+/// Hexadecimal digits of an id, without its prefix.
 const ID_DIGITS: usize = 16;
 
-/// A run's id and a job's begin with these.
+/// The prefix of a run's id.
 const RUN: &str = "run_";
 const JOB: &str = "job_";
 const SCHEDULE: &str = "sched_";
 
-/// What an id is of.
+/// A resolved run or job id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thing {
-    /// A run.
     Run(String),
-    /// A job.
     Job(String),
 }
 
-/// The run that is meant: its id, a unique beginning of it, or `latest`.
+/// Resolves a run: its id, a unique beginning of it, or `latest`.
 pub async fn run(client: &Client, text: &str) -> Result<String, CliError> {
     if is_id(text, RUN) {
         return Ok(text.to_owned());
@@ -32,7 +30,7 @@ pub async fn run(client: &Client, text: &str) -> Result<String, CliError> {
     let runs = runs(client, if latest { 1 } else { PAGE_LIMIT }).await?;
     if latest {
         let none = || {
-            CliError::new(Exit::NotFound, "there is no run so far")
+            CliError::new(Exit::NotFound, "there is no run yet")
                 .hint("hand one in: cowboyctl lease submit FILE")
         };
         return runs.into_iter().next().map(|run| run.run_id).ok_or_else(none);
@@ -42,7 +40,7 @@ pub async fn run(client: &Client, text: &str) -> Result<String, CliError> {
     only("run", text, found, || meant(text, ids.iter().map(|id| (id.as_str(), id.clone()))))
 }
 
-/// The job that is meant: its id, a unique beginning of it, or `RUN/NAME`.
+/// Resolves a job: its id, a unique beginning of it, or `RUN/NAME`.
 pub async fn job(client: &Client, text: &str) -> Result<String, CliError> {
     if is_id(text, JOB) {
         return Ok(text.to_owned());
@@ -65,7 +63,7 @@ pub async fn job(client: &Client, text: &str) -> Result<String, CliError> {
     only("job", text, ids(&jobs, text), || meant(text, names(&jobs)))
 }
 
-/// The run or the job that is meant.
+/// Resolves a run or a job.
 pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
     if text.starts_with(JOB) || text.contains('/') {
         return job(client, text).await.map(Thing::Job);
@@ -83,7 +81,7 @@ pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
     })
 }
 
-/// The schedule that is meant: its id, or a unique beginning of it.
+/// Resolves a schedule: its id, or a unique beginning of it.
 pub async fn schedule(client: &Client, text: &str) -> Result<String, CliError> {
     if is_id(text, SCHEDULE) {
         return Ok(text.to_owned());
@@ -92,7 +90,7 @@ pub async fn schedule(client: &Client, text: &str) -> Result<String, CliError> {
     let ids = schedules.iter().map(|schedule| &schedule.schedule);
     let found = ids.filter(|id| begins(id, SCHEDULE, text)).cloned();
     only("schedule", text, found, || None).map_err(|error| match error.exit {
-        Exit::NotFound => error.hint("see which there are: cowboyctl lease schedule ls"),
+        Exit::NotFound => error.hint("list them: cowboyctl lease schedule ls"),
         _ => error,
     })
 }
@@ -106,18 +104,18 @@ async fn jobs(client: &Client) -> Result<Vec<JobSummary>, CliError> {
     Ok(client.jobs(&query).await?)
 }
 
-/// The ids of jobs that begin so.
+/// The ids of jobs that begin with `text`.
 fn ids(jobs: &[JobSummary], text: &str) -> impl Iterator<Item = String> {
     jobs.iter().map(|job| &job.job).filter(move |id| begins(id, JOB, text)).cloned()
 }
 
-/// What jobs may be called by mistake, and what they are called: by their names alone, too.
+/// Texts that a user may have typed for a job, including its name alone, each with the full name.
 fn names(jobs: &[JobSummary]) -> impl Iterator<Item = (&str, String)> {
     let named = jobs.iter().map(|job| (job.name.as_str(), format!("{}/{}", job.run, job.name)));
     named.chain(jobs.iter().map(|job| (job.job.as_str(), job.job.clone())))
 }
 
-/// What was probably meant; the first of several alike is the newest.
+/// The name that was probably meant; if several are equal, the newest.
 fn meant<'a>(text: &str, names: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
     let names: Vec<_> = names.collect();
     let called = |wanted: &str| names.iter().find(|(name, _)| *name == wanted);
@@ -132,13 +130,13 @@ fn is_id(text: &str, prefix: &str) -> bool {
         .is_some_and(|id| id.len() == ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether an id begins so, with or without what all ids begin with.
+/// Whether an id begins with `text`, which may omit the prefix of all ids.
 fn begins(id: &str, prefix: &str, text: &str) -> bool {
     let digits = text.strip_prefix(prefix).unwrap_or(text);
     !digits.is_empty() && id.strip_prefix(prefix).is_some_and(|id| id.starts_with(digits))
 }
 
-/// The only one of those found; `meant`: what else it may be.
+/// The only id found; an error suggests the name from `meant`.
 fn only(
     what: &str,
     text: &str,
@@ -158,9 +156,7 @@ fn only(
             let error = CliError::new(Exit::NotFound, format!("there is no {what} `{text}`"));
             Err(match meant() {
                 Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-                None => {
-                    error.hint("see which there are: cowboyctl lease ls; cowboyctl lease ls --runs")
-                }
+                None => error.hint("list them: cowboyctl lease ls; cowboyctl lease ls --runs"),
             })
         }
     }

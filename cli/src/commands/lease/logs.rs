@@ -1,4 +1,4 @@
-//! `lease logs`: what a job said.
+//! `lease logs`: prints a job's log.
 
 use super::{complete, connect::Server, find, wait::Patience};
 use crate::{
@@ -19,10 +19,10 @@ use cowboy_devnet::{
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How long a request waits for more of a log, in seconds.
+/// Maximum time that a request waits for more of a log, in seconds.
 const WAIT_SECONDS: u64 = 20;
 
-/// How often it is looked whether a job is tried again, or whether an absent server is back.
+/// How often to check whether a job is tried again, or whether an absent server is back.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// `lease logs`.
@@ -31,7 +31,7 @@ pub struct Logs {
     /// The job: an id, the beginning of one, or RUN/NAME
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
-    /// Go on until the job has ended, over all its attempts
+    /// Continue until the job has ended, over all its attempts
     #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     follow: bool,
@@ -39,11 +39,11 @@ pub struct Logs {
     #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
-    /// On a terminal, print the log as it is [default: its text and its colours]
+    /// On a terminal, print the log unchanged [default: only its text and colours]
     #[arg(long, env = "COWBOYCTL_RAW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     raw: bool,
-    /// How long to go on at most
+    /// Maximum time to continue
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -51,7 +51,7 @@ pub struct Logs {
     server: Server,
 }
 
-/// What was printed so far.
+/// The part of a log that was printed so far.
 #[derive(Debug)]
 struct Printed {
     attempt: u32,
@@ -60,12 +60,12 @@ struct Printed {
 }
 
 impl Printed {
-    /// Nothing of this attempt.
+    /// The state before anything of this attempt is printed.
     fn of(attempt: u32, raw: bool) -> Self {
         Self { attempt, bytes: 0, to: Foreign::new(raw) }
     }
 
-    /// Prints what follows.
+    /// Prints the next bytes of the log.
     fn add(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         self.to.print(bytes)?;
         self.bytes += bytes.len() as u64;
@@ -93,7 +93,7 @@ impl Logs {
         })
     }
 
-    /// What there is.
+    /// Prints the existing log.
     async fn print(
         &self,
         cx: &Context,
@@ -103,7 +103,7 @@ impl Logs {
     ) -> Result<(), CliError> {
         let job = client.job(id).await?;
         let Some(attempt) = self.wanted(&job)? else {
-            cx.ui.note(&format!("{id} is {}: it has no log so far", job.summary.state));
+            cx.ui.note(&format!("{id} is {}: it has no log yet", job.summary.state));
             return Ok(());
         };
         printed.attempt = attempt;
@@ -117,7 +117,7 @@ impl Logs {
         }
     }
 
-    /// What there is and what comes, until the job has ended.
+    /// Prints the existing log and what is added, until the job has ended.
     async fn follow(
         &self,
         cx: &Context,
@@ -149,7 +149,7 @@ impl Logs {
                     break;
                 }
                 if bytes.is_empty() {
-                    // The server did not wait: too many others do.
+                    // The server did not wait, because too many other requests do.
                     looks.tick().await;
                 }
             }
@@ -163,12 +163,12 @@ impl Logs {
         }
     }
 
-    /// The attempt that is meant, where there is one.
+    /// The selected attempt, if there is one.
     fn wanted(&self, job: &Job) -> Result<Option<u32>, CliError> {
         let last = job.summary.attempt;
         match self.attempt {
             Some(attempt) if attempt > last => {
-                let what = format!("{} has no attempt {attempt} so far", job.summary.job);
+                let what = format!("{} has no attempt {attempt} yet", job.summary.job);
                 Err(CliError::new(Exit::NotFound, what).detail(format!("its last is {last}")))
             }
             Some(attempt) => Ok(Some(attempt)),

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
 pub enum Lease {
-    /// Hand in a run: jobs and what they need, as docs/leases.md has them
+    /// Submit a run: jobs and what they need, as described in docs/leases.md
     ///
     /// The file is YAML, and is checked before it is sent.
     Submit(submit::Submit),
@@ -48,18 +48,18 @@ pub enum Lease {
         #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::states))]
         state: Option<JobState>,
-        /// How many at most
+        /// Maximum number to show
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
         #[command(flatten)]
         server: Server,
     },
-    /// A run and its jobs, or a job and its attempts
+    /// Show a run and its jobs, or a job and its attempts
     Show {
         /// The run or job: an id, the beginning of one, latest (a run), or RUN/NAME (a job)
         #[arg(add = ArgValueCandidates::new(complete::things))]
         id: String,
-        /// The states that a job and its leases have entered, instead
+        /// Show the states that a job and its leases have entered instead
         #[arg(long, env = "COWBOYCTL_EVENTS", hide_env_values = true)]
         #[arg(value_parser = FalseyValueParser::new())]
         events: bool,
@@ -71,14 +71,14 @@ pub enum Lease {
         #[command(flatten)]
         server: Server,
     },
-    /// What a job said
+    /// Print a job's log
     Logs(logs::Logs),
-    /// What a job left behind; with --download, brought here
+    /// A job's artifacts; with --download, copied here
     Artifacts(artifacts::Artifacts),
     /// Cancel a run, or a job
     ///
-    /// What waits ends at once. What runs is stopped by its runner, which has until the cancel
-    /// deadline.
+    /// Waiting jobs end at once. Running ones are stopped by their runners, which have until the
+    /// cancel deadline.
     Cancel {
         /// The run or job: an id, the beginning of one, latest (a run), or RUN/NAME (a job)
         #[arg(add = ArgValueCandidates::new(complete::things))]
@@ -86,16 +86,17 @@ pub enum Lease {
         /// Wait until it has ended
         #[arg(long)]
         wait: bool,
-        /// With --wait: how long at most
+        /// With --wait: maximum time
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
         #[command(flatten)]
         server: Server,
     },
-    /// Hand the jobs of a run that has ended in again, as a new run
+    /// Submit the jobs of a run that has ended again, as a new run
     Retry(retry::Retry),
-    /// Take a job's lease back: its runner stops, and it is tried again while it has attempts left
+    /// Revoke a job's lease: its runner stops, and the job is tried again while it has attempts
+    /// left
     Revoke {
         /// The job: an id, the beginning of one, or RUN/NAME
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
@@ -103,7 +104,7 @@ pub enum Lease {
         #[command(flatten)]
         server: Server,
     },
-    /// Runs that timers of the chain hand in
+    /// Runs that timers of the chain submit
     #[command(subcommand)]
     Schedule(schedule::Schedule),
     /// Tokens of runners
@@ -111,16 +112,17 @@ pub enum Lease {
     Token(token::Token),
     /// Run a lease server without a devnet, until Ctrl-C or SIGTERM
     ///
-    /// Commands on this machine find it by itself; others name it with --server and --token-file.
-    /// It keeps what it has over restarts. Its log goes to stderr; COWBOYCTL_LOG says what is
+    /// Commands on this machine find it by themselves; others name it with --server and
+    /// --token-file. Its data survives restarts. Its log goes to stderr; COWBOYCTL_LOG sets what is
     /// logged.
     Serve(Box<serve::Serve>),
-    /// Do jobs of a lease server on this machine, one at a time, until Ctrl-C or SIGTERM
+    /// Run jobs of a lease server on this machine, one at a time, until Ctrl-C or SIGTERM
     ///
-    /// Steps run as the user who starts it, in a fresh directory each job, which is gone with all
-    /// processes of the job afterwards. Without --token-file it has a token made for it, which is
-    /// good until it ends. The first signal has it finish the job at hand and take no further one;
-    /// the second stops the job, which goes back to the queue; a third ends the runner at once.
+    /// Steps run as the user who starts the runner, each job in a fresh directory, which is removed
+    /// with all processes of the job afterwards. Without --token-file the runner gets a token of
+    /// its own, which is valid until it ends. The first signal lets it finish its current job and
+    /// take no other; the second stops the job, which returns to the queue; a third ends the runner
+    /// at once.
     Runner(Box<runner::Runner>),
 }
 
@@ -199,7 +201,7 @@ impl Lease {
     }
 }
 
-/// A job's state, as JSON has it or in small letters.
+/// A job's state, spelled as in JSON or in lower case.
 fn state(text: &str) -> Result<JobState, String> {
     args::one_of("state", text, JobState::ALL)
 }

@@ -1,7 +1,7 @@
 //! `lease retry`: the jobs of a run that has ended, as a new run.
 //!
-//! The server does not keep secrets of jobs that have ended: they come from here again. Jobs that
-//! are not in the new run are not needed in it; what they left behind is there all the same.
+//! The server does not keep the secrets of jobs that have ended, so they are given again here.
+//! Dependencies on jobs outside the new run are dropped; their artifacts are still available.
 
 use super::{
     complete,
@@ -31,12 +31,12 @@ pub struct Retry {
     /// The run, which has ended: its id, the beginning of it, or latest
     #[arg(add = ArgValueCandidates::new(complete::runs))]
     run: String,
-    /// Only jobs that did not succeed; artifacts of those that did are there for them
+    /// Only jobs that did not succeed; they still get the artifacts of those that did
     #[arg(long, env = "COWBOYCTL_FAILED", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     failed: bool,
-    /// A variable of every job that has one of this name; secrets that are not given are taken from
-    /// the environment
+    /// A variable for every job that declares it; secrets that are not given are taken from the
+    /// environment
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
     #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
@@ -73,7 +73,7 @@ impl Retry {
         };
         if again.jobs.is_empty() {
             return Err(CliError::new(Exit::Conflict, format!("run {id}: every job succeeded"))
-                .hint(format!("hand all of them in again: cowboyctl lease retry {id}")));
+                .hint(format!("submit all of them again: cowboyctl lease retry {id}")));
         }
         with_values(again, &given, |name| env::var(name).ok()).map_err(|missing| {
             let missing: Vec<_> = missing.into_iter().collect();
@@ -86,15 +86,15 @@ impl Retry {
     }
 }
 
-/// The jobs that are handed in again.
+/// The jobs to submit again.
 fn chosen(jobs: &[Job], failed: bool) -> Vec<JobSpec> {
-    // A job that only runs when others fail has no reason to where those are left out.
+    // A job that only runs when others fail is not needed if those are left out …
     let again = |job: &&Job| {
         let apart = job.spec.run_if == Some(RunIf::Failure);
         !failed || (job.summary.state != JobState::Succeeded && !apart)
     };
     let mut names: BTreeSet<&str> = jobs.iter().filter(again).map(|job| &*job.spec.name).collect();
-    // Unless one of those that they look at is handed in again.
+    // … unless one of the jobs that it depends on is submitted again.
     for job in jobs.iter().filter(|job| job.spec.run_if == Some(RunIf::Failure)) {
         if job.spec.needs.iter().any(|need| names.contains(&**need)) {
             names.insert(&job.spec.name);
@@ -113,7 +113,7 @@ fn chosen(jobs: &[Job], failed: bool) -> Vec<JobSpec> {
     specs.collect()
 }
 
-/// The run with its variables' and secrets' values. Errors: the secrets that have none.
+/// The run with values for its variables and secrets. Errors: the secrets without a value.
 fn with_values(
     mut run: NewRun,
     given: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! `lease runner`: does jobs of a lease server on this machine, until it is told to end.
+//! `lease runner`: runs jobs of a lease server on this machine, until it is told to end.
 
 use super::connect::Server;
 use crate::{
@@ -26,15 +26,15 @@ use std::{
 /// `lease runner`.
 #[derive(Debug, Args)]
 pub struct Runner {
-    /// Its name, which its token is for [default: a random one]
+    /// Its name, which its token is issued for [default: a random one]
     #[arg(long, value_name = "ID", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<String>,
-    /// What it is capable of besides its system and its processor, as linux and x86_64; may be
-    /// given several times
+    /// Capabilities besides its system and processor, which are added (linux, x86_64); may be given
+    /// several times
     #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
     capabilities: Vec<String>,
-    /// What runs jobs with an image
+    /// The engine that runs jobs with an image
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Containers::Auto)]
     #[arg(env = "COWBOYCTL_CONTAINERS", hide_env_values = true)]
     containers: Containers,
@@ -42,31 +42,31 @@ pub struct Runner {
     #[arg(long, conflicts_with = "max_jobs", env = "COWBOYCTL_ONCE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     once: bool,
-    /// End after so many jobs
+    /// End after this many jobs
     #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     max_jobs: Option<u64>,
-    /// Take the name from a runner that is at work
+    /// Take the name from a running runner
     #[arg(long, conflicts_with = "token_file", env = "COWBOYCTL_REPLACE", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     replace: bool,
-    /// Where its jobs work: a folder that nothing else uses [default: one in COWBOYCTL_HOME]
+    /// The folder for its jobs, which nothing else may use [default: one in COWBOYCTL_HOME]
     #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
     dir: Option<PathBuf>,
     #[command(flatten)]
     server: Server,
 }
 
-/// What runs a runner's containers.
+/// The engine that runs a runner's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Containers {
-    /// podman or docker, the first that works; without one, jobs with an image are not for it.
+    /// podman or docker, the first that works; without one, it takes no jobs with an image.
     Auto,
     /// docker, which must work.
     Docker,
     /// podman, which must work.
     Podman,
-    /// Nothing: jobs with an image are not for it.
+    /// None: it takes no jobs with an image.
     Off,
 }
 
@@ -81,11 +81,11 @@ impl From<Containers> for Choice {
     }
 }
 
-/// Whose token a runner shows.
+/// The token that a runner uses.
 enum Access {
-    /// The one that it was given.
+    /// A given token.
     Given(Client),
-    /// One that was made for it, and is good no more when it ends.
+    /// A token that was issued for it, and is revoked when it ends.
     Made { runner: Client, operator: Client, token_id: String },
 }
 
@@ -96,7 +96,7 @@ impl Runner {
             return Err(CliError::new(Exit::Usage, "--token-file: whose token is it?")
                 .hint("say which runner it was made for: --name ID"));
         }
-        // Before it knows a token or a lease.
+        // Before the process holds a token or a lease.
         runner::guard().map_err(|error| {
             CliError::failed(format!("this process cannot be kept from its jobs: {error}"))
         })?;
@@ -181,7 +181,7 @@ impl Runner {
                 // Another runner has the name by now.
                 Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
                 Err(error) => {
-                    ui.note(&format!("the token of runner {name} is still good: {error}"));
+                    ui.note(&format!("the token of runner {name} is still valid: {error}"));
                 }
                 Ok(_) => {}
             }
@@ -213,8 +213,8 @@ fn known(place: &Mutex<Option<JobNotice>>) -> Option<JobNotice> {
     place.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Takes the lease of a job back that this runner has stopped, and says whether that is done. It
-/// may have run out by now, and another runner may have the job.
+/// Revokes the lease of a job that this runner has stopped, and tells whether that worked. The
+/// lease may have expired by now, and another runner may have the job.
 async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
     let Ok(job) = operator.job(&stopped.job).await else { return false };
     let summary = job.summary;
@@ -223,7 +223,7 @@ async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
 }
 
 impl Runner {
-    /// What it is capable of, nothing twice.
+    /// Its capabilities, without duplicates.
     fn capable(&self) -> Vec<String> {
         let mut all = runner::capabilities();
         for more in &self.capabilities {
@@ -234,11 +234,11 @@ impl Runner {
         all
     }
 
-    /// Takes a folder for the runner. What killed runners have left in the home is cleared away.
+    /// Locks a folder for the runner. Removes what killed runners have left in the home.
     async fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
         let Some(dir) = &self.dir else {
             let home = context::home()?;
-            // Its own is not swept: what is left there is told when the runner starts.
+            // The runner's own folder is not swept: it reports leftovers there when it starts.
             let lock = RunnerFolder::of(home.path(), name).lock()?;
             RunnerFolder::sweep(home.path()).await?;
             return Ok(lock);
@@ -249,7 +249,7 @@ impl Runner {
         Ok(RunnerFolder::at(absolute).lock()?)
     }
 
-    /// The server, and a token for it.
+    /// A client of the server, with a token for the runner.
     async fn access(&self, cx: &Context, name: &str) -> Result<Access, CliError> {
         let client = self.server.client(cx)?;
         if self.server.token_file.is_some() {
@@ -261,7 +261,7 @@ impl Runner {
     }
 }
 
-/// Says what a runner has to tell.
+/// Prints a runner's notice.
 fn told(ui: Ui, notice: &Notice) {
     match notice {
         Notice::Unreachable(reason) => ui.note(&format!("the server does not answer: {reason}")),
@@ -292,7 +292,7 @@ fn ended(outcome: &Outcome, took: Duration) -> String {
     }
 }
 
-/// A server's text on one line, without what a terminal would take for commands.
+/// A server's text on one line, without control characters.
 fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -317,7 +317,8 @@ impl From<EngineError> for CliError {
     }
 }
 
-/// Why a runner ended; `own_token`: whether its token was made for it when it began.
+/// The error for a runner that ended; `own_token`: whether its token was issued for it at the
+/// start.
 fn failure(error: RunnerError, name: &str, own_token: bool) -> CliError {
     let what = error.to_string();
     match error {

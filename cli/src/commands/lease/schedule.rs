@@ -1,4 +1,4 @@
-//! `lease schedule`: runs that are handed in whenever a timer of the chain fires.
+//! `lease schedule`: runs that are submitted whenever a timer of the chain fires.
 
 use super::{complete, connect::Server, find, submit::Source};
 use crate::{
@@ -13,11 +13,11 @@ use cowboy_engine::primitives::Address;
 
 #[derive(Debug, Subcommand)]
 pub enum Schedule {
-    /// Hand a run in by itself, whenever a timer of an actor fires
+    /// Submit a run automatically, whenever a timer of an actor fires
     ///
-    /// By the lease server of a devnet: each fire that succeeds makes one run, from the next block
-    /// on, over restarts. `timer schedule ACTOR --every BLOCKS` makes such a timer. The server
-    /// keeps the run as it is now, with its secrets.
+    /// This needs the lease server of a devnet: each fire that succeeds makes one run, from the
+    /// next block on, also after restarts. `timer schedule ACTOR --every BLOCKS` makes such a
+    /// timer. The server keeps the run as it is now, with its secrets.
     Add {
         #[command(flatten)]
         source: Source,
@@ -31,12 +31,12 @@ pub enum Schedule {
         #[command(flatten)]
         server: Server,
     },
-    /// Schedules, newest first: how many runs each has made, and the last one
+    /// List schedules, newest first: how many runs each has made, and the last one
     Ls {
         #[command(flatten)]
         server: Server,
     },
-    /// Remove a schedule; the runs that it has made stay
+    /// Remove a schedule; the runs that it made stay
     Rm {
         /// The schedule: its id, or the beginning of it
         #[arg(add = ArgValueCandidates::new(complete::schedules))]
@@ -58,7 +58,7 @@ impl Schedule {
                 let made = client.add_schedule(&new).await?;
                 cx.ui.document(&made)?;
                 cx.ui.note(&format!(
-                    "timers of the actor hand it in; make one: cowboyctl timer schedule {} --every \
+                    "timers of the actor submit it; make one: cowboyctl timer schedule {} --every \
                      BLOCKS",
                     made.actor
                 ));
@@ -74,11 +74,11 @@ impl Schedule {
     }
 }
 
-/// The actor, which is on the chain of this machine's devnet and has the handler.
+/// Checks that the actor is on the chain of this machine's devnet and has the handler.
 async fn known(cx: &Context, actor: &str, handler: Option<&str>) -> Result<Address, CliError> {
     let client = match (cx.client(), actor.parse()) {
         (Ok(client), _) => client,
-        // Without a devnet here, the server knows whether it has a chain.
+        // Without a devnet here, only the server knows whether it has a chain.
         (Err(error), Ok(address)) if error.exit == Exit::NotRunning => return Ok(address),
         (Err(error), _) => return Err(error),
     };
@@ -99,6 +99,6 @@ async fn known(cx: &Context, actor: &str, handler: Option<&str>) -> Result<Addre
     Err(match nearest(handler, handlers) {
         Some(meant) => CliError::new(Exit::NotFound, what).hint(format!("did you mean `{meant}`?")),
         None => CliError::new(Exit::NotFound, what)
-            .hint(format!("see which it has: cowboyctl actor show {}", known.actor)),
+            .hint(format!("list its handlers: cowboyctl actor show {}", known.actor)),
     })
 }

@@ -1,4 +1,4 @@
-//! `lease serve`: a lease server without a devnet, until it is told to stop.
+//! `lease serve`: runs a lease server without a devnet, until it is told to stop.
 
 use crate::{
     args,
@@ -26,72 +26,72 @@ use std::{
 };
 use tokio::net::TcpListener;
 
-/// The longest file of certificates or with a key, in bytes.
+/// Maximum length of a file with certificates or a key, in bytes.
 const PEM_LIMIT: u64 = 1 << 20;
 
-/// How long requests under way may take once it is told to stop, and then what they began.
+/// Time for current requests to finish after the signal to stop, and then for the work they began.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// `lease serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Where it keeps runs, logs and its token [default: .lease in COWBOYCTL_HOME]
+    /// The folder for runs, logs and the server's token [default: .lease in COWBOYCTL_HOME]
     #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
     dir: Option<PathBuf>,
-    /// The port [default: that of the last time, else a free one]
+    /// The port [default: the same as last time, else a free one]
     #[arg(long, env = "COWBOYCTL_PORT", hide_env_values = true)]
     port: Option<u16>,
     /// The address to listen on; one beyond this machine needs --tls-cert
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     #[arg(env = "COWBOYCTL_BIND", hide_env_values = true)]
     bind: IpAddr,
-    /// How long a lease holds without a heartbeat
+    /// Time that a lease is valid without a heartbeat
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "120s")]
     #[arg(env = "COWBOYCTL_TTL", hide_env_values = true)]
     ttl: u64,
-    /// How often a heartbeat is asked for
+    /// Interval at which runners send heartbeats
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "20s")]
     #[arg(env = "COWBOYCTL_HEARTBEAT", hide_env_values = true)]
     heartbeat: u64,
-    /// How long a runner has to take what it was granted
+    /// Time for a runner to accept a granted lease
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
     #[arg(env = "COWBOYCTL_ACK_TIMEOUT", hide_env_values = true)]
     ack_timeout: u64,
-    /// How long a runner has to stop what is canceled
+    /// Time for a runner to stop a canceled job
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
     #[arg(env = "COWBOYCTL_CANCEL_DEADLINE", hide_env_values = true)]
     cancel_deadline: u64,
-    /// How long an attempt may take where its job does not say
+    /// Maximum time for an attempt if its job sets none
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_MAX_RUNTIME", hide_env_values = true)]
     max_runtime: u64,
-    /// How long after that a runner may still send its log, its artifacts and its end
+    /// Time after that for a runner to send its log, its artifacts and its end
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "15s")]
     #[arg(env = "COWBOYCTL_GRACE", hide_env_values = true)]
     grace: u64,
-    /// How often a job is granted at most where it does not say
+    /// Maximum number of attempts if a job sets none
     #[arg(long, value_name = "N", default_value_t = Config::default().max_attempts)]
     #[arg(env = "COWBOYCTL_MAX_ATTEMPTS", hide_env_values = true)]
     max_attempts: u32,
-    /// How many ended runs are kept, the newest; older ones go with their logs and artifacts
+    /// Number of ended runs to keep; older ones are removed with their logs and artifacts
     #[arg(long, value_name = "N", default_value_t = KEEP_RUNS)]
     #[arg(env = "COWBOYCTL_KEEP_RUNS", hide_env_values = true)]
     keep_runs: usize,
-    /// Its certificate, followed by those that vouch for it, PEM
+    /// The server's certificate, followed by its chain, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[arg(env = "COWBOYCTL_TLS_CERT", hide_env_values = true)]
     tls_cert: Option<PathBuf>,
-    /// Its certificate's key, PEM
+    /// The certificate's key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[arg(env = "COWBOYCTL_TLS_KEY", hide_env_values = true)]
     tls_key: Option<PathBuf>,
-    /// Certificates, PEM, one of which has to vouch for each client
+    /// CA certificates, PEM, that every client's certificate is verified with
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[arg(env = "COWBOYCTL_TLS_CLIENT_CA", hide_env_values = true)]
     tls_client_ca: Option<PathBuf>,
 }
 
-/// A server that answers.
+/// A running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Serving {
@@ -150,14 +150,14 @@ impl Serve {
                 // The sender lives as long as the process.
                 _signal = stop => {}
                 ended = running.ended() => {
-                    tracing::error!(%ended, "the lease server cannot go on");
+                    tracing::error!(%ended, "the lease server cannot continue");
                     running.abort().await;
                     return Err(CliError::failed(format!("the lease server: {ended}"))
-                        .hint("start it again: what it has answered is kept"));
+                        .hint("start it again: everything that it acknowledged is kept"));
                 }
             }
             if !running.stop(GRACE).await {
-                cx.ui.note("some requests were broken off; what was answered is kept");
+                cx.ui.note("some requests were aborted; everything acknowledged is kept");
             }
             match launch::interrupted() {
                 true => {
@@ -206,7 +206,7 @@ impl Serve {
         Server::start(options).await.map_err(|error| CliError::failed(error.to_string()))
     }
 
-    /// Takes the port that is asked for; else that of the last time, which runners know; else any.
+    /// Binds the given port; else the one of the last time, which runners know; else any.
     async fn listen(&self, lock: &LeaseLock) -> Result<TcpListener, CliError> {
         let at = |port| TcpListener::bind(SocketAddr::new(self.bind, port));
         if let Some(port) = self.port {
@@ -234,7 +234,7 @@ impl Serving {
     }
 }
 
-/// Where a server of this machine is reached that listens on every address.
+/// The URL to reach a server that listens on every address, from this machine.
 fn reachable(url: &str) -> String {
     url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1)
 }
@@ -262,7 +262,7 @@ impl From<FolderError> for CliError {
         match error {
             FolderError::Home(error) => error.into(),
             FolderError::InUse { .. } => Self::new(Exit::Conflict, what)
-                .hint("stop that server, or give this one a folder of its own: --dir FOLDER"),
+                .hint("stop that server, or give this one its own folder: --dir FOLDER"),
             FolderError::Token(_) => Self::failed(what),
         }
     }
@@ -273,7 +273,7 @@ fn seconds(text: &str) -> Result<u64, String> {
     let duration = args::duration(text)?;
     match duration == Duration::from_secs(duration.as_secs()) {
         true => Ok(duration.as_secs()),
-        false => Err(format!("`{text}`: expected whole seconds, as 20s or 2m")),
+        false => Err(format!("`{text}`: expected whole seconds, such as 20s or 2m")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people see of runs, jobs, their attempts and artifacts.
+//! Text output for runs, jobs, their attempts and artifacts.
 
 use crate::output::{Document, Row, fields, table_leaving};
 use cowboy_devnet::lease::messages::{
@@ -6,20 +6,20 @@ use cowboy_devnet::lease::messages::{
     Progress, Run, RunSummary, RunnerSummary, Schedule, StoredArtifact, Token,
 };
 
-/// The longest part of a summary or a step in a table, in characters.
+/// The longest part of a summary or a step that a table shows, in characters.
 const CELL: usize = 60;
 
 pub fn or_dash<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-/// Text of others, whose control characters a terminal does not get.
+/// Text from others, without control characters.
 pub fn printable(text: &str) -> String {
     let safe = |c: char| if c.is_control() && c != '\n' { '\u{fffd}' } else { c };
     text.trim_end().chars().map(safe).collect()
 }
 
-/// The first line of such a text, cut.
+/// The first line of such a text, shortened.
 pub fn first_line(text: &str) -> String {
     let text = printable(text);
     let line = text.lines().next().unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn first_line(text: &str) -> String {
     start
 }
 
-/// What a run is called, and the schedule that handed it in.
+/// A run's name, and the schedule that submitted it.
 fn named(name: Option<&str>, by: Option<&BySchedule>) -> String {
     match (name.map(first_line), by) {
         (Some(name), Some(by)) => format!("{name}, by {}", by.schedule),
@@ -96,7 +96,7 @@ impl Document for Run {
             ("by schedule", format!("{schedule}, timer {timer_id} in block {height}"))
         }));
         let head = fields(&lines);
-        // The run is the one shown.
+        // The run is shown already.
         let without_run = |mut cells: Vec<String>| {
             cells.remove(1);
             cells
@@ -114,7 +114,7 @@ impl Document for Run {
     }
 }
 
-/// An environment, secrets as the server shows them.
+/// An environment; secrets look as the server shows them.
 fn environment(spec: &JobSpec) -> String {
     let shown = |(name, value): (&String, &EnvValue)| match value {
         EnvValue::Plain(value) => format!("{name}={}", first_line(value)),
@@ -124,7 +124,7 @@ fn environment(spec: &JobSpec) -> String {
     spec.env.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// A concurrency group, and what joining it does.
+/// A concurrency group, and its effect on a job that joins.
 fn concurrency(own: &Concurrency) -> String {
     let group = first_line(&own.group);
     match own.cancel_in_progress {
@@ -133,7 +133,7 @@ fn concurrency(own: &Concurrency) -> String {
     }
 }
 
-/// How far an attempt was.
+/// The progress of an attempt.
 pub fn progress(progress: &Progress) -> String {
     let percent = progress.percent.map(|percent| format!("{percent} %"));
     let step = progress.current_step.as_deref().map(first_line);
@@ -141,7 +141,7 @@ pub fn progress(progress: &Progress) -> String {
     percent.into_iter().chain(step).chain(words).collect::<Vec<_>>().join(", ")
 }
 
-/// What an attempt came to, or how far it is.
+/// The outcome of an attempt, or its progress.
 fn outcome(attempt: &Attempt) -> String {
     match (&attempt.summary, &attempt.progress) {
         (Some(summary), _) => first_line(summary),

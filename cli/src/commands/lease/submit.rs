@@ -1,4 +1,4 @@
-//! `lease submit`: the run file, what is wrong with it, and the wait for the end.
+//! `lease submit`: reads the run file, reports what is wrong with it, and waits for the run's end.
 
 use super::{connect::Server, wait};
 use crate::{
@@ -29,7 +29,7 @@ pub struct Submit {
     server: Server,
 }
 
-/// A run file, and what its run takes from the command line.
+/// A run file, and the changes from the command line.
 #[derive(Debug, Args)]
 pub struct Source {
     /// A run file in YAML; - for standard input
@@ -37,25 +37,25 @@ pub struct Source {
     /// Only this job and those that it needs; may be given several times
     #[arg(long = "job", value_name = "NAME", env = "COWBOYCTL_JOB", hide_env_values = true)]
     jobs: Vec<String>,
-    /// A variable of every job, which wins over the file's and stays secret where that is
+    /// A variable of every job; overrides the file's, and stays secret if that one is
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
     #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
 }
 
-/// Whether a run that is handed in is waited for.
+/// Whether to wait for a submitted run.
 #[derive(Debug, Args)]
 pub struct Waiting {
     /// Wait until every job has ended; fails unless all succeed
     #[arg(long)]
     wait: bool,
-    /// With --wait: how long at most
+    /// With --wait: maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
-/// Hands a run in, and shows it: at its end, where that is waited for.
+/// Submits a run and shows it; if asked to wait, when it has ended.
 pub async fn submitted(
     cx: &Context,
     client: &Client,
@@ -87,12 +87,12 @@ impl Submit {
 }
 
 impl Source {
-    /// The run that the file describes, with what it takes from here.
+    /// The run that the file describes, with the variables from the command line.
     pub fn read(&self) -> Result<NewRun, CliError> {
         let text = args::text(&self.file, args::input(&self.file, MAX_FILE)?)?;
         let refused = |problem: String| {
             CliError::yaml(Exit::Usage, &args::shown(&self.file), &text, &problem)
-                .hint("no run is like that; the fields are listed in docs/leases.md")
+                .hint("this is not a run; its fields are listed in docs/leases.md")
         };
         let folder = match self.file.as_os_str() == "-" {
             true => Path::new("."),
@@ -111,17 +111,17 @@ impl Source {
     }
 }
 
-/// A failure for a run of which not every job succeeded.
+/// Fails unless every job of the run succeeded.
 fn succeeded(run: &Run) -> Result<(), CliError> {
     use cowboy_devnet::lease::messages::JobState::{Canceled, Skipped, Succeeded};
 
-    // A job is skipped for what became of others: if that is a failure, they say so.
+    // A job is skipped because of others: if that is a failure, theirs is reported.
     let others = run.jobs.iter().filter(|job| match job.state {
         Succeeded | Skipped => false,
         Canceled => true,
         _ => !job.allow_failure,
     });
-    // A canceled job tells less than one that failed.
+    // A failed job is more informative than a canceled one.
     let Some(first) = others.min_by_key(|job| job.state == Canceled) else { return Ok(()) };
     let (id, name) = (&run.run_id, &first.name);
     let ended = run.jobs.iter().filter(|job| job.state == Succeeded).count();

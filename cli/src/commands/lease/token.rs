@@ -1,4 +1,4 @@
-//! `lease token`: which runners may take jobs.
+//! `lease token`: controls which runners may take jobs.
 
 use super::{complete, connect::Server};
 use crate::{
@@ -18,24 +18,24 @@ use tempfile::NamedTempFile;
 
 #[derive(Debug, Subcommand)]
 pub enum Token {
-    /// Make a runner's token; what it had before is good no more
+    /// Issue a runner's token; its earlier token becomes invalid
     ///
-    /// It is told this once: the server keeps its hash. While a runner of this name is at work, its
-    /// token is left alone.
+    /// The token is shown only once, because the server keeps only its hash. While a runner with
+    /// this name is running, its token is left alone.
     Issue {
         /// The runner's id
         runner: String,
-        /// Take the name from a runner that is at work
+        /// Take the name from a running runner
         #[arg(long, env = "COWBOYCTL_REPLACE", hide_env_values = true)]
         #[arg(value_parser = FalseyValueParser::new())]
         replace: bool,
-        /// Write it into this file, which only its owner reads, instead of printing it
+        /// Write it to this file, which only its owner can read, instead of printing it
         #[arg(long, value_name = "FILE", env = "COWBOYCTL_FILE", hide_env_values = true)]
         file: Option<PathBuf>,
         #[command(flatten)]
         server: Server,
     },
-    /// Make a runner's token good no more
+    /// Revoke a runner's token
     Revoke {
         /// The runner's id
         #[arg(add = ArgValueCandidates::new(complete::runners))]
@@ -43,14 +43,14 @@ pub enum Token {
         #[command(flatten)]
         server: Server,
     },
-    /// The runners that have a token
+    /// List the runners that have a token
     Ls {
         #[command(flatten)]
         server: Server,
     },
 }
 
-/// A token as it is told, or where it stands.
+/// A token, or the file that contains it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Issued {
@@ -84,7 +84,7 @@ impl Token {
         match self {
             Self::Issue { runner, replace, file, server } => {
                 let client = server.client(cx)?;
-                // A place that cannot be written costs no runner its token.
+                // Check the file first, so that an unwritable one costs no runner its token.
                 let place = file.as_deref().map(place).transpose()?;
                 let made = client.issue_token(&runner, replace).await?;
                 let NewToken { runner_id, token, .. } = made;
@@ -105,7 +105,7 @@ impl Token {
     }
 }
 
-/// A file beside `path` that only its owner reads.
+/// A temporary file in the folder of `path` that only its owner can read.
 fn place(path: &Path) -> Result<(NamedTempFile, &Path), CliError> {
     let refused = |error: std::io::Error| {
         CliError::new(Exit::Usage, format!("--file {}: {error}", path.display()))

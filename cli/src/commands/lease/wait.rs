@@ -12,23 +12,23 @@ use cowboy_devnet::lease::{
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// How often a run or a job is looked at.
+/// How often a run or a job is checked.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a server may be away while something is waited for: a restart takes less.
+/// Maximum time without an answer from a server: a restart takes less.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// Jobs that a progress line names at most.
+/// Maximum number of jobs that a progress line names.
 const NAMED: usize = 4;
 
-/// A server that may restart while it is asked again and again.
+/// Tolerates a server that restarts while it is polled.
 #[derive(Debug, Default)]
 pub struct Patience {
     away_since: Option<Instant>,
 }
 
 impl Patience {
-    /// What the server answered; `None` where it is away and may come back.
+    /// The server's answer; `None` if it is away and may come back.
     pub fn answer<T>(&mut self, answer: Result<T, ClientError>) -> Result<Option<T>, CliError> {
         match answer {
             Ok(answer) => {
@@ -68,7 +68,7 @@ pub async fn for_job(
     until(ui, job, deadline, ask, ended, |job| job.summary.state.to_string()).await
 }
 
-/// Asks until the answer is what is waited for.
+/// Asks repeatedly until the answer is the awaited one.
 async fn until<T>(
     ui: Ui,
     id: &str,
@@ -92,13 +92,13 @@ async fn until<T>(
     });
     waited.await.map_err(|error| match error.exit {
         Exit::TimedOut => error.hint(format!(
-            "give it longer with --timeout, or see: cowboyctl lease show {id}; it goes on"
+            "give it longer with --timeout, or see: cowboyctl lease show {id}; it continues"
         )),
         _ => error,
     })
 }
 
-/// Where a run stands, in a line.
+/// The state of a run on one line.
 fn standing(run: &Run) -> String {
     use JobState::{CancelRequested, Leased, Queued, Running, Starting};
 

@@ -1,4 +1,4 @@
-//! `presence compare`: what the presence filter makes of draws.
+//! `presence compare`: the effect of the presence filter on draws.
 
 use super::names;
 use crate::{
@@ -22,14 +22,14 @@ pub struct Compare {
     /// The blocks whose draws to compare: 100..150, 100..latest, or one [default: the last 64]
     #[arg(value_name = "A..B")]
     blocks: Option<Blocks>,
-    /// Only the draw of this job, in whichever block: its id, or latest
+    /// Only the draw of this job, in any block: its id, or latest
     #[arg(long, value_name = "ID", env = "COWBOYCTL_JOB", hide_env_values = true)]
     #[arg(conflicts_with = "blocks")]
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: Option<String>,
 }
 
-/// Two blocks, both included.
+/// A range of blocks, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Blocks {
     first: HeightArg,
@@ -43,7 +43,7 @@ impl FromStr for Blocks {
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         match (first.parse(), last.parse()) {
             (Ok(first), Ok(last)) => Ok(Self { first, last }),
-            _ => Err(format!("`{text}` is no range of blocks: expected 100..150 or 100..latest")),
+            _ => Err(format!("`{text}` is not a block range: expected 100..150 or 100..latest")),
         }
     }
 }

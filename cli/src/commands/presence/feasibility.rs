@@ -1,4 +1,4 @@
-//! `presence feasibility`: the rules' known limits, in numbers.
+//! `presence feasibility`: the known limits of the threshold rules, in numbers.
 
 use crate::{context::Context, error::CliError, output::Row};
 use clap::Args;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// `presence feasibility`.
 #[derive(Debug, Args)]
 pub struct Feasibility {
-    /// How many validators: 7, or 4..12
+    /// Number of validators: 7, or 4..12
     #[arg(value_name = "VALIDATORS", default_value = "1..20")]
     validators: Validators,
     /// Only this threshold rule: committee, quorum or subset
@@ -28,7 +28,7 @@ impl Feasibility {
     }
 }
 
-/// Numbers of validators, both included.
+/// A range of validator counts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Validators {
     first: usize,
@@ -49,7 +49,7 @@ impl FromStr for Validators {
     }
 }
 
-/// What holds for so many validators under a rule.
+/// The limits for a number of validators under a rule.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Outlook {
@@ -57,17 +57,18 @@ pub struct Outlook {
     rule: &'static str,
     /// Validators that a runner is connected to.
     subset: u32,
-    /// Votes that a certificate has.
+    /// Votes in a certificate.
     quorum: u32,
-    /// Votes that a runner needs.
+    /// Votes that a runner needs to be present.
     threshold: u32,
-    /// Certificates that show the runner present, as a decimal number of any length,
+    /// Numerator of the share of certificates that show the runner present, in lowest terms: a
+    /// decimal number of any length.
     present: Option<String>,
-    /// of so many that there can be: both in lowest terms.
+    /// Denominator of that share: the number of possible certificates.
     out_of: Option<String>,
-    /// Dishonest validators that can show a runner present that no honest one sees.
+    /// Number of dishonest validators that can show a runner present that no honest one sees.
     to_fabricate: u32,
-    /// Dishonest validators that can hide a connected runner.
+    /// Number of dishonest validators that can hide a connected runner.
     to_hide: u32,
     #[serde(skip)]
     present_in: String,

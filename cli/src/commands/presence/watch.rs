@@ -1,4 +1,4 @@
-//! `presence watch`: changes of presence as lines, while the blocks that show them become final.
+//! `presence watch`: prints changes of presence as the blocks that show them become final.
 
 use super::{only, signed};
 use crate::{context::Context, error::CliError, output::Row};
@@ -28,7 +28,7 @@ pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
     }
 }
 
-/// What a block's presence has that the one's before had not.
+/// The changes of a block's presence since the previous block's.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Change {
@@ -38,9 +38,9 @@ pub struct Change {
     appeared: Vec<String>,
     /// Runners that no longer are.
     vanished: Vec<String>,
-    /// How many are present.
+    /// Number of present runners.
     present: usize,
-    /// How many are registered.
+    /// Number of registered runners.
     registry_len: u32,
 }
 

@@ -20,7 +20,7 @@ use cowboy_engine::chain::{Found, StateProof, Statement};
 use serde::Serialize;
 use std::{fs, path::PathBuf};
 
-/// What can be proved, as `chain prove` takes it.
+/// The subjects that can be proved, as `chain prove` spells them.
 pub const KINDS: [&str; 10] = [
     "account",
     "actor",
@@ -34,45 +34,45 @@ pub const KINDS: [&str; 10] = [
     "validators",
 ];
 
-/// Where a proof goes, and of which state it is.
+/// The file for a proof, and the block whose state it proves.
 #[derive(Debug, Args)]
 pub struct Wanted {
-    /// The file to write [default: a name in this folder after what it proves]
+    /// The file to write [default: in this folder, named after the subject]
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_OUT", hide_env_values = true)]
     out: Option<PathBuf>,
-    /// The block whose state it is about: 120 or +0; of the last 256 [default: the newest]
+    /// The block whose state is proved: 120 or +0; one of the last 256 [default: the newest]
     #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
     at: Option<HeightArg>,
 }
 
-/// A proof that was written.
+/// A written proof.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Proved {
-    /// What it is about.
+    /// The kind of its subject.
     kind: String,
-    /// What that is looked up by; empty for presence and validators.
+    /// The key of the subject; empty for presence and validators.
     key: String,
-    /// The block that left the state.
+    /// The block after which the state was this.
     height: u64,
     /// The state's root.
     state_root: HashText,
-    /// Whether something is there.
+    /// Whether the key has a value.
     present: bool,
-    /// Of timers: how many.
+    /// Number of timers, if the subject is timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     timers: Option<u64>,
     /// The block whose header names the root.
     header_height: u64,
     /// That block's hash.
     header_hash: HashText,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     bytes: u64,
     /// The file.
     file: String,
 }
 
-/// Fetches a proof, checks all of it but whose signatures it has, and writes it.
+/// Fetches a proof, checks everything but the identity of its signers, and writes it.
 pub async fn prove(
     cx: &Context,
     kind: &str,
@@ -120,12 +120,12 @@ pub async fn prove(
     })
 }
 
-/// Kind and key in one.
+/// Kind and key as one text.
 fn about(kind: &str, key: &str) -> String {
     format!("{kind} {key}").trim_end().to_owned()
 }
 
-/// What was found, in a few words.
+/// The result of the lookup in a few words.
 fn standing(present: bool, timers: Option<u64>) -> String {
     match (present, timers) {
         (_, Some(1)) => "1 timer, and no other".to_owned(),

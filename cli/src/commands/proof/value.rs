@@ -1,5 +1,5 @@
-//! What a proof shows, as JSON: amounts as decimals where the record is known, else the fields as
-//! the state has them, byte strings in hexadecimal.
+//! A proved value as JSON: amounts as decimals if the record's type is known, else the raw fields
+//! of the state, byte strings in hexadecimal.
 
 use crate::output::cbor;
 use cowboy_devnet::api::types::{Bytes, Text};
@@ -10,7 +10,7 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-/// The value of a subject; `None` where the bytes are no such value.
+/// The value of a subject; `None` if the bytes do not encode such a value.
 pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
     match subject {
         Subject::Account(_) => {
@@ -41,7 +41,7 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
                 })),
             }))
         }
-        // A store's values are bytes; those that actors put there are JSON.
+        // A store's values are bytes; those written by actors are JSON.
         Subject::Stored(..) => {
             let stored: Vec<u8> = from_slice(bytes).ok()?;
             Some(serde_json::from_slice(&stored).unwrap_or_else(|_| hex(&stored).into()))
@@ -50,7 +50,7 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
     }
 }
 
-/// Who validates, and whom runners connect to.
+/// The validators, and the ones that runners connect to.
 pub fn roster(roster: &Roster) -> Value {
     let validators = |all: &[Validator]| -> Value {
         all.iter()

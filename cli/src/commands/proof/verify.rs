@@ -1,4 +1,4 @@
-//! A proof checked offline: from its header, by keys that the user trusts.
+//! Checks a proof offline: from its header, with keys that the user trusts.
 
 use super::{about, standing, value};
 use crate::{
@@ -25,11 +25,11 @@ pub struct Verify {
     /// The proof; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Refuse a proof of another key: the whole id or address, or 120..150 of timers
+    /// Refuse a proof of another key: the whole id or address, or 120..150 for timers
     #[arg(long, value_name = "KEY", env = "COWBOYCTL_ABOUT", hide_env_values = true)]
     about: Option<String>,
-    /// The consensus key of a validator of the header's epoch; once for each of them [default:
-    /// those that the devnet's topology begins with]
+    /// The consensus key of a validator of the header's epoch; repeat it for each of them [default:
+    /// the initial validators of the devnet's topology]
     #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
     #[arg(requires = "chain_id", value_delimiter = ',')]
     validator: Vec<BytesText>,
@@ -39,27 +39,27 @@ pub struct Verify {
     chain_id: Option<ChainIdText>,
 }
 
-/// A proof that holds.
+/// A valid proof.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Verified {
-    /// What it is about.
+    /// The kind of its subject.
     kind: String,
-    /// What that is looked up by; empty for presence and validators.
+    /// The key of the subject; empty for presence and validators.
     key: String,
-    /// The block that left the state.
+    /// The block after which the state was this.
     height: u64,
     /// The state's root.
     state_root: HashText,
-    /// Whether something is there.
+    /// Whether the key has a value.
     present: bool,
-    /// What is there, where it is one thing.
+    /// The value, if it is a single one.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// The same, as the state has it.
+    /// The value's bytes in the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     value_bytes: Option<BytesText>,
-    /// Of timers: all that there are, by height and id.
+    /// All timers in the range, by height and id, if the subject is timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     timers: Option<Vec<ShownTimer>>,
     /// The block whose header names the root.
@@ -68,7 +68,7 @@ pub struct Verified {
     header_hash: HashText,
     /// Votes of its certificate, each with a valid signature.
     votes: u32,
-    /// What all of it rests on.
+    /// The trusted validators that all of it rests on.
     trusted: Trusted,
 }
 
@@ -82,11 +82,11 @@ pub struct ShownTimer {
     timer_id: HashText,
 }
 
-/// Whose signatures count.
+/// The validators whose signatures count.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Trusted {
-    /// Who named them: `command line`, or the devnet whose topology it was.
+    /// Where they come from: `command line`, or the devnet whose topology names them.
     source: String,
     /// The chain.
     chain_id: ChainIdText,
@@ -95,7 +95,7 @@ pub struct Trusted {
 }
 
 impl Verify {
-    /// The blocks that are named, where it is a range of them and no file is called so.
+    /// The range of blocks in the argument, if it is one and no file has that name.
     pub fn blocks(&self) -> Result<Option<(HeightArg, HeightArg)>, CliError> {
         let range = self.file.to_str().and_then(|text| text.split_once(".."));
         let Some((Ok(from), Ok(to))) = range.map(|(from, to)| (from.parse(), to.parse())) else {
@@ -111,7 +111,7 @@ impl Verify {
         Ok(Some((from, to)))
     }
 
-    /// Runs the command. `timers`: proofs about other things are refused.
+    /// Runs the command. With `timers`, proofs about other subjects are refused.
     pub fn run(self, cx: &Context, timers: bool) -> Result<(), CliError> {
         let bytes = args::input(&self.file, MAX_PROOF_BYTES as u64)?;
         let shown = args::shown(&self.file);
@@ -119,12 +119,12 @@ impl Verify {
         let proof = StateProof::from_bytes(&bytes).map_err(|error| fails(error.to_string()))?;
         let (kind, subject) = (proof.subject.kind(), proof.subject.to_string());
         if timers && !matches!(proof.subject, Subject::Timer(_) | Subject::Timers { .. }) {
-            return Err(CliError::new(Exit::Usage, format!("{shown}: it is about {subject}"))
+            return Err(CliError::new(Exit::Usage, format!("{shown}: it proves {subject}"))
                 .hint(format!("check it with: cowboyctl chain verify {shown}")));
         }
         let key = subject.split_once(' ').map_or("", |(_, key)| key).to_owned();
         if let Some(asked) = self.about.as_ref().filter(|asked| !asked.eq_ignore_ascii_case(&key)) {
-            return Err(fails(format!("question: it is about {subject}, not {asked}")));
+            return Err(fails(format!("question: it proves {subject}, not {asked}")));
         }
         let statement = proof.check().map_err(|error| fails(error.to_string()))?;
         let (trusted, committee) = self.trusted(cx)?;
@@ -172,7 +172,8 @@ impl Verify {
         cx.ui.document(&verified)
     }
 
-    /// Whose signatures count: as named, else those that the devnet's topology begins with.
+    /// The validators whose signatures count: those given, else the initial ones of the devnet's
+    /// topology.
     fn trusted(&self, cx: &Context) -> Result<(Trusted, Committee), CliError> {
         let (source, chain_id, keys) = match self.chain_id {
             Some(chain_id) => {

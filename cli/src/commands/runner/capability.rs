@@ -1,4 +1,4 @@
-//! `runner capability`: what of its registration a runner does not do for a while.
+//! `runner capability`: withdraws and restores capabilities of a running runner.
 
 use super::{
     registration::registered,
@@ -16,14 +16,15 @@ use cowboy_engine::registry::{Ability, AbilityError};
 
 #[derive(Debug, Subcommand)]
 pub enum Capability {
-    /// Have a runner do again what it had withdrawn
+    /// Restore capabilities that a runner has withdrawn
     Add(Labels),
-    /// Have a runner withdraw some of what it is registered for, until it ends
+    /// Withdraw some of a runner's registered capabilities, until it ends
     ///
-    /// Its validators are told, also when it connects again. While a job that needs it waits to be
-    /// drawn, the runner is not present for any job. One that is drawn on it all the same it
-    /// rejects, and the job is drawn again in the block that has the rejection. Jobs in hand go on.
-    /// To stop offering it on the chain: `runner update`.
+    /// Its validators are told, also when it reconnects. While a job that needs a withdrawn
+    /// capability waits for its draw, the runner is not present for any job. If it is drawn for
+    /// such a job anyway, it rejects it, and the job is drawn again in the block that has the
+    /// rejection. Current jobs continue. To stop offering the capability on the chain: `runner
+    /// update`.
     Remove(Labels),
 }
 
@@ -33,7 +34,7 @@ pub struct Labels {
     /// The runner: a name or an address
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: String,
-    /// What: a kind of jobs, llm:MODEL, mcp:SERVER, tee or pool:NAME
+    /// The capability: a kind of jobs, llm:MODEL, mcp:SERVER, tee or pool:NAME
     #[arg(required = true, value_name = "LABEL", value_parser = label)]
     #[arg(add = ArgValueCandidates::new(complete::abilities))]
     labels: Vec<Ability>,
@@ -51,13 +52,13 @@ impl Capability {
             Self::Remove(labels) => (labels, false),
         };
         let Labels { runner, labels } = labels;
-        // A runner in a process of its own answers also while its devnet is down.
+        // A runner in its own process answers even while its devnet is down.
         if let Ok(entry) = entry(cx, &runner).await {
             let (capabilities, known) = (registered(&entry)?, &entry.name);
             if let Some(label) = labels.iter().find(|label| !capabilities.has(label)) {
                 let what = format!("runner `{known}` is not registered for `{label}`");
                 return Err(CliError::new(Exit::Conflict, what).hint(format!(
-                    "see what it is registered for: cowboyctl runner show {known}; change it: \
+                    "list its capabilities: cowboyctl runner show {known}; change it: \
                      cowboyctl runner update"
                 )));
             }
@@ -71,7 +72,7 @@ impl Capability {
     }
 }
 
-/// What the devnet says of a runner.
+/// The devnet's entry for a runner.
 async fn entry(cx: &Context, runner: &str) -> Result<cowboy_devnet::api::types::Runner, CliError> {
     Ok(cx.client()?.runner(&steer::known_as(cx, runner.to_owned())?).await?)
 }

@@ -1,4 +1,4 @@
-//! `runner`: registry entries, connections, and what runners take on.
+//! `runner`: registry entries, connections, and the work that runners accept.
 
 mod capability;
 pub(super) mod process;
@@ -30,14 +30,14 @@ use update::Update;
 
 #[derive(Debug, Subcommand)]
 pub enum Runner {
-    /// Every runner, in registry order
+    /// List runners in registry order
     ///
-    /// PRESENT says what a draw in the next block finds: yes or no by the newest P(h), stale where
-    /// that is too old to be read, halted where no block comes, unknown before the first P(h).
-    /// INDEX is a runner's place in the registry, and its bit in every bitmap of presence.
-    /// UNMET says what keeps a runner from being present; `runner show` has it in words.
+    /// PRESENT is what a draw in the next block finds: yes or no by the newest P(h), stale if that
+    /// is too old, halted if no blocks are made, unknown before the first P(h). INDEX is a runner's
+    /// position in the registry, and its bit in every bitmap of presence. UNMET names the condition
+    /// that keeps a runner from being present; `runner show` explains it.
     Ls,
-    /// A runner's registry entry and connections
+    /// Show a runner's registry entry and connections
     Show {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
@@ -49,63 +49,64 @@ pub enum Runner {
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
     },
-    /// Take a runner out of the registry
+    /// Remove a runner from the registry
     ///
-    /// Its stake goes back to its account, those behind it move up by one in the registry and in
-    /// every vote's bitmap, and validators close its connections. A runner that has jobs stays.
+    /// Its stake is returned to its account, the runners behind it move up by one in the registry
+    /// and in every vote's bitmap, and validators close its connections. A runner with jobs cannot
+    /// leave.
     Deregister(Deregister),
-    /// Enter a runner into the registry, as the last in its order
+    /// Add a runner to the registry, in last place
     ///
-    /// One of the devnet's topology that had left: with what the topology says of it, unless
-    /// another stake or price is given, and with the reputation that it had. Or the holder of a
-    /// key file, who is given what stake and fees take first.
+    /// A runner of the devnet's topology that had left gets the topology's terms, unless another
+    /// stake or price is given, and its earlier reputation. The holder of a key file first receives
+    /// the money that stake and fees need.
     Register(Box<Register>),
-    /// Change what a runner is registered with, and lock more
+    /// Change what a runner is registered with, and lock more stake
     ///
-    /// What is not named stays as it is. A stake only grows: what is locked goes back with `runner
-    /// deregister`. A runner that lost a part of its stake is let in again once it has locked what
-    /// it lacks.
+    /// Options that are not given keep their values. A stake can only grow: `runner deregister`
+    /// returns it. A runner that lost part of its stake is accepted again once it has locked the
+    /// missing amount.
     Update(Box<Update>),
-    /// Have a runner withdraw some of what it is registered for, or do it again
+    /// Withdraw or restore capabilities of a running runner
     #[command(subcommand)]
     Capability(Capability),
-    /// Start a runner in a process of its own, or one of the devnet that was stopped
+    /// Start a runner in its own process, or a stopped one of the devnet
     ///
-    /// With --key-file: it joins the devnet over QUIC, does jobs as the user who starts it, and
-    /// ends upon Ctrl-C, SIGTERM or `runner stop`. When the devnet is down it waits for it; with
-    /// another chain, as after a reset, it ends. Its log goes to stderr, with --detach to a file in
-    /// its folder; COWBOYCTL_LOG says what is logged.
+    /// With --key-file, it joins the devnet over QUIC, runs jobs as the user who starts it, and
+    /// ends on Ctrl-C, SIGTERM or `runner stop`. It waits while the devnet is down; if the chain is
+    /// another one, for example after a reset, it ends. Its log goes to stderr, or with --detach to
+    /// a file in its folder; COWBOYCTL_LOG sets what is logged.
     Start(Box<Start>),
-    /// Stop a runner: it says goodbye to its validators, and gives up its jobs
+    /// Stop a runner: it says goodbye to its validators and abandons its jobs
     Stop {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
     },
-    /// Have a runner take no new jobs
+    /// Stop a runner from taking new jobs
     ///
-    /// Its validators are told, and it is not present until it resumes or starts anew. It finishes
-    /// the jobs it has.
+    /// Its validators are told, and it is not present until it resumes or restarts. It finishes its
+    /// current jobs.
     Pause {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
     },
-    /// Have a paused runner take jobs again
+    /// Let a paused runner take jobs again
     Resume {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
     },
-    /// What a runner told its validators of its load, or a limit to it
+    /// Show the load that a runner reports to its validators, or limit it
     ///
-    /// With --max it takes at most so many jobs at a time, until it ends or is told another number.
-    /// Jobs that it has go on. While it has as many, it is not present.
+    /// With --max it takes at most this many jobs at a time, until it ends or gets another limit.
+    /// Current jobs continue. While it is at the limit, it is not present.
     Backpressure {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
-        /// Take at most so many jobs at a time
+        /// Maximum number of jobs at a time
         #[arg(long, value_name = "N", env = "COWBOYCTL_MAX", hide_env_values = true)]
         #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
         max: Option<u32>,
@@ -162,7 +163,7 @@ fn jobs(runner: &Entry) -> String {
     format!("{}/{}", runner.active_jobs, runner.max_concurrent_jobs)
 }
 
-/// Whether the next draw finds it present, in a word.
+/// Whether the next draw finds the runner present, in one word.
 fn present(runner: &Entry) -> &'static str {
     match &runner.presence {
         Some(presence) => presence.standing.word(),
@@ -171,7 +172,7 @@ fn present(runner: &Entry) -> &'static str {
     }
 }
 
-/// The h of the P(h) that says so.
+/// The h of the P(h) that the answer is based on.
 fn of(runner: &Entry) -> String {
     let of = runner.presence.as_ref().and_then(|presence| presence.of);
     of.map_or_else(|| "-".to_owned(), |height| height.to_string())

@@ -1,4 +1,4 @@
-//! `runner start`: a runner in a process of its own, here or in the background.
+//! `runner start`: runs a runner in its own process, here or in the background.
 
 use super::registration::{cannot_execute, kind, refused};
 use crate::{
@@ -45,28 +45,28 @@ use std::{
 };
 use tokio::process::{Child, Command};
 
-/// How often the parent looks whether the child has become ready.
+/// How often the parent checks whether the child has become ready.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// `runner start`.
 #[derive(Debug, Args)]
 pub struct Start {
-    /// A runner of the devnet's own process that was stopped: a name or an address
+    /// A stopped runner of the devnet's own process: a name or an address
     #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<String>,
-    /// Run the registered holder of this key in a process of its own
+    /// Run the registered holder of this key in its own process
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
-    /// With --key-file: what other commands call it [default: the key file's name]
+    /// With --key-file: the runner's name for other commands [default: the key file's name]
     #[arg(long, conflicts_with = "runner", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<Name>,
     /// With --key-file: the devnet's API, instead of the current devnet
     #[arg(long, value_name = "URL", conflicts_with = "runner")]
     rpc_url: Option<String>,
-    /// With --key-file: believe this validator, by its consensus key, and whom it vouches for; once
-    /// for each of an epoch [default: those of the current devnet's topology; with --rpc-url those
-    /// that the API names first]
+    /// With --key-file: trust this validator, by its consensus key, and the validators that it
+    /// vouches for; repeat it for each validator of an epoch [default: those of the current
+    /// devnet's topology; with --rpc-url those that the API names first]
     #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
     #[arg(requires = "chain_id", value_delimiter = ',', conflicts_with = "runner")]
     validator: Vec<BytesText>,
@@ -79,54 +79,54 @@ pub struct Start {
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
-    /// With --key-file: what it executes jobs with beside requests and commands: a file with what
-    /// `runners[].executors` has in a topology
+    /// With --key-file: a file that configures executors beyond requests and commands, with the
+    /// contents of `runners[].executors` in a topology
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
     #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
-    /// With --key-file: let `http` jobs ask what listens on this machine's loopback, as
-    /// `http.allow_loopback` among the executors does
+    /// With --key-file: let `http` jobs reach this machine's loopback, like `http.allow_loopback`
+    /// among the executors
     #[arg(long, conflicts_with = "runner")]
     #[arg(env = "COWBOYCTL_ALLOW_LOOPBACK", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     allow_loopback: bool,
-    /// With --key-file: the lease server that does its jobs with `--delivery lease` [default: the
-    /// current devnet's; with --rpc-url none]
+    /// With --key-file: the lease server for its jobs with `--delivery lease` [default: the current
+    /// devnet's; with --rpc-url none]
     #[arg(long, value_name = "URL", conflicts_with = "runner", requires = "lease_token_file")]
     #[arg(env = "COWBOYCTL_LEASE_SERVER", hide_env_values = true)]
     lease_server: Option<String>,
-    /// With --lease-server: a file with the token of its operator
+    /// With --lease-server: a file with its operator's token
     #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
     #[arg(env = "COWBOYCTL_LEASE_TOKEN_FILE", hide_env_values = true)]
     lease_token_file: Option<PathBuf>,
-    /// With --lease-server: certificates, PEM, that vouch for it instead of those of the system
+    /// With --lease-server: CA certificates, PEM, to verify it with instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
     #[arg(env = "COWBOYCTL_LEASE_CA", hide_env_values = true)]
     lease_ca: Option<PathBuf>,
-    /// With --key-file: how many jobs it takes at a time [default: as registered]
+    /// With --key-file: maximum number of jobs at a time [default: as registered]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
     #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     max_jobs: Option<u32>,
-    /// With --key-file: go on errands of the agent with this address; once for each of them
-    /// [default: of none]
+    /// With --key-file: run errands for the agent with this address; repeat it for each agent
+    /// [default: none]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "runner", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_AGENT", hide_env_values = true)]
     agent: Vec<AddressText>,
-    /// With --key-file: run it in the background, and return when it runs
+    /// With --key-file: run it in the background, and return when it is running
     #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     detach: bool,
-    /// With --detach: how long to wait at most
+    /// With --detach: maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
-    /// This is the process in the background: its output is the runner's log
+    /// This is the background process: its output is the runner's log
     #[arg(long, hide = true, conflicts_with = "runner")]
     daemon: bool,
 }
 
-/// A runner that runs in a process of its own.
+/// A runner in its own process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Started {
@@ -136,14 +136,14 @@ pub struct Started {
     #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
     pid: u32,
-    /// Where its operator's commands reach it.
+    /// The URL for its operator's commands.
     control_url: String,
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
 }
 
-/// A runner that is to be started: everything but its lock.
+/// A runner that is ready to start, except for its lock.
 struct Prepared {
     key: SecretKey,
     api: Api,
@@ -168,7 +168,7 @@ impl Start {
     fn here(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
         let Prepared { key, api, folder, executors } = to_end(self.prepare(cx, file))?;
         if self.daemon {
-            // Fails only for the leader of a session, which is then one already.
+            // Fails only if the process already leads a session.
             let _leader = rustix::process::setsid();
         }
         match self.daemon {
@@ -195,7 +195,7 @@ impl Start {
         };
         let (cx, daemon, shown) = (cx.clone(), self.daemon, folder.clone());
         let ready = move |record: &RunnerRecord| {
-            // Nobody may read it: the runner runs all the same.
+            // The output may be closed; the runner runs anyway.
             if !daemon && let Err(error) = cx.ui.document(&Started::of(record, &shown)) {
                 tracing::debug!(%error, "not shown");
             }
@@ -207,7 +207,7 @@ impl Start {
         }
     }
 
-    /// Whom it believes at first.
+    /// The validators that it trusts at first.
     fn trust(&self, api: &Api) -> Result<TrustRoot, CliError> {
         if let Some(chain_id) = self.chain_id {
             let (chain_id, keys) = (chain_id.0.0, trust::consensus_keys(&self.validator)?);
@@ -239,13 +239,13 @@ impl Start {
         Ok(Some(lease::Client::new(&url, &devnet.token()?, &lease::Tls::default())?))
     }
 
-    /// Starts it in the background and waits until it runs, or has ended.
+    /// Starts the runner in the background and waits until it is running or has ended.
     async fn detached(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
         let Prepared { folder, .. } = self.prepare(cx, file).await?;
-        // Taken for a moment: makes the folder, and refuses where somebody runs it.
+        // Held for a moment: makes the folder, and fails if the runner is running.
         drop(taken(&folder)?);
         if self.rpc_url.is_some() && self.chain_id.is_none() {
-            cx.ui.note("the API alone says who validates; to be sure: --validator and --chain-id");
+            cx.ui.note("only the API names the validators; to be sure: --validator and --chain-id");
         }
         let deadline = Deadline::after(self.timeout);
         let mut child = self.spawn(file, &folder)?;
@@ -272,19 +272,20 @@ impl Start {
         match ready {
             Ok(record) => cx.ui.document(&Started::of(&record, &folder)),
             Err(error) => {
-                // Nobody would know of a runner that comes up later.
+                // A runner that comes up later would go unnoticed.
                 child.kill().await?;
                 Err(error)
             }
         }
     }
 
-    /// Everything that can be wrong before the runner's own process has to say it.
+    /// Checks everything that can be wrong, so that the runner's own process does not have to
+    /// report it.
     async fn prepare(&self, cx: &Context, file: &Path) -> Result<Prepared, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
         let mut executors = executors.unwrap_or_default();
         executors.http.allow_loopback |= self.allow_loopback;
-        // A key that is missing from the environment is told here.
+        // Report a key that is missing from the environment here.
         Executor::new(&executors).map_err(|error| failure(error.into(), file))?;
         let key = key::read(file).map_err(refused)?;
         let (api, devnet, client) = match &self.rpc_url {
@@ -295,7 +296,7 @@ impl Start {
             Some(url) => {
                 let client = Client::new(url)?;
                 let name: Name = client.status().await?.name.parse().map_err(|error| {
-                    CliError::failed(format!("{url}: the devnet's name is none: {error}"))
+                    CliError::failed(format!("{url}: the devnet's name is invalid: {error}"))
                 })?;
                 (Api::Url(url.clone()), context::home()?.devnet(&name), client)
             }
@@ -313,7 +314,7 @@ impl Start {
         {
             return Err(runs_already(own.name.as_str()));
         }
-        // One of the devnet's process has the name or the key.
+        // A runner of the devnet's process may have the name or the key.
         for known in [folder.name().to_string(), address.to_string()] {
             match client.runner_load(&known).await {
                 Ok(load) if load.address != address => {
@@ -336,19 +337,16 @@ impl Start {
         }
         let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         stem.parse().map_err(|error| {
-            CliError::new(
-                Exit::Usage,
-                format!("the key file's name makes none for a runner: {error}"),
-            )
-            .hint("say one: --name NAME")
+            CliError::new(Exit::Usage, format!("the key file's name cannot name a runner: {error}"))
+                .hint("choose one: --name NAME")
         })
     }
 
-    /// Starts this program again, its output in the runner's log.
+    /// Starts this program again, with its output in the runner's log.
     fn spawn(&self, file: &Path, folder: &RunnerFolder) -> Result<Child, CliError> {
         let io = |error: io::Error| CliError::failed(format!("the runner's process: {error}"));
         let path = folder.log_path();
-        // Truncated, and then appended to: by the process' log, too.
+        // Truncated now and then opened for appending, also by the process' own log.
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         drop(opened.map_err(io)?);
         let log = OpenOptions::new().append(true).open(&path).map_err(io)?;
@@ -401,7 +399,7 @@ fn taken(folder: &RunnerFolder) -> Result<RunnerLock, CliError> {
 }
 
 fn runs_already(name: &str) -> CliError {
-    CliError::new(Exit::Conflict, format!("runner `{name}` runs already"))
+    CliError::new(Exit::Conflict, format!("runner `{name}` is already running"))
         .hint(format!("stop it: cowboyctl runner stop {name}"))
 }
 

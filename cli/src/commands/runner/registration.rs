@@ -1,4 +1,4 @@
-//! `runner register` and `deregister`: entries in the registry, and what they say.
+//! `runner register` and `deregister`: add and remove entries of the registry.
 
 use crate::{
     commands::{
@@ -33,25 +33,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a runner asks per second of computing where nobody says: as in a topology.
+/// The default price per second of computing, as in a topology.
 const PRICE: Wei = Wei::new(CBY / 1_000);
-/// Jobs it takes at a time where nobody says: as in a topology.
+/// The default number of jobs at a time, as in a topology.
 const MAX_JOBS: u32 = 4;
 
 /// `runner register`.
 #[derive(Debug, Args)]
 pub struct Register {
-    /// The runner's name, where the devnet's topology has it
+    /// The runner's name in the devnet's topology
     #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<Name>,
-    /// Register the holder of this key instead: 64 hex digits, made where there is no such file
+    /// Register the holder of this key instead: 64 hex digits, created if the file does not exist
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
-    /// What it locks, out of its account [default: as in the topology, with a key file 10000cby]
+    /// The stake to lock, from its account [default: as in the topology, with a key file 10000cby]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
     stake: Option<Wei>,
-    /// What it asks per second of computing [default: as in the topology, with a key file 0.001cby]
+    /// The price per second of computing [default: as in the topology, with a key file 0.001cby]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
     price: Option<Wei>,
     /// With --key-file: the kinds of jobs it takes [default: those it can execute]
@@ -59,20 +59,20 @@ pub struct Register {
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
-    /// With --key-file: what it executes jobs with beside requests and commands, as `runner start`
-    /// is given it: a file with what `runners[].executors` has in a topology
+    /// With --key-file: a file that configures executors beyond requests and commands, as for
+    /// `runner start`: the contents of `runners[].executors` in a topology
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
     #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
-    /// With --key-file: say that it runs in a trusted execution environment
+    /// With --key-file: declare that it runs in a trusted execution environment
     #[arg(long, conflicts_with = "runner")]
     tee: bool,
-    /// With --key-file: how many jobs it takes at a time [default: 4]
+    /// With --key-file: maximum number of jobs at a time [default: 4]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
     #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     max_jobs: Option<u32>,
-    /// With --key-file: who gives it what it lacks for stake and fees [default: faucet]
+    /// With --key-file: the account that pays what it lacks for stake and fees [default: faucet]
     #[arg(long, value_name = "ACCOUNT", conflicts_with = "runner")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
@@ -89,20 +89,20 @@ pub struct Deregister {
     inclusion: Inclusion,
 }
 
-/// Whose registration is meant.
+/// The runner whose registration is meant.
 #[derive(Debug, Args)]
 pub struct Holder {
-    /// The runner's name, where the devnet's topology has it
+    /// The runner's name in the devnet's topology
     #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<Name>,
-    /// The holder of this key, in place of a name
+    /// The holder of this key, instead of a name
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
 }
 
 impl Holder {
-    /// The key of a runner that has a key file, or that the devnet starts.
+    /// The key from the key file, or of a runner that the devnet starts.
     pub fn key(&self, cx: &Context) -> Result<SecretKey, CliError> {
         match (&self.key_file, &self.runner) {
             (Some(file), _) => key::read(file).map_err(refused),
@@ -133,7 +133,7 @@ impl Register {
         send(cx, key, Payload::RegisterRunner(payload), deadline).await
     }
 
-    /// The holder of a key file, with the money that it needs.
+    /// The holder of a key file, funded with the money that it needs.
     async fn of_key_file(
         &self,
         cx: &Context,
@@ -141,7 +141,7 @@ impl Register {
         deadline: Deadline,
     ) -> Result<(SecretKey, RegisterRunner), CliError> {
         let capabilities = self.capabilities()?;
-        // Where no devnet answers, no file is made either.
+        // Without a devnet that answers, no key file is created either.
         let client = cx.client()?;
         client.head().await?;
         let (key, made) = key::read_or_make(file).map_err(refused)?;
@@ -170,8 +170,8 @@ impl Register {
         Ok((key, payload))
     }
 
-    /// What is to be registered: kinds that the runner can execute, and the models and servers that
-    /// it has.
+    /// The capabilities to register: the kinds that the runner can execute, and its models and
+    /// servers.
     fn capabilities(&self) -> Result<Capabilities, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
         let executors = executors.unwrap_or_default();
@@ -188,8 +188,8 @@ impl Register {
         }
     }
 
-    /// Gives the runner what it lacks for its stake and fees, and for heartbeats as much as a
-    /// runner of the topology begins with.
+    /// Pays the runner what it lacks for its stake and fees, plus a topology runner's initial
+    /// balance for heartbeats.
     async fn fund(
         &self,
         cx: &Context,
@@ -232,24 +232,24 @@ impl Deregister {
     }
 }
 
-/// A runner is to take jobs that it has no executor for.
+/// The error if a runner is to take jobs that it has no executor for.
 pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
     let what = format!("the runner cannot execute jobs of kind {kind}: they need {lacking}");
     CliError::new(Exit::Usage, what)
         .hint("configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND")
 }
 
-/// A kind of jobs.
+/// Parses a kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
     text.parse::<JobKind>().map_err(|error| error.to_string())
 }
 
-/// What to do about a key file.
+/// Adds what to do about a key file's error.
 pub fn refused(error: KeyFileError) -> CliError {
     let what = error.to_string();
     match error {
         KeyFileError::Exposed { path, .. } => CliError::new(Exit::Usage, what).hint(format!(
-            "whoever may have read it has the key; close it: chmod 600 {}",
+            "other users may have read the key; make it private: chmod 600 {}",
             path.display()
         )),
         KeyFileError::Missing { path } => CliError::new(Exit::NotFound, what).hint(format!(
@@ -261,7 +261,7 @@ pub fn refused(error: KeyFileError) -> CliError {
     }
 }
 
-/// What a runner is registered with.
+/// A runner's registered capabilities.
 pub fn registered(entry: &Entry) -> Result<Capabilities, CliError> {
     let kinds: Result<BTreeSet<JobKind>, _> = entry.kinds.iter().map(|kind| kind.parse()).collect();
     let kinds = kinds.map_err(|error| CliError::failed(format!("the API's answer: {error}")))?;
@@ -274,7 +274,7 @@ pub fn registered(entry: &Entry) -> Result<Capabilities, CliError> {
     })
 }
 
-/// A runner that the devnet starts: its key, and how it was registered at genesis.
+/// A runner that the devnet starts: its key, and its registration at genesis.
 fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner), CliError> {
     let plan = saved_plan(&cx.running(None)?)?;
     let found = plan.and_then(|plan| {
@@ -285,7 +285,7 @@ fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner)
     });
     found.ok_or_else(|| {
         CliError::new(Exit::NotFound, format!("the devnet's topology has no runner `{runner}`"))
-            .hint("another one by its key: --key-file FILE; see: cowboyctl runner ls")
+            .hint("for another runner use its key: --key-file FILE; see: cowboyctl runner ls")
     })
 }
 

@@ -1,5 +1,5 @@
-//! `runner stop`, `pause`, `resume`, `backpressure` and `capability`: what a runner takes on while
-//! it runs, whether the devnet's process runs it or one of its own.
+//! `runner stop`, `pause`, `resume`, `backpressure` and `capability`: steer a running runner, in
+//! the devnet's process or its own.
 
 use super::yes;
 use crate::{
@@ -18,14 +18,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tokio::time::{interval, timeout};
 
-/// How long a process has to take a request.
+/// Time limit for a process to take a request.
 const ASKING: Duration = Duration::from_secs(5);
-/// How long it has to end then, and how long a signal has to work.
+/// Time for it to end after that, and for a signal to take effect.
 const ENDING: Duration = Duration::from_secs(5);
-/// How often an ending process is looked at.
+/// How often an ending process is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a runner is to do.
+/// A request to a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
     /// Say goodbye and end.
@@ -34,13 +34,13 @@ pub enum Steer {
     Pause,
     /// Take jobs again.
     Resume,
-    /// Take at most so many at a time; `None`: tell.
+    /// Take at most this many jobs at a time; `None`: report the load.
     Limit(Option<u32>),
-    /// Do some of what it is registered for again, or not for now.
+    /// Restore or withdraw capabilities.
     Change(CapabilitiesRequest),
 }
 
-/// Has a runner do it, and shows what it takes on then.
+/// Sends the request to a runner, and shows its load afterwards.
 pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliError> {
     let devnet = devnet(cx)?;
     let own = RunnerFolder::running_at(&devnet)?.into_iter().find(|own| is(own, runner));
@@ -48,7 +48,7 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
         None => {
             let left = runner.parse().ok().map(|name| RunnerFolder::of(&devnet, &name));
             if left.is_some_and(|folder| folder.path().is_dir()) {
-                let what = format!("runner `{runner}` does not run");
+                let what = format!("runner `{runner}` is not running");
                 return Err(CliError::new(Exit::Conflict, what).hint(format!(
                     "start it: cowboyctl runner start --key-file FILE --name {runner}"
                 )));
@@ -71,7 +71,7 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
     cx.ui.document(&load)
 }
 
-/// The entries with the names of those runners that run in processes of their own.
+/// The entries, with the names of runners that run in their own processes.
 pub fn with_names(cx: &Context, mut entries: Vec<Runner>) -> Result<Vec<Runner>, CliError> {
     let own = RunnerFolder::running_at(&devnet(cx)?)?;
     for entry in &mut entries {
@@ -82,13 +82,13 @@ pub fn with_names(cx: &Context, mut entries: Vec<Runner>) -> Result<Vec<Runner>,
     Ok(entries)
 }
 
-/// What the devnet knows a runner by: the address, where it runs in a process of its own.
+/// The devnet's name for a runner: the address, if it runs in its own process.
 pub fn known_as(cx: &Context, runner: String) -> Result<String, CliError> {
     let own = RunnerFolder::running_at(&devnet(cx)?)?.into_iter().find(|own| is(own, &runner));
     Ok(own.map_or(runner, |own| own.address.to_string()))
 }
 
-/// The devnet whose runners are meant. It may be down: their processes wait for it.
+/// The devnet of the runners. It may be down, because their processes wait for it.
 fn devnet(cx: &Context) -> Result<DevnetHome, CliError> {
     match &cx.devnet {
         // With --rpc-url a runner may have joined a devnet that has no folder here.
@@ -112,8 +112,8 @@ async fn ask(client: &Client, runner: &str, steer: &Steer) -> Result<RunnerLoad,
     })
 }
 
-/// Waits until a runner's process has ended; one that did not take the request, or does not end, is
-/// sent signals. They go to the process that holds the runner's lock at that moment.
+/// Waits until a runner's process has ended; sends signals if it did not take the request or does
+/// not end. Signals go to the process that holds the runner's lock at that moment.
 async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(), CliError> {
     if asked && gone(folder, own.pid).await? {
         return Ok(());
@@ -123,7 +123,7 @@ async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(
             return Ok(());
         }
         if let Some(process) = Pid::from_raw(own.pid.cast_signed()) {
-            // It may have ended just now; else the next look says that it has not.
+            // It may have ended just now; otherwise the next check finds it still running.
             let _ = kill_process(process, signal);
         }
         if gone(folder, own.pid).await? {
@@ -133,7 +133,7 @@ async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(
     Err(CliError::failed(format!("runner `{}` does not end: process {}", own.name, own.pid)))
 }
 
-/// Whether the process lets go of the runner soon.
+/// Whether the process releases the runner's lock soon.
 async fn gone(folder: &RunnerFolder, pid: u32) -> Result<bool, CliError> {
     let mut looks = interval(LOOK);
     let wait = async {

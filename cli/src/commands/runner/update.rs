@@ -1,4 +1,4 @@
-//! `runner update`: another registration for a runner that has one.
+//! `runner update`: changes a runner's registration.
 
 use super::registration::{Holder, kind, registered, send};
 use crate::{
@@ -28,35 +28,35 @@ pub struct Update {
     inclusion: Inclusion,
 }
 
-/// What is to be different.
+/// The registration's changes.
 #[derive(Debug, Default, Args)]
 #[group(id = "changes", required = true, multiple = true)]
 struct Changes {
-    /// The kinds of jobs it takes
+    /// Kinds of jobs that it takes
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(env = "COWBOYCTL_KINDS", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
-    /// The models of `llm` jobs that it takes
+    /// Models of `llm` jobs that it takes
     #[arg(long, alias = "model", value_name = "MODEL,MODEL", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_MODELS", hide_env_values = true)]
     models: Option<Vec<String>>,
-    /// The servers of `mcp` jobs that it takes
+    /// Servers of `mcp` jobs that it takes
     #[arg(long, alias = "mcp-server", value_name = "SERVER,SERVER", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_MCP_SERVERS", hide_env_values = true)]
     mcp_servers: Option<Vec<String>>,
-    /// Whether it says that it runs in a trusted execution environment
+    /// Whether it declares that it runs in a trusted execution environment
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     #[arg(require_equals = true, value_parser = BoolishValueParser::new())]
     tee: Option<bool>,
-    /// How many jobs it takes at a time
+    /// Maximum number of jobs at a time
     #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
     max_jobs: Option<u32>,
-    /// What it asks per second of computing
+    /// Price per second of computing
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
     price: Option<Wei>,
-    /// What it has locked from then on: no less than now, out of its account
+    /// Total stake from then on, from its account: no less than now
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
     stake: Option<Wei>,
 }
@@ -79,13 +79,13 @@ impl Update {
 }
 
 impl Changes {
-    /// What is to be registered in place of `now`.
+    /// The registration that replaces `now`.
     fn of(&self, now: Capabilities) -> Result<Capabilities, CliError> {
         let kinds: BTreeSet<JobKind> = match &self.kinds {
             Some(kinds) => kinds.iter().copied().collect(),
             None => now.kinds.iter().copied().collect(),
         };
-        // Names of a kind that it does not take would only mislead.
+        // Names for a kind that the runner does not take would be misleading.
         let names =
             |option: &str, kind, named: &Option<Vec<String>>, now: Option<Vec<String>>| match (
                 kinds.contains(&kind),

@@ -1,4 +1,4 @@
-//! `sim`: scenarios on a virtual clock, with seeds.
+//! `sim`: runs scenarios on a virtual clock, with seeds.
 
 pub(super) mod run;
 mod scenario;
@@ -18,20 +18,20 @@ use std::{num::NonZeroUsize, thread};
 
 #[derive(Debug, Subcommand)]
 pub enum Sim {
-    /// The scenarios that come with this program
+    /// List the scenarios that come with this program
     Ls,
-    /// A scenario's text: something to begin one's own with
+    /// Print a scenario's text, as a start for your own
     Show {
         /// The scenario
         #[arg(add = ArgValueCandidates::new(scenario::names))]
         scenario: String,
     },
-    /// Play a scenario: whole validators and runners in memory, on a clock of their own
+    /// Play a scenario: whole validators and runners in memory, on a virtual clock
     ///
-    /// After every block of every validator invariants are checked: one chain, one root, the same
-    /// receipts and presence, no money made or lost, one result a job, no standstill. Exits with 7
-    /// where one does not hold, and says how to replay it. A seed is a run: the same one gives the
-    /// same digest on every machine.
+    /// After every block of every validator, invariants are checked: one chain, one root, the same
+    /// receipts and presence, no money made or lost, one result per job, no standstill. If one does
+    /// not hold, it exits with 7 and prints how to replay it. A run is determined by its seed: the
+    /// same seed gives the same digest on every machine.
     Run(Run),
     /// Play a scenario again, and show each block and each fault
     Replay(Replay),
@@ -40,17 +40,17 @@ pub enum Sim {
 /// `sim run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario: a name, as `sim ls` has them, or a YAML file
+    /// The scenario: a name from `sim ls`, or a YAML file
     #[arg(add = ArgValueCandidates::new(scenario::names))]
     scenario: String,
-    /// What everything is drawn from
+    /// The seed of all randomness
     #[arg(long, value_name = "NUMBER", default_value_t = 0, conflicts_with = "seeds")]
     #[arg(env = "COWBOYCTL_SEED", hide_env_values = true)]
     seed: u64,
     /// Play it with each of these seeds, both ends included
     #[arg(long, value_name = "A..B", env = "COWBOYCTL_SEEDS", hide_env_values = true)]
     seeds: Option<Seeds>,
-    /// Seeds at a time [default: as many as there are cores]
+    /// Number of seeds to play at the same time [default: the number of cores]
     #[arg(long, value_name = "N", env = "COWBOYCTL_PARALLEL", hide_env_values = true)]
     parallel: Option<NonZeroUsize>,
 }
@@ -58,7 +58,7 @@ pub struct Run {
 /// `sim replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The scenario: a name, as `sim ls` has them, or a YAML file
+    /// The scenario: a name from `sim ls`, or a YAML file
     #[arg(add = ArgValueCandidates::new(scenario::names))]
     scenario: String,
     /// The seed
@@ -94,22 +94,22 @@ impl Sim {
     }
 }
 
-/// A scenario in the list.
+/// A listed scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Entry {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     name: &'static str,
-    /// What it shows.
+    /// What it demonstrates.
     about: String,
-    /// Validators.
+    /// Number of validators.
     validators: usize,
-    /// Runners.
+    /// Number of runners.
     runners: usize,
     /// The height that has to be reached.
     blocks: u64,
-    /// What goes wrong.
+    /// The faults that occur.
     faults: Vec<String>,
     /// Its text.
     #[cfg_attr(test, schema(value_type = String))]

@@ -1,4 +1,4 @@
-//! `sim run`: a scenario with one seed or many, several at a time, told in their order.
+//! `sim run`: plays a scenario with one seed or many, several at a time, and reports them in order.
 
 use crate::{
     context::Context,
@@ -31,7 +31,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Seeds of one command at most.
+/// Maximum number of seeds of one command.
 const MAX_SEEDS: u64 = 1_000_000;
 
 /// Seeds from one to another, both included.
@@ -42,7 +42,7 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// A single one.
+    /// A single seed.
     pub const fn one(seed: u64) -> Self {
         Self { from: seed, to: seed }
     }
@@ -64,13 +64,13 @@ impl FromStr for Seeds {
         match (number(from), number(to)) {
             (Some(from), Some(to)) if from <= to && to - from < MAX_SEEDS => Ok(Self { from, to }),
             _ => Err(format!(
-                "`{text}` are no seeds: expected a number, or A..B of at most {MAX_SEEDS}"
+                "`{text}` is not a seed range: expected a number, or A..B of at most {MAX_SEEDS}"
             )),
         }
     }
 }
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Outcome {
@@ -82,72 +82,72 @@ pub struct Outcome {
     pub ok: bool,
     /// The validators' heights at the end.
     pub heights: Heights,
-    /// The block that everybody had to reach.
+    /// The block that every validator had to reach.
     pub blocks: u64,
-    /// The root of the state after that block; absent where it was not reached.
+    /// The root of the state after that block; absent if it was not reached.
     pub state_root: Option<HashText>,
     /// Hash over blocks, roots, receipts, fires, events and P; absent after a panic.
     pub digest: Option<HashText>,
     /// Hash over everything that the simulation did; absent after a panic.
     pub audit: Option<String>,
-    /// Jobs that were taken, and how many of them have a verified result.
+    /// Number of jobs that were taken, and of those with a verified result.
     pub jobs: Jobs,
-    /// What P had of the runners that validators saw.
+    /// How P compares with the runners that validators saw.
     pub presence: Presence,
-    /// What it took on the simulation's clock.
+    /// The duration on the simulation's clock, in milliseconds.
     pub virtual_ms: u64,
-    /// What it took.
+    /// The real duration, in milliseconds.
     pub wall_ms: u64,
-    /// What does not hold; absent where all does.
+    /// The invariant that does not hold; absent if all do.
     pub violation: Option<Violation>,
 }
 
-/// Heights of several validators.
+/// Heights of the validators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Heights {
-    /// Of the one that is the farthest behind.
+    /// The height of the validator that is farthest behind.
     pub lowest: u64,
-    /// Of the one that is ahead.
+    /// The height of the validator that is ahead.
     pub highest: u64,
 }
 
-/// What became of the jobs.
+/// The outcome of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Jobs {
-    /// Those that were taken.
+    /// Number of jobs that were taken.
     pub submitted: usize,
-    /// Those that have a verified result.
+    /// Number of jobs with a verified result.
     pub verified: usize,
 }
 
-/// What P had of the runners that validators saw.
+/// How P compares with the runners that validators saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Presence {
-    /// Runners, counted once a block, that each honest validator of their subset voted for whose
-    /// vote is in the certificate.
+    /// Runners with the votes of all honest validators of their subset whose votes are in the
+    /// certificate, counted once per block.
     pub seen: u64,
-    /// Those of them that P has.
+    /// The number of these that P contains.
     pub present: u64,
-    /// Runners that were present by the votes of liars alone.
+    /// Runners that were present only because of liars' votes.
     pub fabricated: Vec<Wrong>,
-    /// Runners that were seen and not present.
+    /// Runners that were seen but not present.
     pub hidden: Vec<Wrong>,
 }
 
-/// A runner about which P was wrong.
+/// A runner for which P was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wrong {
     /// Its name.
     pub runner: String,
-    /// In how many blocks.
+    /// Number of blocks in which it was wrong.
     pub blocks: u64,
-    /// The first of them.
+    /// The first of these blocks.
     pub first: u64,
-    /// The validators whose lies caused it; empty: chance did.
+    /// The validators whose lies caused it; empty if it was chance.
     pub by: Vec<String>,
 }
 
@@ -181,7 +181,7 @@ impl fmt::Display for Wrong {
 }
 
 impl Presence {
-    /// How many of a hundred that were seen were present.
+    /// The percentage of seen runners that were present.
     fn coverage(&self) -> String {
         let Some(per_mille) = (self.present * 1_000).checked_div(self.seen) else {
             return "no runner was seen".to_owned();
@@ -194,22 +194,22 @@ impl Presence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Violation {
-    /// Its name, as `fork`.
+    /// Its name, such as `fork`.
     pub invariant: String,
-    /// The newest height then.
+    /// The newest height at that time.
     pub height: u64,
-    /// What was got, and what was expected.
+    /// The actual and the expected value.
     pub what: String,
-    /// The command that shows it.
+    /// The command that reproduces it.
     pub replay: String,
 }
 
 thread_local! {
-    /// Where this thread has panicked last.
+    /// The place of this thread's last panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps the place of a panic instead of printing it: it is told as a violation.
+/// Keeps the place of a panic instead of printing it, because it is reported as a violation.
 pub fn keep_panics() {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
@@ -301,7 +301,7 @@ fn to_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Plays every seed, and tells of each when it and those before it are done.
+/// Plays every seed, and reports each one when it and those before it are done.
 pub fn all(
     cx: &Context,
     name: &str,
@@ -341,7 +341,7 @@ pub fn all(
     }
 }
 
-/// The error of a run in which something does not hold.
+/// The error for a run that violates an invariant.
 pub fn violated_error(violation: &Violation, seed: u64, of: Option<(u64, u64)>) -> CliError {
     let Violation { invariant, height, what, replay } = violation;
     let broken = format!("{invariant} does not hold at {height}: {what}");
@@ -355,7 +355,8 @@ pub fn violated_error(violation: &Violation, seed: u64, of: Option<(u64, u64)>) 
     error.hint(format!("replay it: {replay}"))
 }
 
-/// Plays seeds, several at a time; `tell` has them in their order. An error ends all of it.
+/// Plays seeds, several at a time, and calls `tell` with the outcomes in order. An error ends all
+/// of it.
 fn each(
     script: &Script,
     name: &str,
@@ -395,7 +396,7 @@ fn each(
             Ok(())
         };
         let outcome = told();
-        // Whoever waits to be heard is told that nobody listens.
+        // Workers that wait to deliver an outcome then see that the receiver is gone.
         over.store(true, Ordering::Relaxed);
         while finished.recv().is_ok() {}
         outcome

@@ -1,4 +1,4 @@
-//! Which scenario is meant: one that comes with the program, or a file.
+//! Loads a scenario: one that comes with the program, or a file.
 
 use crate::{
     args,
@@ -9,7 +9,7 @@ use cowboy_devnet::spelling::nearest;
 use cowboy_simulation::script::{self, MAX_BYTES, Script, ScriptError};
 use std::path::Path;
 
-/// Names for the shell to complete.
+/// Names of scenarios for shell completion.
 pub fn names() -> Vec<CompletionCandidate> {
     let candidate = |scenario: &script::Scenario| {
         let about = scenario.script().ok().map(|script| script.about.into());
@@ -18,7 +18,7 @@ pub fn names() -> Vec<CompletionCandidate> {
     script::all().iter().map(candidate).collect()
 }
 
-/// The scenario of this name, or in this file; and what to call it in a command.
+/// The scenario with this name, or in this file, and its name in a command.
 pub fn load(named: &str) -> Result<(String, Script), CliError> {
     if let Some(found) = script::named(named) {
         let script = found.script().map_err(|error| refused(named, &error))?;
@@ -29,7 +29,7 @@ pub fn load(named: &str) -> Result<(String, Script), CliError> {
         return Err(unknown(named));
     }
     let text = String::from_utf8(args::input(file, MAX_BYTES)?);
-    let text = text.map_err(|_| CliError::new(Exit::Usage, format!("{named}: it is no text")))?;
+    let text = text.map_err(|_| CliError::new(Exit::Usage, format!("{named}: it is not text")))?;
     let script = Script::parse(&text).map_err(|error| refused(named, &error))?;
     Ok((named.to_owned(), script))
 }
@@ -37,10 +37,10 @@ pub fn load(named: &str) -> Result<(String, Script), CliError> {
 fn refused(named: &str, error: &ScriptError) -> CliError {
     let space = if error.line.is_some() { "" } else { " " };
     CliError::new(Exit::Usage, format!("{named}:{space}{error}"))
-        .hint("every field is in docs/simulation.md; one to begin with: cowboyctl sim show crashes")
+        .hint("all fields are in docs/simulation.md; an example: cowboyctl sim show crashes")
 }
 
-/// There is none.
+/// The error for an unknown scenario.
 pub fn unknown(named: &str) -> CliError {
     let closest = nearest(named, script::all().iter().map(|scenario| scenario.name));
     let error =

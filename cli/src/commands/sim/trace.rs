@@ -1,4 +1,4 @@
-//! `sim replay`: each block and each fault of a run.
+//! `sim replay`: prints each block and each fault of a run.
 
 use super::run::{keep_panics, one, violated_error};
 use crate::{
@@ -9,18 +9,18 @@ use crate::{
 use cowboy_simulation::{play::Line, script::Script};
 use serde::Serialize;
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Step {
-    /// Since the beginning, on the simulation's clock.
+    /// Milliseconds since the start, on the simulation's clock.
     time_ms: u64,
-    /// The newest height then; of a block its own.
+    /// The newest height at that time; for a block its own.
     height: u64,
     /// `block`, `fault`, `heal` or `fabricated`.
     #[cfg_attr(test, schema(value_type = String))]
     kind: &'static str,
-    /// In a few words.
+    /// The event in a few words.
     what: String,
 }
 
@@ -49,7 +49,7 @@ impl Row for Step {
     }
 }
 
-/// Shows a run.
+/// Prints a run.
 pub fn show(
     cx: &Context,
     name: &str,

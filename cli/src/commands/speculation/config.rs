@@ -1,4 +1,4 @@
-//! `speculation config`: options as they stand, and changes of them.
+//! `speculation config`: shows and changes options.
 
 use crate::{
     error::{CliError, Exit, nearest},
@@ -17,17 +17,18 @@ use std::collections::BTreeMap;
 pub struct Config {
     #[command(subcommand)]
     change: Option<Change>,
-    /// The option, as stake.minStake [default: all]
+    /// The option, such as stake.minStake [default: all]
     option: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Change {
-    /// Give options other values: all of them, or none where one is wrong
+    /// Change options: all of them, or none if one is wrong
     ///
-    /// What is set by itself stays, whatever mode is chosen. The answer is what has changed.
+    /// An option that is set explicitly keeps its value when the mode changes. The output lists the
+    /// changed options.
     Set {
-        /// Options and their values, as maxDepth=3
+        /// Options and their values, such as maxDepth=3
         #[arg(required = true, value_name = "OPTION=VALUE", value_parser = assignment)]
         options: Vec<(String, String)>,
     },
@@ -38,11 +39,11 @@ fn assignment(text: &str) -> Result<(String, String), String> {
         Some((option, value)) if !option.trim().is_empty() => {
             Ok((plain(option.trim()).to_owned(), value.trim().to_owned()))
         }
-        _ => Err(format!("`{text}` sets nothing: expected OPTION=VALUE, as maxDepth=3")),
+        _ => Err(format!("`{text}` sets nothing: expected OPTION=VALUE, for example maxDepth=3")),
     }
 }
 
-/// An option's name without what may stand before it.
+/// An option's name without its optional prefix.
 fn plain(option: &str) -> &str {
     option.strip_prefix("speculation.").unwrap_or(option)
 }
@@ -83,7 +84,7 @@ async fn set(ui: Ui, client: &Client, wanted: Vec<(String, String)>) -> Result<(
     ui.list(&changed)
 }
 
-/// The option of this name, or the only one whose name ends so.
+/// The option with this name, or the only one whose name ends with it.
 fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, CliError> {
     let typed = plain(typed);
     let named = all.iter().position(|option| option.option == typed);
@@ -103,10 +104,10 @@ fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, C
             Err(CliError::new(Exit::Usage, what).hint("give more of the name"))
         }
         (None, _) => {
-            let what = format!("speculation.{typed}: there is no such option");
-            let hint = "see which there are: cowboyctl speculation config";
+            let what = format!("speculation.{typed}: no such option");
+            let hint = "list them: cowboyctl speculation config";
             let error = CliError::new(Exit::NotFound, what).hint(hint);
-            // By its whole name, or by its last part.
+            // Compare with whole names, and with their last parts.
             let parts =
                 names.iter().flat_map(|name| [Some(name.as_str()), name.rsplit('.').next()]);
             match nearest(typed, parts.flatten()) {

@@ -1,4 +1,4 @@
-//! `speculation events`: what the components of speculation do, as it happens.
+//! `speculation events`: prints events of the components of speculation.
 
 use super::{super::chain::data::data, PipelineArg};
 use crate::{args, complete, context::Context, error::CliError, output::Row};
@@ -9,10 +9,10 @@ use cowboy_devnet::{
     client::Client,
 };
 
-/// Which events, and whether it goes on.
+/// Selects events, and whether to follow.
 #[derive(Debug, clap::Args)]
 pub struct Events {
-    /// Go on with new events until interrupted
+    /// Continue with new events until interrupted
     #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     follow: bool,
@@ -20,12 +20,12 @@ pub struct Events {
     #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,
-    /// Only events of this name, as proof:ready, or of this component, as proof
+    /// Only events with this name, such as proof:ready, or of this component, such as proof
     #[arg(long, value_name = "NAME", value_parser = kind)]
     #[arg(env = "COWBOYCTL_KIND", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::speculation_event_kinds))]
     kind: Option<String>,
-    /// The first event's number [default: the oldest that is kept; with --follow the next one]
+    /// The first event's number [default: the oldest stored; with --follow the next one]
     #[arg(long, value_name = "SEQ")]
     from: Option<u64>,
 }
@@ -53,7 +53,7 @@ impl Events {
         loop {
             let page = client.speculation_events(&query).await?;
             all.extend(page.events);
-            // A page that does not go on would be asked for again for ever.
+            // A page that does not advance would be requested for ever.
             if !page.more || query.from.is_some_and(|from| page.next <= from) {
                 return cx.ui.list(&all);
             }

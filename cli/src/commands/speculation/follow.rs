@@ -1,4 +1,4 @@
-//! `speculation follow`: changes of a pipeline's tasks as lines, across restarts of the devnet.
+//! `speculation follow`: prints changes of a pipeline's tasks, across restarts of the devnet.
 
 use super::{
     PipelineArg,
@@ -22,10 +22,11 @@ use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// The least time between two looks, and the share of the time that they may take.
+/// The minimum time between two requests; together they take at most one part in `SHARE` of the
+/// time.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 4;
-/// How long a devnet may be away.
+/// How long a devnet may be unreachable.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `speculation follow`.
@@ -34,7 +35,7 @@ pub struct Follow {
     /// The pipeline: its number, its name, or latest
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: PipelineArg,
-    /// How long to follow at most [default: to the end]
+    /// Maximum time to follow [default: to the end]
     #[arg(long, value_parser = args::duration, value_name = "DURATION")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Option<Duration>,
@@ -52,7 +53,7 @@ impl Follow {
             Some(most) => timeout(most, to_end).await.unwrap_or_else(|_| {
                 let what = format!("pipeline {number}: no end within {}", Plain(most));
                 Err(CliError::new(Exit::TimedOut, what)
-                    .hint("it runs on; give it longer with --timeout"))
+                    .hint("it continues; give it longer with --timeout"))
             })?,
         };
         cx.ui.note(&closing(&pipeline.summary));
@@ -60,7 +61,7 @@ impl Follow {
     }
 }
 
-/// Prints changes until every task is final; the pipeline as it is then.
+/// Prints changes until every task is final; returns the final pipeline.
 async fn follow(
     cx: &Context,
     devnet: &DevnetHome,
@@ -85,7 +86,7 @@ async fn follow(
                 if away.get_or_insert(asked).elapsed() > PATIENCE {
                     return Err(error.into());
                 }
-                // It may answer elsewhere when it is back.
+                // It may have another address when it is back.
                 if let Ok(State::Running(record)) = devnet.state() {
                     client.move_to(&record.rpc_url)?;
                 }
@@ -96,7 +97,7 @@ async fn follow(
     }
 }
 
-/// Whether nothing answers for now.
+/// Whether the error means that the devnet does not answer for now.
 fn is_away(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
         || error.code() == Some(ErrorCode::Unavailable)
@@ -108,22 +109,22 @@ fn is_away(error: &ClientError) -> bool {
 pub struct TaskChange {
     /// The pipeline's number.
     pipeline: u64,
-    /// When, in ms since the pipeline was taken.
+    /// Time in ms since the pipeline was accepted.
     at_ms: u64,
     /// The task's name.
     task: String,
-    /// Where it is from then on.
+    /// Its new status.
     status: TaskStatus,
-    /// Which attempt this is, from 1; 0 before the first.
+    /// The attempt, from 1; 0 before the first.
     attempt: u32,
     /// Unconfirmed tasks above it when this was seen; absent before it is accepted.
     depth: Option<u32>,
-    /// What is locked for it; absent before it is accepted.
+    /// The stake locked for it; absent before it is accepted.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     bond: Option<AmountText>,
-    /// The runner that works on it, or whose output it is.
+    /// The runner that works on it, or that made its output.
     runner: Option<String>,
-    /// What it waits for, or why it failed.
+    /// The reason why it waits or failed.
     reason: Option<String>,
 }
 
@@ -156,17 +157,17 @@ impl Row for TaskChange {
     }
 }
 
-/// What was told of a task.
+/// The last printed state of a task.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Seen {
     attempt: u32,
-    /// How many of the steps of this attempt.
+    /// Number of printed steps of this attempt.
     steps: usize,
     status: Option<TaskStatus>,
     reason: Option<String>,
 }
 
-/// What has changed since, in the order of the times.
+/// The changes since `seen`, in the order of their times.
 fn changes(seen: &mut BTreeMap<String, Seen>, pipeline: &Pipeline) -> Vec<TaskChange> {
     let elapsed = pipeline.summary.elapsed_ms;
     let mut all = Vec::new();
@@ -206,13 +207,13 @@ fn changed(seen: &mut Seen, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<
         (seen.status, seen.reason) = (Some(status), None);
         all.push(change(at, status));
     }
-    // An agent that was killed may be back at a step before the one that was told.
+    // A restarted agent may be at an earlier step than the one that was printed.
     let step = |of| steps.iter().position(|(_, status)| Some(*status) == of);
     let again = step(Some(task.status)).is_some_and(|now| Some(now) < step(seen.status));
     let waits = task.status == TaskStatus::Waiting;
     let differs = seen.status != Some(task.status) || (waits && seen.reason != task.reason);
     let news = differs && !again;
-    // One that waits for its parents alone says nothing.
+    // A task that only waits for its parents is not reported.
     let silent = waits && task.reason.is_none() && seen.status.is_none();
     if news && !silent {
         (seen.status, seen.reason) = (Some(task.status), task.reason.clone());
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(first[9], "9500 step-1 confirmed");
         assert!(changes(&mut seen, &chain).is_empty());
 
-        // What a kill undid in the agent is not told, nor that it comes again.
+        // Steps that a kill of the agent undid are not printed, and neither is their repetition.
         let mut earlier = chain.clone();
         let task = &mut earlier.graph[1];
         (task.status, task.times.confirmed_ms) = (TaskStatus::Submitted, None);

@@ -1,7 +1,8 @@
-//! `speculation load`: many pipelines at once, and what came of them (AgenC §9.4).
+//! `speculation load`: runs many pipelines at once and reports the results (AgenC §9.4).
 //!
-//! Up to `--parallel` chains run at a time, until all are submitted or the time is over. What is on
-//! its way then is waited for. Options that a run needs are set before it and put back after it.
+//! Up to `--parallel` chains run at a time, until all are submitted or the time is over. Chains
+//! that are then still running are waited for. Options that a run needs are set before it and
+//! restored after it.
 
 use super::workload;
 use crate::{
@@ -39,40 +40,40 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// The longest chain, the most tasks and the most pipelines at a time.
+/// Maximum length of a chain, number of tasks, and number of pipelines at a time.
 const MAX_DEPTH: u64 = 64;
 const MAX_TASKS: u64 = 100_000;
 const MAX_PARALLEL: u64 = 128;
-/// The longest run.
+/// Maximum duration of a run.
 const MAX_DURATION: Duration = Duration::from_secs(3_600);
-/// How long what is on its way is waited for when the time is over.
+/// How long to wait for running chains when the time is over.
 const GRACE: Duration = Duration::from_secs(300);
-/// The pause between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// `speculation load`.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// Tasks in a chain, each of which reads the one before
+    /// Tasks in a chain, each of which reads the output of the previous one
     #[arg(long, default_value_t = 5, env = "COWBOYCTL_DEPTH", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH))]
     depth: u64,
-    /// Tasks in all
+    /// Total number of tasks
     #[arg(long, default_value_t = 1_000, env = "COWBOYCTL_TASKS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TASKS))]
     tasks: u64,
-    /// Chains at a time
+    /// Chains to run at the same time
     #[arg(long, default_value_t = 8, env = "COWBOYCTL_PARALLEL", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL))]
     parallel: u64,
-    /// How long chains are submitted, an hour at most
+    /// How long to submit chains, an hour at most
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
     #[arg(env = "COWBOYCTL_DURATION", hide_env_values = true)]
     duration: Duration,
-    /// With speculation on or off [default: as it is]
+    /// With speculation on or off [default: unchanged]
     #[arg(long, value_enum, env = "COWBOYCTL_SPECULATION", hide_env_values = true)]
     speculation: Option<Switch>,
-    /// With speculation on, then off: the ratio of the tasks a second
+    /// With speculation on, then off: the ratio of tasks per second
     #[arg(long, conflicts_with = "speculation", env = "COWBOYCTL_COMPARE")]
     #[arg(hide_env_values = true, value_parser = FalseyValueParser::new())]
     compare: bool,
@@ -86,38 +87,38 @@ pub struct Load {
 /// Whether tasks run before their ancestors are confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Switch {
-    /// They do.
+    /// Before their ancestors are confirmed.
     On,
-    /// They do not.
+    /// After their ancestors are confirmed.
     Off,
 }
 
-/// What a load came to.
+/// The results of a load.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Report {
     /// Tasks in a chain.
     depth: u64,
-    /// Tasks that were asked for, in each run.
+    /// Requested number of tasks, in each run.
     tasks: u64,
-    /// Chains at a time.
+    /// Chains that ran at the same time.
     parallel: u64,
-    /// How long chains were submitted at most, in ms.
+    /// Maximum time for submitting chains, in ms.
     duration_ms: u64,
     /// The workload whose options were set.
     workload: Option<String>,
-    /// What the devnet's options were that decide the figures.
+    /// The devnet's options that affect the figures.
     options: BTreeMap<String, String>,
     /// The runs in their order.
     runs: Vec<LoadRun>,
-    /// Tasks a second with speculation on, by those with it off; absent where only one was run to
-    /// its end.
+    /// Tasks per second with speculation on, divided by those with it off; absent unless both ran
+    /// to the end.
     ratio: Option<f64>,
     /// Whether it was interrupted.
     interrupted: bool,
 }
 
-/// A run.
+/// One run of a load.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct LoadRun {
@@ -137,30 +138,28 @@ struct LoadRun {
     elapsed_ms: u64,
     /// Confirmed tasks a second in that time, to two decimals.
     confirmed_per_s: f64,
-    /// From the submission of its chain to a task's confirmation.
+    /// Time from the submission of a task's chain to the task's confirmation.
     latency: Latency,
     /// Rollbacks by reason, of all pipelines.
     rollbacks: BTreeMap<String, u64>,
-    /// Refusals by reason, of all pipelines; a task that waits counts again when the reason is
-    /// another one.
+    /// Refusals by reason, of all pipelines; a waiting task counts again when its reason changes.
     refusals: BTreeMap<String, u64>,
-    /// The most that was seen locked, in wei.
+    /// The maximum stake seen locked, in wei.
     #[cfg_attr(test, schema(value_type = String))]
     locked_peak: AmountText,
-    /// The most proofs that were seen waiting for a prover.
+    /// The maximum number of proofs seen waiting for a prover.
     queued_peak: u64,
 }
 
-/// Percentiles of the time from submission to confirmation, in ms. Absent where no task was
-/// confirmed.
+/// Percentiles of the time from submission to confirmation, in ms; absent if no task was confirmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Latency {
-    /// Half of them.
+    /// The median.
     p50_ms: Option<u64>,
-    /// 95.
+    /// The 95th percentile.
     p95_ms: Option<u64>,
-    /// 99.
+    /// The 99th percentile.
     p99_ms: Option<u64>,
 }
 
@@ -175,12 +174,12 @@ impl Latency {
     }
 }
 
-/// To two decimals.
+/// Rounds to two decimals.
 fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// What is counted while a run goes on.
+/// Counters of a run in progress.
 #[derive(Default)]
 struct Counts {
     submitted: u64,
@@ -197,13 +196,13 @@ struct Counts {
 }
 
 impl Counts {
-    /// Looks at what the agent has at the moment.
+    /// Records the agent's current status.
     fn look(&mut self, status: &SpeculationStatus) {
         self.queued_peak = self.queued_peak.max(status.proofs_queued);
         self.locked_peak = self.locked_peak.max(*status.stake_locked);
     }
 
-    /// Takes a pipeline as it is when it is looked at for the last time.
+    /// Records the final state of a pipeline.
     async fn take(&mut self, client: &Client, number: u64) -> Result<(), CliError> {
         let pipeline = client.pipeline(number).await?;
         let summary = &pipeline.summary;
@@ -221,7 +220,7 @@ impl Counts {
     }
 }
 
-/// What has come on top of counts since.
+/// The increase of counters since `before`.
 fn since(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let more = |(name, count): (String, u64)| {
         let count = count.saturating_sub(before.get(&name).copied().unwrap_or(0));
@@ -231,7 +230,7 @@ fn since(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap
 }
 
 impl Load {
-    /// Runs the command. An interruption ends it with the report so far.
+    /// Runs the command. An interruption ends it with a partial report.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if self.duration > MAX_DURATION {
             let what = format!("--duration {}: expected 0ms to 1h", Plain(self.duration));
@@ -251,7 +250,7 @@ impl Load {
         }
     }
 
-    /// What a run needs set.
+    /// The options that a run needs.
     fn settings(&self, speculates: Option<bool>) -> BTreeMap<String, String> {
         let workload = self.workload.map(Workload::settings).unwrap_or_default();
         let settings =
@@ -260,7 +259,7 @@ impl Load {
         settings.chain(switch).collect()
     }
 
-    /// The runs that were asked for, by whether they speculate.
+    /// The requested runs, by whether they speculate.
     fn wanted(&self) -> Vec<Option<bool>> {
         match (self.compare, self.speculation) {
             (true, _) => vec![Some(true), Some(false)],
@@ -281,7 +280,7 @@ impl Load {
             let run = self.one(ui, client, stop).await?;
             let whole = run.unfinished == 0;
             runs.push(run);
-            // What is still on its way would be in the figures of the next one.
+            // Chains that are still running would distort the figures of the next run.
             if stop.interrupted || !whole {
                 break;
             }
@@ -336,7 +335,7 @@ impl Load {
                 counts.take(client, number).await?;
             }
             let (done, of) = (counts.confirmed + counts.undone, self.tasks);
-            progress.show(format!("{done} of {of} tasks, {} chains on their way", flying.len()));
+            progress.show(format!("{done} of {of} tasks, {} chains running", flying.len()));
         }
         let after = client.speculation().await?;
         let elapsed = counts.last.zip(counts.first).map_or(0, |(last, first)| last - first);
@@ -359,7 +358,7 @@ impl Load {
         })
     }
 
-    /// Puts options back that a run has set.
+    /// Restores options that a run has set.
     async fn restore(&self, client: &Client, before: &[SpeculationOption]) -> Result<(), CliError> {
         let changed: BTreeMap<_, _> = self
             .wanted()
@@ -375,7 +374,7 @@ impl Load {
     }
 }
 
-/// A chain of tasks.
+/// A pipeline of tasks in a row.
 fn chain(tasks: u64) -> PipelineRequest {
     let name = |at: u64| format!("t{at}");
     let task = |at: u64| TaskEntry {
@@ -391,7 +390,7 @@ fn chain(tasks: u64) -> PipelineRequest {
     PipelineRequest { name: "load".to_owned(), tasks: (0..tasks).map(task).collect() }
 }
 
-/// Those that run no longer.
+/// The pipelines among these that have ended.
 async fn ended(client: &Client, flying: &BTreeSet<u64>) -> Result<Vec<u64>, CliError> {
     let query =
         PipelineQuery { status: Some(PipelineStatus::Running), name: None, limit: Some(10_000) };
@@ -400,7 +399,7 @@ async fn ended(client: &Client, flying: &BTreeSet<u64>) -> Result<Vec<u64>, CliE
     Ok(flying.difference(&running).copied().collect())
 }
 
-/// The options that decide the figures.
+/// The options that affect the figures.
 fn telling(all: &[SpeculationOption]) -> BTreeMap<String, String> {
     const TELLING: [&str; 9] = [
         "mode",
@@ -417,7 +416,7 @@ fn telling(all: &[SpeculationOption]) -> BTreeMap<String, String> {
     telling.map(|one| (one.option.clone(), one.value.clone())).collect()
 }
 
-/// The user's signal, which one look may fall into as well.
+/// The user's signal, which may arrive during a check.
 #[derive(Debug)]
 struct Stop {
     signal: Signal,
@@ -427,11 +426,11 @@ struct Stop {
 impl Stop {
     fn new() -> Result<Self, CliError> {
         let signal = signal(SignalKind::interrupt())
-            .map_err(|error| CliError::failed(format!("no signal can be waited for: {error}")))?;
+            .map_err(|error| CliError::failed(format!("cannot wait for a signal: {error}")))?;
         Ok(Self { signal, interrupted: false })
     }
 
-    /// Waits until it is time to look again, or for the signal.
+    /// Waits until the next check, or for the signal.
     async fn pause(&mut self) {
         tokio::select! {
             () = sleep(PAUSE) => {}
@@ -457,7 +456,7 @@ impl Document for Report {
             lines.push(("ratio", format!("{ratio} × the tasks a second")));
         }
         if self.interrupted {
-            lines.push(("interrupted", "what is on its way runs on".to_owned()));
+            lines.push(("interrupted", "running chains continue".to_owned()));
         }
         let rows = self.runs.iter().map(LoadRun::cells);
         let columns = [

@@ -1,4 +1,4 @@
-//! `speculation`: pipelines of tasks that run before what they depend on is confirmed.
+//! `speculation`: pipelines of tasks that run before their dependencies are confirmed.
 
 mod config;
 mod events;
@@ -29,38 +29,39 @@ use timeline::{Timeline, timeline};
 
 #[derive(Debug, Subcommand)]
 pub enum Speculation {
-    /// Submit a pipeline: tasks, and what they depend on
+    /// Submit a pipeline: tasks, and their dependencies
     ///
-    /// The file is YAML or JSON, as docs/speculation.md has it, and is checked before it is sent.
+    /// The file is YAML or JSON, as described in docs/speculation.md, and is checked before it is
+    /// sent.
     Submit(submit::Submit),
-    /// What a pipeline would lock, wait for and take, without running it
+    /// Show what a pipeline would lock, wait for and take, without running it
     ///
-    /// It goes by a topology (-f), else by the devnet that runs, else by the defaults.
+    /// It uses a topology (-f), else the running devnet, else the defaults.
     Plan(plan::Plan),
     /// Pipelines, newest first
     Ls {
-        /// Only pipelines that stand there: running, completed, failed or cancelled
+        /// Only pipelines with this status: running, completed, failed or cancelled
         #[arg(long, value_parser = status, env = "COWBOYCTL_STATUS", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::pipeline_statuses))]
         status: Option<PipelineStatus>,
-        /// How many at most
+        /// Maximum number of pipelines
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
-    /// A pipeline's graph: what depends on what, and where each task stands
+    /// A pipeline's graph: its tasks, their dependencies, and the status of each
     ///
-    /// A task with several parents stands below the deepest one; the others are named behind it. AT
-    /// is when it came where it stands, from when the pipeline was taken.
+    /// A task with several parents is drawn below the deepest one; the others are named after it.
+    /// AT is when it reached its status, counted from when the pipeline was accepted.
     Graph {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
         pipeline: PipelineArg,
-        /// What it is drawn as: tree, dot, mermaid or json
+        /// The format: tree, dot, mermaid or json
         #[arg(long, value_enum, default_value = "tree", hide_possible_values = true)]
         #[arg(env = "COWBOYCTL_FORMAT", hide_env_values = true)]
         format: Form,
     },
-    /// A pipeline and its tasks, or one of its tasks: times, transactions, output
+    /// Show a pipeline and its tasks, or one of its tasks: times, transactions, output
     Show {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
@@ -70,8 +71,8 @@ pub enum Speculation {
     },
     /// Verify the proof that completed a task, from the chain's own transaction
     ///
-    /// The blocks are verified from genesis on; the key, and what the proof has to say, follow from
-    /// there, whatever the API says.
+    /// The blocks are verified from genesis on; the key, and the statement that the proof has to
+    /// prove, follow from there, whatever the API says.
     Verify {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
@@ -79,7 +80,7 @@ pub enum Speculation {
         /// The task's name
         task: String,
     },
-    /// What each task spent its time with, as bars, beside the synchronous pipeline
+    /// The time that each task spent on what, as bars, compared with the synchronous pipeline
     Timeline {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
@@ -87,15 +88,15 @@ pub enum Speculation {
     },
     /// Commitments to outputs
     Commitments(Of),
-    /// Proofs: which are made, wait for ancestors, are on their way
+    /// Proofs: those in the making, waiting for ancestors, or submitted
     Proofs(Of),
-    /// Rollbacks, newest first: what failed, what went with it, what it cost
+    /// Rollbacks, newest first: what failed, what was rolled back with it, what it cost
     Rollbacks(Of),
-    /// What the components of speculation did: the last 20,000 events, oldest first
+    /// Events of the components of speculation: the last 20,000, oldest first
     ///
-    /// docs/observability.md has every event and its data.
+    /// docs/observability.md lists every event and its data.
     Events(events::Events),
-    /// Cancel a pipeline, or one of its tasks with what depends on it
+    /// Cancel a pipeline, or one of its tasks and all that depends on it
     Cancel {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
@@ -105,13 +106,13 @@ pub enum Speculation {
     },
     /// Print a line for each change of a pipeline's tasks until it ends
     ///
-    /// Exits with 0 when every task is confirmed, with 1 where one is not. When it is interrupted,
-    /// the pipeline runs on.
+    /// Exits with 0 if every task is confirmed, else with 1. If it is interrupted, the pipeline
+    /// continues.
     Follow(follow::Follow),
-    /// Try tasks again that failed or were rolled back, as new attempts
+    /// Retry tasks that failed or were rolled back, as new attempts
     ///
-    /// With a task goes what was rolled back below it. Without names all of the pipeline that
-    /// failed.
+    /// A task is retried together with what was rolled back below it. Without names, everything in
+    /// the pipeline that failed is retried.
     Retry {
         /// The pipeline: its number, its name, or latest
         #[arg(add = ArgValueCandidates::new(complete::pipelines))]
@@ -119,34 +120,34 @@ pub enum Speculation {
         /// The tasks' names
         tasks: Vec<String>,
     },
-    /// Run many pipelines and report: tasks a second, latencies, rollbacks, refusals, stake
+    /// Run many pipelines and report: tasks per second, latencies, rollbacks, refusals, stake
     ///
-    /// What is interrupted reports what there is by then.
+    /// An interrupted run reports its results so far.
     Load(load::Load),
-    /// What speculation does; the last pipelines beside the synchronous one
+    /// The status of speculation, and the last pipelines compared with synchronous ones
     Status,
     /// Options of speculation: all, or one
     Config(config::Config),
 }
 
-/// Which of something is listed.
+/// Selects the entries of a list.
 #[derive(Debug, clap::Args)]
 pub struct Of {
     /// Only of this pipeline: its number, its name, or latest
     #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,
-    /// How many at most
+    /// Maximum number to show
     #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
     limit: usize,
 }
 
-/// A pipeline as typed.
+/// A pipeline argument, as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineArg {
     /// The one with this number.
     Number(u64),
-    /// The newest of this name.
+    /// The newest with this name.
     Named(String),
     /// The newest.
     Latest,
@@ -162,19 +163,19 @@ impl FromStr for PipelineArg {
             _ if digits => text
                 .parse()
                 .map(Self::Number)
-                .map_err(|_| format!("`{text}` is no pipeline: numbers go from 1 to {}", u64::MAX)),
+                .map_err(|_| format!("`{text}` is not a pipeline: expected 1 to {}", u64::MAX)),
             _ => Ok(Self::Named(text.to_owned())),
         }
     }
 }
 
 impl PipelineArg {
-    /// The number that is meant.
+    /// The number of the pipeline.
     async fn resolve(self, client: &Client) -> Result<u64, CliError> {
         match self {
             Self::Number(number) => Ok(number),
             Self::Latest => newest(client, None).await?.ok_or_else(|| {
-                CliError::new(Exit::NotFound, "there is no pipeline so far")
+                CliError::new(Exit::NotFound, "there is no pipeline yet")
                     .hint("submit one: cowboyctl speculation submit FILE")
             }),
             Self::Named(name) => newest(client, Some(name.clone())).await?.ok_or_else(|| {
@@ -213,7 +214,7 @@ impl Speculation {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let other = match self {
-            // What is wrong with its file is told without a devnet, too.
+            // Errors in the file are reported even without a devnet.
             Self::Submit(submit) => return submit.run(cx).await,
             Self::Verify { pipeline, task } => return verify::run(cx, pipeline, &task).await,
             Self::Plan(plan) => return plan.run(cx).await,

@@ -1,5 +1,5 @@
-//! `speculation plan`: what a pipeline would be accepted for, wait for and take, without running
-//! it (AgenC §4.5, `ScheduleResult`).
+//! `speculation plan`: predicts a pipeline's acceptance, waits and duration, without running it
+//! (AgenC §4.5, `ScheduleResult`).
 
 use super::{submit::read, timeline::bars, workload};
 use crate::{
@@ -31,9 +31,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 
-/// What a Groth16 proof takes where `proof.latency` is less, in ms (docs/performance.md).
+/// Minimum time for a Groth16 proof, even if `proof.latency` is less, in ms (docs/performance.md).
 const PROOF_MS: u64 = 40;
-/// How long after it is made a block is seen, in ms.
+/// Time until a block is seen after it is made, in ms.
 const LAG_MS: u64 = 50;
 
 /// `speculation plan`.
@@ -41,27 +41,27 @@ const LAG_MS: u64 = 50;
 pub struct Plan {
     /// A pipeline in YAML or JSON; - for standard input
     file: PathBuf,
-    /// The topology whose options and parameters count [default: the running devnet's, else
+    /// The topology whose options and parameters to use [default: the running devnet's, else
     /// defaults]
     #[arg(long, short = 'f', value_name = "FILE", env = "COWBOYCTL_TOPOLOGY")]
     #[arg(hide_env_values = true)]
     topology: Option<PathBuf>,
-    /// Options of this workload on top: low-latency-pipelines, production-default,
+    /// Options of this workload, applied on top: low-latency-pipelines, production-default,
     /// safety-critical or testing
     #[arg(long, value_parser = workload, env = "COWBOYCTL_WORKLOAD", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::workloads))]
     workload: Option<Workload>,
-    /// What a task's work takes
+    /// Time for a task's work
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20ms")]
     #[arg(env = "COWBOYCTL_WORK_TIME", hide_env_values = true)]
     work_time: Duration,
-    /// What a proof takes [default: proof.latency; 40ms at least with groth16]
+    /// Time for a proof [default: proof.latency; with groth16 at least 40ms]
     #[arg(long, value_parser = args::duration, value_name = "DURATION")]
     #[arg(env = "COWBOYCTL_PROOF_TIME", hide_env_values = true)]
     proof_time: Option<Duration>,
 }
 
-/// What a plan goes by.
+/// The basis of a plan.
 struct Basis {
     what: String,
     options: Options,
@@ -70,14 +70,14 @@ struct Basis {
     block_ms: u64,
     agent: Address,
     number: u64,
-    /// How long the circuit breaker lets nothing through.
+    /// Time until the circuit breaker lets a task through, in ms.
     breaker_ms: Option<u64>,
-    /// Tasks of other pipelines.
+    /// Number of tasks of other pipelines.
     others: u64,
 }
 
 impl Basis {
-    /// A topology's, before anything has run.
+    /// The basis of a topology, before anything has run.
     fn of(what: String, plan: &Resolved) -> Self {
         Self {
             what,
@@ -92,7 +92,7 @@ impl Basis {
         }
     }
 
-    /// A running devnet's, as it is now.
+    /// The basis of a running devnet, in its current state.
     async fn running(name: &str, client: &Client) -> Result<Self, CliError> {
         let (status, options) = (client.speculation().await?, client.speculation_options().await?);
         let all = options.iter().map(|one| (one.option.as_str(), one.value.as_str()));
@@ -120,7 +120,8 @@ impl Basis {
         let opened = status.breaker_opened.as_ref();
         let left = |at: Timestamp| at.as_millisecond() - Timestamp::now().as_millisecond();
         let breaker_ms = opened.map(|opened| {
-            // While it waits for what becomes of a task, for nothing else is known.
+            // 0 while it waits for the outcome of the task that it let through: nothing else is
+            // known.
             let at = opened.lets_one_through_at.map_or(0, |at| left(at.0));
             u64::try_from(at).unwrap_or(0)
         });
@@ -167,7 +168,7 @@ impl Plan {
         cx.ui.drawing(&planned, |columns| planned.drawn(columns))
     }
 
-    /// The topology that is named, else the devnet that runs, else every default.
+    /// The given topology, else the running devnet, else the defaults.
     async fn basis(&self, cx: &Context) -> Result<Basis, CliError> {
         if let Some(file) = &self.topology {
             let (topology, text) = Topology::load(file)?;
@@ -186,70 +187,70 @@ impl Plan {
     }
 }
 
-/// What a pipeline would take.
+/// The predicted course of a pipeline.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Planned {
     /// The pipeline's name.
     name: String,
-    /// What the plan goes by: a topology, a running devnet, or the defaults.
+    /// The basis of the plan: a topology, a running devnet, or the defaults.
     basis: String,
-    /// Whether speculation is on there; where it is off, `synchronous` is what would happen.
+    /// Whether speculation is on there; if it is off, `synchronous` is the prediction.
     enabled: bool,
-    /// The preset.
+    /// The preset of options.
     mode: String,
-    /// The deepest that a task may be.
+    /// Maximum depth of a task.
     max_depth: u64,
-    /// Live tips at most.
+    /// Maximum number of live tips.
     max_parallel_branches: u64,
-    /// Between two blocks, in ms.
+    /// Time between two blocks, in ms.
     block_time_ms: u64,
-    /// What each task's work is taken to last, in ms.
+    /// Assumed duration of each task's work, in ms.
     work_ms: u64,
-    /// What each proof is taken to last, in ms.
+    /// Assumed duration of each proof, in ms.
     proof_ms: u64,
-    /// Until the circuit breaker lets a task through, in ms; absent where it is closed.
+    /// Time until the circuit breaker lets a task through, in ms; absent if it is closed.
     breaker_ms: Option<u64>,
-    /// Tasks of other pipelines that are not final: the plan has their bonds, not their time.
+    /// Tasks of other pipelines that are not final: the plan includes their bonds, not their time.
     other_tasks: u64,
-    /// How many tasks it has.
+    /// Number of its tasks.
     tasks: u64,
-    /// How many of them would be confirmed, with speculation on.
+    /// Number of tasks that would be confirmed, with speculation on.
     confirmed: u64,
-    /// From the submission to the last confirmation with speculation on, in ms; absent where a task
-    /// would not be confirmed.
+    /// Time from the submission to the last confirmation with speculation on, in ms; absent if a
+    /// task would not be confirmed.
     speculative_ms: Option<u64>,
     /// The same with speculation off.
     synchronous_ms: Option<u64>,
-    /// The most that would be locked at a time with speculation on, in wei.
+    /// Maximum stake locked at one time with speculation on, in wei.
     #[cfg_attr(test, schema(value_type = String))]
     locked_at_most: AmountText,
-    /// Its tasks, as in its file.
+    /// Its tasks, in the order of its file.
     graph: Vec<PlannedTask>,
     #[serde(skip)]
     drawn: Pipeline,
 }
 
-/// What would become of a task.
+/// The predicted course of a task.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct PlannedTask {
     /// Its name.
     task: String,
-    /// What it depends on.
+    /// The tasks that it depends on.
     depends_on: Vec<TaskParent>,
     /// Whether it would be accepted, with speculation on.
     accepted: bool,
-    /// Why it would not be accepted, or not be confirmed.
+    /// The reason why it would not be accepted, or not be confirmed.
     reason: Option<String>,
-    /// Unconfirmed tasks above it when it is accepted; absent where it is not.
+    /// Unconfirmed tasks above it when it is accepted; absent if it is not.
     depth: Option<u32>,
-    /// What would be locked for it, in wei.
+    /// The stake that would be locked for it, in wei.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     bond: Option<AmountText>,
-    /// What it would wait for, in order.
+    /// Its waits, in order.
     waits: Vec<PlannedWait>,
-    /// What its file wants to go wrong, which a plan has only as far as it takes time.
+    /// The fault that its file injects; a plan includes only the time that it adds.
     fault: Option<String>,
     /// With speculation on.
     speculative: PlannedTimes,
@@ -257,34 +258,34 @@ struct PlannedTask {
     synchronous: PlannedTimes,
 }
 
-/// A time in which a task waits.
+/// A period in which a task waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct PlannedWait {
-    /// For what: a reason to be refused, as `depth_exceeded`, `too_many_branches`,
-    /// `insufficient_stake` or `breaker_open`; a `prover`; the confirmation of its `ancestors`; a
-    /// `submission` that ends.
+    /// What it waits for: the end of a reason for refusal, such as `depth_exceeded`,
+    /// `too_many_branches`, `insufficient_stake` or `breaker_open`; a `prover`; the confirmation of
+    /// its `ancestors`; the end of another `submission`.
     #[serde(rename = "for")]
     awaited: String,
-    /// From when, in ms from the submission of the pipeline.
+    /// The start, in ms from the submission of the pipeline.
     from_ms: u64,
-    /// Until when; absent where it does not end.
+    /// The end; absent if it never ends.
     until_ms: Option<u64>,
 }
 
-/// When a task would come how far, in ms from the submission of its pipeline.
+/// The times at which a task would reach each step, in ms from the submission of its pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 struct PlannedTimes {
     /// It is accepted.
     scheduled_ms: Option<u64>,
-    /// Its output is there.
+    /// Its output exists.
     executed_ms: Option<u64>,
-    /// Its proof is there.
+    /// Its proof exists.
     proved_ms: Option<u64>,
-    /// Its proof goes to the chain.
+    /// Its proof is sent to the chain.
     submitted_ms: Option<u64>,
-    /// The chain's confirmation is there.
+    /// The chain confirms it.
     confirmed_ms: Option<u64>,
 }
 
@@ -300,8 +301,8 @@ impl PlannedTimes {
     }
 }
 
-/// What a task waits for, from being refused to the submission of its proof. `ancestors`: when all
-/// of its parents are confirmed. `optimistic`: whether its proof is made before that.
+/// The waits of a task, from being refused to the submission of its proof. `ancestors`: when all
+/// its parents are confirmed. `optimistic`: whether its proof is made before that.
 fn waits(task: &TaskForecast, ancestors: Option<u64>, optimistic: bool) -> Vec<PlannedWait> {
     let wait = |awaited: &str, from_ms, until_ms| {
         let awaited = awaited.to_owned();
@@ -310,7 +311,7 @@ fn waits(task: &TaskForecast, ancestors: Option<u64>, optimistic: bool) -> Vec<P
     let refused = task.waits.iter();
     let mut all: Vec<_> =
         refused.map(|one| wait(one.reason.name(), one.from_ms, one.until_ms)).collect();
-    // What a step before ended, the next one may wait for ancestors first, then for its turn.
+    // After a step has ended, the next one may first wait for ancestors, then for its turn.
     let mut then = |from: Option<u64>, until: Option<u64>, for_ancestors: bool, turn: &str| {
         let Some(from) = from else { return };
         let free = if for_ancestors { ancestors.map(|at| at.max(from)) } else { Some(from) };
@@ -373,7 +374,7 @@ impl Planned {
         }
     }
 
-    /// All of it, drawn `columns` wide.
+    /// The whole plan, drawn `columns` wide.
     fn drawn(&self, columns: usize) -> String {
         if self.graph.iter().all(|task| !task.accepted) {
             return self.head();
@@ -446,7 +447,7 @@ impl Planned {
 impl PlannedTask {
     fn cells(&self, lead: &str) -> Vec<String> {
         let time = |at: Option<u64>| or_dash(at.map(millis));
-        // What does not end is the reason.
+        // A wait that does not end is shown as the reason.
         let ends = |wait: &&PlannedWait| wait.until_ms.is_some() || self.reason.is_none();
         let mut waits: Vec<_> = self.waits.iter().filter(ends).map(PlannedWait::words).collect();
         waits.extend(self.reason.clone());
@@ -463,7 +464,7 @@ impl PlannedTask {
         ]
     }
 
-    /// A fault that a plan does not have.
+    /// A fault that the plan does not include.
     fn left_out(&self) -> Option<String> {
         let fault = self.fault.as_deref()?;
         let timed = fault.starts_with("slow_ms") || fault.starts_with("late_event_ms");
@@ -485,7 +486,7 @@ impl PlannedWait {
     }
 }
 
-/// What a task takes, with what its fault adds.
+/// The duration of a task's steps, including the time that its fault adds.
 fn cost(task: &CheckedTask, work_ms: u64, proof_ms: u64) -> Cost {
     let (slow_ms, late_ms) = Cost::added(task.fault);
     Cost { work_ms, proof_ms: proof_ms.saturating_add(slow_ms), late_ms }
@@ -499,7 +500,7 @@ fn parents(pipeline: &Checked, at: usize) -> Vec<TaskParent> {
     pipeline.tasks[at].parents.iter().map(parent).collect()
 }
 
-/// Why a task would not be confirmed.
+/// The reason why a task would not be confirmed.
 fn reason(task: &TaskForecast) -> Option<String> {
     match (task.failed, task.waits.last()) {
         (Some(_), Some(last)) if last.reason == Reason::ClaimTooSoon => {
@@ -537,7 +538,7 @@ fn planned(
     }
 }
 
-/// The pipeline as one that has run, for what draws those.
+/// The plan in the form of a pipeline that has run, so that it can be drawn in the same way.
 fn drawn(pipeline: &Checked, ahead: &Forecast, synchronous_ms: Option<u64>) -> Pipeline {
     let end = |task: &TaskForecast| {
         let times = [task.scheduled_ms, task.executed_ms, task.proved_ms, task.submitted_ms];

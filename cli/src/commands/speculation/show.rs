@@ -1,4 +1,4 @@
-//! What people see of pipelines, tasks, commitments, proofs and rollbacks.
+//! Text output for pipelines, tasks, commitments, proofs and rollbacks.
 
 use crate::output::{
     Document, Row, amount, decoded, fields, millis, or_dash,
@@ -12,10 +12,10 @@ use cowboy_devnet::api::types::{
 };
 use serde::Serialize;
 
-/// Names in a cell of a table at most: JSON output has all.
+/// Maximum number of names in a table's cell; JSON output has all.
 const NAMED: usize = 3;
 
-/// The first few of many names.
+/// The first few of the names.
 fn few(names: &[String]) -> String {
     match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
         Some(more) => format!("{} and {more} more", names[..NAMED].join(", ")),
@@ -24,20 +24,20 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// A pipeline in a line.
+/// A pipeline on one line.
 pub fn headline(summary: &PipelineSummary) -> String {
     let PipelineSummary { pipeline, name, .. } = summary;
     format!("{name} (pipeline {pipeline}): {}", standing(summary))
 }
 
-/// How many times as long the synchronous pipeline takes, to the nearest tenth.
+/// The duration of the synchronous pipeline as a multiple of this one's, to the nearest tenth.
 pub fn gain(summary: &PipelineSummary) -> Option<String> {
     let (other, own) = (summary.synchronous_ms?, summary.elapsed_ms);
     let tenths = other.saturating_mul(10).saturating_add(own / 2).checked_div(own)?;
     Some(format!("{}.{}", tenths / 10, tenths % 10))
 }
 
-/// Where proofs are.
+/// The number of proofs at each step.
 fn proofs(counts: &ProofCounts) -> String {
     let ProofCounts { queued, proving, waiting, ready, in_flight } = counts;
     format!(
@@ -285,13 +285,13 @@ impl Row for Rollback {
     }
 }
 
-/// What was cancelled.
+/// The result of a cancellation.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Cancelled {
     /// The pipeline's number.
     pub pipeline: u64,
-    /// How many tasks.
+    /// Number of cancelled tasks.
     pub tasks: u64,
 }
 
@@ -319,14 +319,14 @@ impl Document for TasksRetried {
     }
 }
 
-/// A chain that cannot be reached.
+/// Describes a chain that cannot be reached.
 fn away_since(away: &ChainAway) -> String {
     let ChainAway { since, tries, paused } = away;
     let paused = if *paused { "; paused until it is back" } else { "" };
     format!("away since {since}, tried {tries} times{paused}")
 }
 
-/// What opened the circuit breaker, and when it lets a task through.
+/// The cause that opened the circuit breaker, and the time when it lets a task through.
 fn breaker_lines(opened: &BreakerOpened) -> Vec<(&'static str, String)> {
     let name = |pipeline: Option<u64>, task: Option<&str>, id: &HashText| match (pipeline, task) {
         (Some(pipeline), Some(task)) => format!("{task} of pipeline {pipeline}"),

@@ -1,4 +1,4 @@
-//! `speculation submit`: the file, what is wrong with it, and the wait for the end.
+//! `speculation submit`: reads the file, reports what is wrong with it, and waits for the end.
 
 use super::graph::{Graph, tree};
 use crate::{
@@ -23,10 +23,10 @@ use std::{
     time::Duration,
 };
 
-/// The longest file: what the API takes as a body.
+/// Maximum length of a file in bytes: the API's limit for a body.
 const INPUT_LIMIT: u64 = 2 << 20;
 
-/// Tasks that a progress line names at most, of each status.
+/// Maximum number of tasks that a progress line names, for each status.
 const NAMED: usize = 4;
 
 /// `speculation submit`.
@@ -34,13 +34,13 @@ const NAMED: usize = 4;
 pub struct Submit {
     /// A pipeline in YAML or JSON; - for standard input
     file: PathBuf,
-    /// A name for it, in place of the file's
+    /// A name for it, instead of the file's
     #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<String>,
     /// Wait until every task is final
     #[arg(long)]
     wait: bool,
-    /// How long to wait at most
+    /// Maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
@@ -60,7 +60,7 @@ impl Submit {
         if !self.wait {
             cx.ui.document(&accepted)?;
             cx.ui.note(&format!(
-                "see its progress: cowboyctl speculation graph {number}; what takes how long: \
+                "see its progress: cowboyctl speculation graph {number}; how long each task takes: \
                  cowboyctl speculation timeline {number}"
             ));
             return Ok(());
@@ -79,7 +79,7 @@ pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let text = args::text(file, bytes)?;
     let refused = |problem: String| {
         CliError::yaml(Exit::Usage, &args::shown(file), &text, &problem)
-            .hint("no pipeline is like that; the fields are listed in docs/speculation.md")
+            .hint("this is not a pipeline; its fields are listed in docs/speculation.md")
     };
     let pipeline: PipelineRequest =
         serde_yaml::from_str(&text).map_err(|error| refused(error.to_string()))?;
@@ -111,7 +111,7 @@ async fn wait_until_final(
         .await
 }
 
-/// Where a pipeline stands, in a line.
+/// The state of a pipeline on one line.
 fn state(pipeline: &Pipeline) -> String {
     let mut parts = vec![counted(&pipeline.summary)];
     for status in TaskStatus::ALL {
@@ -130,19 +130,19 @@ fn state(pipeline: &Pipeline) -> String {
     parts.join("; ")
 }
 
-/// How long it took, beside the synchronous pipeline.
+/// Its duration, compared with the synchronous pipeline.
 pub fn closing(summary: &PipelineSummary) -> String {
     let elapsed = millis(summary.elapsed_ms);
     match (summary.status, summary.synchronous_ms) {
         (PipelineStatus::Completed, Some(synchronous)) => {
-            format!("confirmed whole in {elapsed}, synchronously {}", millis(synchronous))
+            format!("fully confirmed in {elapsed}, synchronously {}", millis(synchronous))
         }
-        (PipelineStatus::Completed, None) => format!("confirmed whole in {elapsed}"),
+        (PipelineStatus::Completed, None) => format!("fully confirmed in {elapsed}"),
         (status, _) => format!("{status} after {elapsed}, {}", counted(summary)),
     }
 }
 
-/// A failure for a pipeline that is not confirmed whole.
+/// Fails unless all of the pipeline is confirmed.
 pub fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
     let PipelineSummary { pipeline: number, status, .. } = pipeline.summary;
     if status == PipelineStatus::Completed {
@@ -151,7 +151,7 @@ pub fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
     let failed = pipeline.graph.iter().find(|task| task.status == TaskStatus::Failed);
     let why = match failed {
         Some(task) => {
-            let reason = task.reason.as_deref().unwrap_or("it does not say why");
+            let reason = task.reason.as_deref().unwrap_or("no reason is given");
             format!("task {}: {}", task.task, one_line(reason))
         }
         None => counted(&pipeline.summary),
@@ -163,7 +163,7 @@ pub fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
     )))
 }
 
-/// A pipeline that was waited for: for programs all that the API says of it.
+/// A pipeline that was waited for: programs get the API's whole answer.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Ended<'a> {
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn an_end_is_told_with_the_synchronous_time() {
         let five = samples::chain(5);
-        assert_eq!(closing(&five.summary), "confirmed whole in 15.5 s, synchronously 37.5 s");
+        assert_eq!(closing(&five.summary), "fully confirmed in 15.5 s, synchronously 37.5 s");
         assert_eq!(succeeded(&five), Ok(()));
         let failed = samples::statuses();
         let error = succeeded(&failed).unwrap_err();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(closing(&failed.summary), "failed after 1 m 1 s, 1 of 9 confirmed, 3 undone");
     }
 
-    /// Every pipeline of the examples can stand.
+    /// Every example pipeline is valid.
     #[test]
     fn pipelines_of_the_examples_hold() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/speculation");

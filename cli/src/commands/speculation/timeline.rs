@@ -1,7 +1,7 @@
-//! What each task spent its time with, as bars on one scale.
+//! Draws the time that each task spent in each step, as bars on one scale.
 
 use super::{
-    graph::{colour, cut},
+    graph::{GAP, colour, cut},
     show::{gain, headline},
 };
 use crate::output::{
@@ -13,7 +13,7 @@ use cowboy_devnet::api::types::{
 };
 use serde::Serialize;
 
-/// What a task does in its time, by steps: how it is drawn with and without colour, and its name.
+/// The steps of a task: how each is drawn without and with colour, and its name.
 const STEPS: [(char, Style, &str); 4] = [
     ('█', BUSY, "executes"),
     ('▒', AWAITED, "is proved"),
@@ -21,19 +21,16 @@ const STEPS: [(char, Style, &str); 4] = [
     ('═', DONE, "is confirmed"),
 ];
 
-/// The fewest columns of a bar, however narrow the terminal.
+/// The minimum width of a bar in columns, even on a narrow terminal.
 const LEAST_BAR: usize = 10;
 
-/// Columns of names at most, and at least, where a terminal limits them.
+/// The maximum and minimum columns for names, if a terminal limits them.
 const MOST_NAME: usize = 24;
 const LEAST_NAME: usize = 8;
 
-/// What stands between columns.
-const GAP: &str = "  ";
-
-/// Bars for so many columns, cut to them where a terminal limits them: a line per task in the order
-/// in which they began, what speculation took beside what the synchronous pipeline takes, and a
-/// legend. In styles, without a line feed at the end.
+/// Bars of at most `columns` columns: a line per task in the order in which they began, the
+/// duration with speculation compared with the synchronous pipeline's, and a legend. Styled,
+/// without a line feed at the end.
 pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
     let text = format!("{}\n\n{}", headline(&pipeline.summary), bars(pipeline, columns, "took"));
     match room() {
@@ -42,7 +39,7 @@ pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
     }
 }
 
-/// The bars alone, what the pipeline took being called so.
+/// The bars alone, with `own` as the label for the pipeline's duration.
 pub fn bars(pipeline: &Pipeline, columns: usize, own: &str) -> String {
     let summary = &pipeline.summary;
     let ends: Vec<_> = pipeline.graph.iter().map(end).collect();
@@ -51,8 +48,8 @@ pub fn bars(pipeline: &Pipeline, columns: usize, own: &str) -> String {
     let most = columns.saturating_sub(LEAST_BAR + 2 * GAP.len() + end_width);
     let most = room().map_or(longest, |_| most.clamp(LEAST_NAME, MOST_NAME));
     let name_width = longest.min(most).max("TASK".len());
-    let beside = name_width + 2 * GAP.len() + end_width;
-    let width = columns.saturating_sub(beside).max(LEAST_BAR);
+    let others = name_width + 2 * GAP.len() + end_width;
+    let width = columns.saturating_sub(others).max(LEAST_BAR);
     let last = pipeline.graph.iter().flat_map(|task| spans(task, summary.elapsed_ms));
     let total = last.map(|(_, to)| to).max().unwrap_or(0).max(summary.elapsed_ms).max(1);
 
@@ -82,7 +79,7 @@ pub fn bars(pipeline: &Pipeline, columns: usize, own: &str) -> String {
     }
 }
 
-/// When a task was confirmed, or where it stands instead.
+/// The time when a task was confirmed, or its status instead.
 fn end(task: &SpeculativeTask) -> String {
     match (task.status, task.times.confirmed_ms) {
         (TaskStatus::Confirmed, Some(at)) => millis(at),
@@ -90,8 +87,8 @@ fn end(task: &SpeculativeTask) -> String {
     }
 }
 
-/// From when to when a task was at each step, in ms; a step that goes on ends now. Fewer spans than
-/// steps where it has not come so far.
+/// The start and end of each step of a task, in ms; a current step ends now. There are fewer spans
+/// than steps if the task has not come so far.
 fn spans(task: &SpeculativeTask, now: u64) -> Vec<(u64, u64)> {
     let TaskTimes { scheduled_ms, executed_ms, proved_ms, submitted_ms, confirmed_ms, ended_ms } =
         task.times;
@@ -113,8 +110,8 @@ fn spans(task: &SpeculativeTask, now: u64) -> Vec<(u64, u64)> {
     spans
 }
 
-/// Spans as cells, so many for `total` ms. However short it is, a span has a cell, behind those of
-/// the one before; there are four at most, so what follows is moved by less than that.
+/// Spans as cells, `width` of them for `total` ms. Even a short span gets a cell, after those of
+/// the previous span; there are four spans at most, so the rest moves by less than that.
 fn bar(spans: &[(u64, u64)], total: u64, width: usize) -> String {
     let total = u128::from(total);
     let cell = |ms: u64| ((u128::from(ms) * width as u128 + total / 2) / total) as usize;
@@ -133,7 +130,7 @@ fn bar(spans: &[(u64, u64)], total: u64, width: usize) -> String {
     text + &" ".repeat(width - filled)
 }
 
-/// What the pipeline took and what it takes synchronously, on a scale of their own.
+/// The pipeline's duration and the synchronous one, on a separate scale.
 fn comparison(pipeline: &Pipeline, columns: usize, own: &str) -> Option<String> {
     let summary = &pipeline.summary;
     let Some(synchronous) = summary.synchronous_ms else {
@@ -157,7 +154,7 @@ fn comparison(pipeline: &Pipeline, columns: usize, own: &str) -> Option<String> 
     Some(lines.join("\n"))
 }
 
-/// A timeline for programs: what is known of each task, in ms since the pipeline was taken.
+/// A timeline for programs: the times of each task, in ms since the pipeline was accepted.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Timeline<'a> {
@@ -182,7 +179,7 @@ pub struct Timed<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// The timeline of this pipeline.
+    /// The timeline of a pipeline.
     pub fn of(pipeline: &'a Pipeline) -> Self {
         let timed = |task: &'a SpeculativeTask| Timed {
             id: &task.task,

@@ -1,4 +1,4 @@
-//! `speculation verify`: the proof that completed a task, checked here.
+//! `speculation verify`: checks the proof that completed a task.
 
 use super::PipelineArg;
 use crate::{

@@ -1,4 +1,4 @@
-//! `task create`.
+//! `task create`: puts a task on the chain.
 
 use super::{Sender, send};
 use crate::{
@@ -25,30 +25,30 @@ use cowboy_engine::{
 /// `task create`.
 #[derive(Debug, Args)]
 pub struct Create {
-    /// Its id: 0x and 64 hex digits [default: follows from the account and its next nonce]
+    /// Its id: 0x and 64 hex digits [default: derived from the account and its next nonce]
     #[arg(long, value_name = "ID", env = "COWBOYCTL_ID", hide_env_values = true)]
     id: Option<HashText>,
-    /// What the agent gets that completes it
+    /// The reward for the agent that completes it
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_REWARD", hide_env_values = true)]
     reward: Wei,
     /// The last block that may complete it: 120, or +100 from now
     #[arg(long, value_name = "HEIGHT", default_value = "+1000")]
     #[arg(env = "COWBOYCTL_DEADLINE", hide_env_values = true)]
     deadline: HeightArg,
-    /// Tasks that have to be completed before it, whose outputs it reads
+    /// Tasks that must be completed before it, whose outputs it reads
     #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_DEPENDS_ON", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     depends_on: Vec<String>,
-    /// Tasks that have to be completed before it, whose outputs it does not read
+    /// Tasks that must be completed before it, whose outputs it does not read
     #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_AFTER", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     after: Vec<String>,
-    /// The output that is asked for, and no other: text, 0x-hex or @FILE [default: any]
+    /// The only accepted output: text, 0x-hex or @FILE [default: any]
     #[arg(long, value_name = "OUTPUT", env = "COWBOYCTL_EXPECT", hide_env_values = true)]
     expect: Option<String>,
-    /// What an agent needs, for it to read: labels as gpu or model:small
+    /// Requirements for agents to read: labels such as gpu or model:small
     #[arg(long, value_name = "LABEL,LABEL", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
     requires: Vec<String>,
@@ -79,7 +79,7 @@ impl Create {
         let deadline = match self.deadline.resolve(&client).await? {
             BlockAt::Height(height) => Height::new(height),
             BlockAt::Latest => {
-                let what = "--deadline: `latest` is past when the task is there";
+                let what = "--deadline: `latest` will have passed when the task is created";
                 return Err(CliError::new(Exit::Usage, what).hint("a height, or +100"));
             }
         };
@@ -96,7 +96,7 @@ impl Create {
     }
 }
 
-/// The ids of tasks that are named as `task show` takes them.
+/// Resolves tasks, named as for `task show`, to their ids.
 async fn ids(client: &Client, named: &[String]) -> Result<Vec<Hash>, CliError> {
     let mut ids = Vec::with_capacity(named.len());
     for task in named {

@@ -27,26 +27,27 @@ use work::{Claim, Commit, Complete, Resolve};
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
-    /// Put a task up, its reward with it
+    /// Create a task, together with its reward
     ///
     /// The reward is taken from the account at once. It goes to the agent that completes the task,
-    /// and back when the deadline passes before.
+    /// or back if the deadline passes first.
     Create(Box<Create>),
     /// Claim a task, so that no other account may complete it until a given height
     ///
     /// The task must be open, or its claim must have expired. Claiming your own task again extends
     /// the claim.
     Claim(Claim),
-    /// Lock a bond under a task's output, without telling the output
+    /// Lock a bond for a task's output, without revealing the output
     ///
-    /// The outputs that it was made from are those that the tasks it reads have committed to now.
+    /// The commitment names, as its inputs, the outputs that the tasks it reads have committed to
+    /// now.
     Commit(Commit),
     /// Prove that you have the output you committed to, and collect the reward
     ///
-    /// All tasks that it depends on have to be completed. The proof is checked here before it is
-    /// sent: one that the chain refuses costs a share of the bond.
+    /// All tasks that it depends on must be completed. The proof is checked here before it is sent,
+    /// because a proof that the chain refuses costs a share of the bond.
     Complete(Complete),
-    /// End a commitment: confirm that of a completed task, or give a claimed task up
+    /// End a commitment: confirm it for a completed task, or give up a claimed task
     Resolve(Resolve),
     /// Tasks, newest first
     Ls {
@@ -69,20 +70,20 @@ pub enum Task {
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
         #[arg(require_equals = true, env = "COWBOYCTL_COMMITTED", hide_env_values = true)]
         committed: Option<bool>,
-        /// Only tasks whose agent has committed to this, also once it is proved: 0x-hex
+        /// Only tasks whose agent has committed to this, even if it is already proved: 0x-hex
         #[arg(long, value_name = "HASH", env = "COWBOYCTL_COMMITMENT", hide_env_values = true)]
         commitment: Option<String>,
-        /// Only tasks that ask for this
+        /// Only tasks that require this label
         #[arg(long, value_name = "LABEL", env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
         requires: Option<String>,
         /// Only tasks whose deadline is this height at the latest
         #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_DEADLINE_BY", hide_env_values = true)]
         deadline_by: Option<u64>,
-        /// How many at most
+        /// Maximum number of tasks
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
-    /// A task: what it asks for, who has claimed it, what was committed to
+    /// Show a task: what it requires, who has claimed it, what was committed to
     Show {
         /// The task: its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::tasks))]
@@ -133,7 +134,7 @@ fn status(text: &str) -> Result<ChainTaskStatus, String> {
     args::one_of("status", text, ChainTaskStatus::ALL)
 }
 
-/// Sends a transaction about a task and shows what the task is then.
+/// Sends a transaction about a task and shows the task afterwards.
 async fn send(
     cx: &Context,
     (client, signer): (&Client, &Signer),
@@ -144,7 +145,7 @@ async fn send(
     cx.ui.document(&client.chain_task(&task_id.to_string()).await?)
 }
 
-/// The account that signs, and how long that may take.
+/// The account that signs, and the time limit.
 #[derive(Debug, clap::Args)]
 struct Sender {
     /// The account that signs: the name or address of one of the devnet's
@@ -155,7 +156,7 @@ struct Sender {
     inclusion: Inclusion,
 }
 
-/// What a command about a task begins with.
+/// The context of a command about a task.
 struct Begun {
     deadline: Deadline,
     devnet: DevnetHome,
@@ -169,7 +170,7 @@ impl Sender {
         Deadline::after(self.inclusion.timeout)
     }
 
-    /// The devnet that runs, who signs, and the task that is meant.
+    /// Resolves the running devnet, the signer, and the task.
     async fn begin(&self, cx: &Context, task: &str) -> Result<Begun, CliError> {
         let deadline = self.deadline();
         let devnet = cx.running(None)?;

@@ -1,4 +1,4 @@
-//! How tasks are shown.
+//! Text output for tasks.
 
 use crate::{
     commands::chain::named,
@@ -64,7 +64,7 @@ impl Document for ChainTask {
                 let agent = named(claim.agent_name.as_deref(), &claim.agent);
                 let until = match claim.counts {
                     true => format!("until block {}", claim.expires_at),
-                    false => format!("until block {}, which is past", claim.expires_at),
+                    false => format!("until block {}, which has passed", claim.expires_at),
                 };
                 format!("{agent}, {until}")
             }),

@@ -1,7 +1,7 @@
-//! `task claim`, `task commit`, `task complete` and `task resolve`: what an agent does.
+//! `task claim`, `task commit`, `task complete` and `task resolve`: the commands of an agent.
 //!
-//! Nothing is kept between them: the salt of a commitment follows from the agent's key, the task
-//! and the output, so that key and output are enough to prove what was committed to.
+//! Nothing is stored between them: the salt of a commitment is derived from the agent's key, the
+//! task and the output, so key and output are enough to prove the commitment.
 
 use super::{Begun, Sender, send};
 use crate::{
@@ -40,7 +40,8 @@ pub struct Claim {
     /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
-    /// The last block in which the claim counts: 120, or +100 from now; at most the task's deadline
+    /// The last block in which the claim is valid: 120, or +100 from now; at most the task's
+    /// deadline
     #[arg(long, value_name = "HEIGHT", default_value = "+100")]
     #[arg(env = "COWBOYCTL_UNTIL", hide_env_values = true)]
     until: HeightArg,
@@ -69,11 +70,11 @@ pub struct Commit {
     task: String,
     /// Its output: text, 0x-hex, @FILE or @-
     result: String,
-    /// What is locked until the commitment is resolved [default: the least that the chain takes]
+    /// The bond, locked until the commitment is resolved [default: the chain's minimum]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_BOND", hide_env_values = true)]
     bond: Option<Wei>,
-    /// The last block that may complete the task with it: 120, or +100 from now [default: that of
-    /// the claim]
+    /// The last block that may complete the task with it: 120, or +100 from now [default: the
+    /// claim's]
     #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_UNTIL", hide_env_values = true)]
     until: Option<HeightArg>,
     #[command(flatten)]
@@ -134,7 +135,7 @@ impl Complete {
         let statement = statement(&signer, &task_id, &inputs, &witness);
         let committed = element(statement.output_commitment);
         if commitment.agent.0 != signer.address() || committed != commitment.output_commitment {
-            let what = format!("the output is not what was committed to under task {task_id}");
+            let what = format!("the output does not match the commitment of task {task_id}");
             return Err(CliError::new(Exit::Rejected, what)
                 .detail(format!(
                     "{} has committed to {}, {} and this output give {committed}",
@@ -163,7 +164,7 @@ pub struct Resolve {
     /// The task: its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
-    /// Why the work came to nothing [default: it did not, the task is completed]
+    /// Why the work failed [default: it did not, the task is completed]
     #[arg(value_parser = reason)]
     #[arg(add = ArgValueCandidates::new(complete::rollback_reasons))]
     reason: Option<RollbackReason>,
@@ -187,7 +188,7 @@ fn reason(text: &str) -> Result<RollbackReason, String> {
     args::one_of("reason", text, RollbackReason::ALL)
 }
 
-/// A height; one that is counted from now ends at the last possible one.
+/// Resolves a height; one relative to now is capped at the last possible one.
 async fn until(
     client: &Client,
     option: &str,
@@ -197,8 +198,10 @@ async fn until(
     match at.resolve(client).await? {
         BlockAt::Height(height) if clamp => Ok(Height::new(height.min(last))),
         BlockAt::Height(height) => Ok(Height::new(height)),
-        BlockAt::Latest => Err(CliError::new(Exit::Usage, format!("{option}: `latest` is past"))
-            .hint("a height, or +100")),
+        BlockAt::Latest => {
+            Err(CliError::new(Exit::Usage, format!("{option}: `latest` has passed"))
+                .hint("a height, or +100"))
+        }
     }
 }
 
@@ -206,7 +209,7 @@ fn element(element: Element) -> HashText {
     HashText::from(Hash(element.to_bytes()))
 }
 
-/// What an agent proves with: its salt follows from its key.
+/// The witness for a proof; its salt is derived from the signer's key.
 fn witness(signer: &Signer, task_id: &Hash, output: &[u8]) -> Witness {
     let digest = keccak256(&[output]);
     let salt = signer.derive(b"cowboy/task-salt/v1", &[&task_id.0, &digest.0]);
@@ -218,7 +221,7 @@ fn statement(signer: &Signer, task_id: &Hash, inputs: &Hash, witness: &Witness) 
     Statement::of(&statement_task(task_id, inputs), &agent, witness)
 }
 
-/// The digest of what the tasks that a task reads have committed to now.
+/// The digest of the current commitments of the tasks that a task reads.
 async fn inputs(client: &Client, task: &ChainTask) -> Result<Hash, CliError> {
     let mut parents = Vec::new();
     for id in task.depends_on.iter().filter(|id| !task.order_only.contains(id)) {
@@ -228,7 +231,7 @@ async fn inputs(client: &Client, task: &ChainTask) -> Result<Hash, CliError> {
         let output =
             output.and_then(|output| Element::from_bytes(&output.0.0)).ok_or_else(|| {
                 let what =
-                    format!("task {} reads the output of {id}, which has none", task.task_id);
+                    format!("task {} reads the output of {id}, which has no output", task.task_id);
                 CliError::new(Exit::Rejected, what)
                     .hint(format!("an agent commits to it first: cowboyctl task show {id}"))
             })?;
@@ -237,10 +240,10 @@ async fn inputs(client: &Client, task: &ChainTask) -> Result<Hash, CliError> {
     Ok(inputs_digest(parents))
 }
 
-/// How the devnet's chain checks proofs: of the devnet's own plan, which must be that chain's.
+/// The proof scheme of the devnet's chain, from the devnet's own plan, which must be that chain's.
 async fn scheme(devnet: &DevnetHome, client: &Client) -> Result<(Scheme, u64), CliError> {
     let foreign = || {
-        let what = format!("the keys of {}'s proofs are not at hand", devnet.name());
+        let what = format!("the keys of {}'s proofs are not available", devnet.name());
         CliError::new(Exit::NotFound, what)
             .detail("they follow from the seed in its topology file, which is another chain's")
     };
@@ -252,7 +255,7 @@ async fn scheme(devnet: &DevnetHome, client: &Client) -> Result<(Scheme, u64), C
     }
 }
 
-/// A proof, which the chain's key holds for.
+/// A proof, checked with the chain's key.
 fn prove(
     (scheme, seed): &(Scheme, u64),
     signer: &Signer,

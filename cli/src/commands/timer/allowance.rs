@@ -1,4 +1,4 @@
-//! What a transaction has to allow the timers that it schedules and its sender pays for.
+//! The allowance that a transaction needs for timers that it schedules and its sender pays for.
 
 use cowboy_devnet::{
     api::types::{AddressText, AmountText, Event, HashText, LaneQuery, Setting},
@@ -10,40 +10,39 @@ use cowboy_engine::{
 };
 use serde::Deserialize;
 
-/// A timer, as the event `TimerScheduled` tells of it.
+/// A timer, from the event `TimerScheduled`.
 #[derive(Debug, Deserialize)]
 pub struct Told {
     /// Its id.
     pub timer_id: HashText,
     /// Its owner.
     pub actor: AddressText,
-    /// When it is due.
+    /// The height when it is due.
     pub height: u64,
     /// The last height at which it may fire.
     pub expires_at: u64,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: AmountText,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: AmountText,
-    /// Who pays.
     pub fee_payer: AddressText,
-    /// The most that its fire may cost, in wei.
+    /// Maximum cost of its fire, in wei.
     pub max_cost: AmountText,
 }
 
-/// The timers that events tell of, in order.
+/// The timers in events, in order.
 pub fn told(events: &[Event]) -> Vec<Told> {
     let scheduled = events.iter().filter(|event| event.kind == "TimerScheduled");
     scheduled.filter_map(|event| Told::deserialize(&event.data).ok()).collect()
 }
 
-/// The most that timers may cost their sender together, in wei.
+/// Maximum cost of timers to their sender together, in wei.
 pub fn cost(timers: &[Told], sender: AddressText) -> Wei {
     let paid = timers.iter().filter(|timer| timer.fee_payer == sender);
     paid.fold(Wei::ZERO, |sum, timer| sum.saturating_add(*timer.max_cost))
 }
 
-/// What to allow timers that would cost so much now: half more, since basefees may rise until the
+/// An allowance for timers with this current cost: half more, because basefees may rise until the
 /// block that schedules them, in whole thousandths of a CBY.
 fn enough(cost: Wei) -> Wei {
     let step = CBY / 1_000;
@@ -51,14 +50,14 @@ fn enough(cost: Wei) -> Wei {
     Wei::new(more.div_ceil(step).saturating_mul(step))
 }
 
-/// How to allow timers that would cost so much now.
+/// A hint to allow timers with this current cost.
 pub fn hint(cost: Wei) -> String {
     let amount = InCby(enough(cost)).to_string();
     format!("add --timer-allowance {}cby", amount.trim_end_matches(" CBY"))
 }
 
-/// What to allow a timer that `sender` pays for, from the prices and limits of the newest block;
-/// nothing where the chain would refuse the timer, which the chain shall say.
+/// An allowance for a timer that `sender` pays for, from the prices and limits of the newest block.
+/// `None` if the chain would refuse the timer, so that the chain reports why.
 pub async fn for_one(
     client: &Client,
     request: &Request,
@@ -68,7 +67,7 @@ pub async fn for_one(
     let lane = client.timer_fees(&LaneQuery { from: None, limit: Some(1) }).await?.pop();
     let mut governed = Governed::default();
     for parameter in client.governance().await? {
-        // A key that this program does not know bounds nothing that it works out.
+        // A key that this program does not know does not affect the computed bounds.
         match parameter.value {
             Setting::Number(number) => drop(governed.set(&parameter.key, number)),
             Setting::Word(word) if parameter.key == Key::POLICY => {
@@ -90,7 +89,7 @@ pub async fn for_one(
         lane_price,
         basefee_cycle,
         basefee_cell: *parameters.cell_basefee,
-        // Neither changes what a fire costs at most.
+        // These two do not change a fire's maximum cost.
         p50: Wei::ZERO,
         takes_bid: false,
     };

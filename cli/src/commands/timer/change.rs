@@ -1,5 +1,5 @@
-//! `timer cancel` and `timer extend`: by the account that deployed the actor, or by those who
-//! govern; `timer cancel` also by the account that pays.
+//! `timer cancel` and `timer extend`: for the account that deployed the actor and the governing
+//! account; `timer cancel` also for the account that pays.
 
 use super::{actor_of, height_of, signer_of};
 use crate::{
@@ -27,18 +27,18 @@ use cowboy_engine::{
 };
 use serde::Serialize;
 
-/// Which timer, and by whom.
+/// The timer, and the account that changes it.
 #[derive(Debug, Args)]
 struct Target {
     /// The timer: a name, its id or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: String,
-    /// The account that asks and pays for that [default: the actor's deployer; to cancel, the
-    /// timer's payer where only that account's key is here]
+    /// The account that requests the change and pays for it [default: the actor's deployer; to
+    /// cancel, the timer's payer if only that account's key is here]
     #[arg(long, value_name = "ACCOUNT")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
-    /// As those who govern, whosever timer it is [default account: governance]
+    /// Act as the governing account, for any timer [default account: governance]
     #[arg(long, env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     system: bool,
@@ -63,19 +63,19 @@ pub struct Extend {
     until: HeightArg,
 }
 
-/// A timer that was changed.
+/// A changed timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Changed {
     timer_id: HashText,
     actor: AddressText,
-    /// What happened to it.
+    /// The change: `cancelled` or `extended`.
     change: &'static str,
     /// The last height at which it may fire; absent once it is cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
     transaction: HashText,
-    /// The height of the change.
+    /// The height of the block with the change.
     height: Option<u64>,
 }
 

@@ -1,9 +1,8 @@
 //! A small chart of bars for terminals.
 
-/// Eighths of a bar.
-const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+use crate::output::EIGHTHS;
 
-/// Bars of `rows` lines, one per value, at most `columns` of them: where there are more values,
+/// Bars, `rows` lines high, at most `columns` of them: one per value, or if there are more values,
 /// each bar is the largest of several. The scale goes from zero to the largest value.
 pub fn bars(
     values: &[u128],
@@ -16,7 +15,7 @@ pub fn bars(
     // The newest values are on the right, in a bar of full width.
     let bars = values.rchunks(per_bar).rev().map(|chunk| chunk.iter().copied().max().unwrap_or(0));
     let steps = 8 * rows as u128;
-    // In eighths, rounded down; what is not nothing is seen.
+    // In eighths, rounded down, but any nonzero value is visible.
     let heights: Vec<u128> = bars
         .map(|value| match value {
             0 => 0,

@@ -1,4 +1,4 @@
-//! `timer fees`: a table of blocks, and above it a chart where a terminal shows it.
+//! `timer fees`: a table of blocks, with a chart above it on a terminal.
 
 use super::chart::bars;
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
 };
 use cowboy_devnet::api::types::LaneBlock;
 
-/// Bars of a chart at most: with its scale it fits 80 columns.
+/// Maximum number of a chart's bars: with its scale it fits 80 columns.
 const COLUMNS: usize = 60;
 
-/// Prints what the lane of blocks did, the oldest first.
+/// Prints the lane's figures for blocks, oldest first.
 pub fn print(ui: Ui, blocks: &[LaneBlock]) -> Result<(), CliError> {
     if let Some(chart) = chart(blocks) {
         ui.picture(&chart)?;
@@ -18,7 +18,7 @@ pub fn print(ui: Ui, blocks: &[LaneBlock]) -> Result<(), CliError> {
     ui.list(blocks)
 }
 
-/// The lane basefee and the lane's utilisation over the blocks; nothing of a single one.
+/// The lane basefee and the lane's utilisation over the blocks; `None` for a single block.
 fn chart(blocks: &[LaneBlock]) -> Option<String> {
     let [first, .., last] = blocks else { return None };
     let span = format!("blocks {} to {}", first.height, last.height);

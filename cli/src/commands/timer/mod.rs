@@ -1,5 +1,5 @@
-//! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what
-//! the lane charges.
+//! `timer`: calls that the chain makes by itself: what is scheduled, how it ended, and the prices
+//! of the lane.
 
 pub(super) mod allowance;
 pub(super) mod change;
@@ -30,13 +30,13 @@ use cowboy_devnet::{
 
 #[derive(Debug, Subcommand)]
 pub enum Timer {
-    /// Have an actor's handler called at a height
+    /// Schedule a call of an actor's handler at a height
     ///
     /// The deployer of the actor schedules for it, and the actor pays when the timer fires; with
-    /// --payer sender the account that schedules pays, up to an allowance. Fees that are left out
-    /// are what the chain's default agent bids at that moment.
+    /// --payer sender, the scheduling account pays, up to an allowance. Fees that are left out are
+    /// the current bid of the chain's default agent.
     Schedule(schedule::Schedule),
-    /// Timers that wait, by height
+    /// Waiting timers, by height
     Ls {
         /// Only timers of this actor: a name, its address or enough of its beginning, or latest
         #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
@@ -46,20 +46,20 @@ pub enum Timer {
         #[arg(long, value_name = "ACCOUNT")]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         payer: Option<String>,
-        /// Only timers that stand so: scheduled, due, fired, failed, expired, cancelled or
+        /// Only timers with this status: scheduled, due, fired, failed, expired, cancelled or
         /// insufficient_funds
         #[arg(long, value_parser = args::timer_status, env = "COWBOYCTL_STATUS")]
         #[arg(hide_env_values = true, add = ArgValueCandidates::new(complete::timer_statuses))]
         status: Option<TimerStatus>,
-        /// Those that have ended too, the newest end first
+        /// Include ended timers, the latest end first
         #[arg(long, short, env = "COWBOYCTL_ALL", hide_env_values = true)]
         #[arg(value_parser = clap::builder::FalseyValueParser::new())]
         all: bool,
-        /// How many at most
+        /// Maximum number of timers
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
     },
-    /// A timer: where it stands, why it did not fire in blocks past, where the money went
+    /// Show a timer: its status, why it did not fire in past blocks, where the money went
     Show {
         /// The timer: a name, its id or enough of its beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::timers))]
@@ -67,19 +67,20 @@ pub enum Timer {
     },
     /// Cancel a timer that has not fired
     ///
-    /// The account that deployed its actor may, and the account that pays for it.
+    /// The account that deployed its actor and the account that pays for it can cancel it.
     Cancel(change::Cancel),
-    /// Let a timer live longer
+    /// Extend a timer's life
     Extend(change::Extend),
-    /// What happens to timers, block by block
+    /// Print events of timers, block by block
     ///
-    /// Of one timer what has happened too, until it has ended; else until interrupted.
+    /// For one timer, past events are included, and it stops when the timer has ended; otherwise it
+    /// continues until interrupted.
     Watch(watch::Watch),
     /// The tiers of the calendar queue, and why due timers wait
     ///
     /// For each timer that is due in the next block: its rank, its weight, its tip to the proposer,
     /// why it did not fire in the newest block, and what happens to it in the next one if no
-    /// transaction runs first.
+    /// transaction runs before it.
     Queue(queue::Queue),
     /// What a timer's agent would bid in the next block
     ///
@@ -91,28 +92,29 @@ pub enum Timer {
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: String,
     },
-    /// What a cycle of the timer lane cost, and how full the lane was; a chart on a terminal
+    /// The price of a cycle in the timer lane, and the lane's utilisation; with a chart on a
+    /// terminal
     Fees {
-        /// How many blocks, the newest
+        /// Number of blocks
         #[arg(long, alias = "blocks", default_value_t = 60)]
         #[arg(env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
-        /// The first block [default: so that the newest is the last]
+        /// The first block [default: so that the newest block is the last]
         #[arg(long, value_name = "HEIGHT")]
         from: Option<HeightArg>,
     },
-    /// Who fired how often of late, and whom that favours in the next block
+    /// Show how often each owner fired recently, and which ones the next block favours
     Fairness,
-    /// Write a proof that a timer waits, or that it does not, or which wait for some heights
+    /// Write a proof that a timer waits or does not, or of all timers for some heights
     ///
-    /// The proof is a file that holds a block's header and its certificate, so that others can
-    /// check it without the devnet: timer verify FILE.
+    /// The proof is a file with a block's header and certificate, so that others can check it
+    /// without the devnet: timer verify FILE.
     Prove {
         /// The timer: a name, its id or enough of its beginning, or latest
         #[arg(required_unless_present = "heights", conflicts_with = "heights")]
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: Option<String>,
-        /// All timers that wait for these heights instead, both included
+        /// Prove all timers that wait for these heights instead, both ends included
         #[arg(long, value_name = "FROM..TO", env = "COWBOYCTL_HEIGHTS", hide_env_values = true)]
         heights: Option<String>,
         #[command(flatten)]
@@ -120,8 +122,8 @@ pub enum Timer {
     },
     /// Check a proof of timer prove, without a devnet
     ///
-    /// The file is checked from its header on: the certificate, the state root, the way from there
-    /// to the timer. What has to be trusted is the list of validators.
+    /// The file is checked from its header: the certificate, the state root, the path from there to
+    /// the timer. Only the list of validators has to be trusted.
     Verify(Verify),
 }
 
@@ -160,7 +162,7 @@ impl Timer {
     }
 }
 
-/// The height that is meant; `latest` is the head's.
+/// Resolves a height; `latest` is the head's.
 async fn height_of(client: &Client, at: HeightArg) -> Result<u64, CliError> {
     match at.resolve(client).await? {
         cowboy_devnet::client::BlockAt::Height(height) => Ok(height),
@@ -177,7 +179,7 @@ async fn actor_of(
     Ok(client.actor(actor, &query).await?)
 }
 
-/// The key that may change the timers of an actor: as named, else its deployer's.
+/// The key that may change the timers of an actor: the given account's, else its deployer's.
 fn signer_of(
     devnet: &DevnetHome,
     named: Option<&str>,

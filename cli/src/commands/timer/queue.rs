@@ -1,5 +1,5 @@
-//! `timer queue` and `timer bid`: the calendar queue, what the next block's lane makes of due
-//! timers, and what an agent would bid in it.
+//! `timer queue` and `timer bid`: the calendar queue, the next block's treatment of due timers, and
+//! the bid of an agent in it.
 
 use crate::{
     complete,
@@ -23,10 +23,10 @@ pub struct Queue {
     #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: Option<String>,
-    /// How many due timers at most, 1,000 at most
+    /// Maximum number of due timers, up to 1,000
     #[arg(long, default_value_t = DUE_PAGE, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
     limit: usize,
-    /// How many of them to leave out first, as the page before says
+    /// Number of due timers to skip, as given by the previous page
     #[arg(long, default_value_t = 0, env = "COWBOYCTL_OFFSET", hide_env_values = true)]
     offset: usize,
 }
@@ -69,7 +69,7 @@ fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
-/// The page as people see it.
+/// The page as text for people.
 fn due(page: &DueTimers) -> String {
     let mut text = fields(&[
         ("next block", format!("{}, {}", page.height, page.policy)),

@@ -1,4 +1,5 @@
-//! `timer schedule`: a timer from the command line, its transaction, and the wait for its fire.
+//! `timer schedule`: builds a timer from the command line, sends its transaction, and waits for its
+//! fire.
 
 use super::{
     actor_of,
@@ -31,20 +32,20 @@ use cowboy_devnet::{
     client::Client,
 };
 use cowboy_engine::{
-    actor::effect::called,
+    actor::effect::{MAX_PAYLOAD_BYTES, called},
     chain::transaction::Payload,
     primitives::{Address, Height, InCby, Shortfall, Wei},
-    timer::{self, Policy, Request, record::MAX_PAYLOAD_BYTES},
+    timer::{self, Policy, Request},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
-/// The handler that `--every` calls, and that schedules itself again.
+/// The handler that `--every` calls, and that schedules its next call.
 const REPEATING: &str = "handle_every";
 
-/// How often a timer that is meant for a few blocks from now is tried anew because its transaction
-/// came into a block too late.
+/// Maximum number of attempts for a timer meant for a few blocks from now, if its transaction gets
+/// into a block too late.
 const ATTEMPTS: u64 = 3;
 
 /// `timer schedule`.
@@ -53,7 +54,7 @@ pub struct Schedule {
     /// The actor: a name, its address or enough of its beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     actor: String,
-    /// So many blocks after the one that schedules it
+    /// This many blocks after the block that schedules it
     #[arg(long = "in", value_name = "BLOCKS", conflicts_with = "at")]
     #[arg(required_unless_present_any = ["at", "every"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=LATEST))]
@@ -62,69 +63,69 @@ pub struct Schedule {
     /// At this height, or as soon after it as the lane has room: 120 or +10 (from now)
     #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
     at: Option<HeightArg>,
-    /// Every so many blocks: calls `handle_every`, which schedules itself again
+    /// Every this many blocks: calls `handle_every`, which schedules itself again
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..=LATEST))]
     #[arg(env = "COWBOYCTL_EVERY", hide_env_values = true)]
     every: Option<u64>,
-    /// What the handler is given: text, bytes as 0x-hex, or what is in @FILE (@- for stdin)
+    /// The payload: text, bytes as 0x-hex, or the contents of @FILE (@- for stdin)
     #[arg(long, value_name = "PAYLOAD", default_value = "", hide_default_value = true)]
     #[arg(env = "COWBOYCTL_PAYLOAD", hide_env_values = true)]
     payload: String,
     #[command(flatten)]
     naming: Naming,
-    /// The handler [default: handle_timer, or what the payload's envelope names]
+    /// The handler [default: handle_timer, or the one that the payload's envelope names]
     #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
     handler: Option<String>,
-    /// Cycles that the fire may use [default: as many as it may]
+    /// Maximum cycles of the fire [default: the most allowed]
     #[arg(long, value_name = "CYCLES", env = "COWBOYCTL_GAS_LIMIT", hide_env_values = true)]
     gas_limit: Option<u64>,
-    /// Cells that the fire may use [default: 50000, or as many as it may if that is less]
+    /// Maximum cells of the fire [default: 50000, or the most allowed if that is less]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
     cells: Option<u64>,
-    /// Who pays for the fire: the actor, or the sender of this transaction
+    /// The payer of the fire: the actor, or the sender of this transaction
     #[arg(long, value_enum, value_name = "WHO", default_value = "actor")]
     payer: Payer,
-    /// Most that the fire may ever take from the sender, where the sender pays: 1.5cby, or wei
+    /// Maximum that the fire may ever take from the sender, if the sender pays: 1.5cby, or wei
     /// [default: half more than it could cost now]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
     timer_allowance: Option<Wei>,
-    /// The last height at which it may fire: 120 or +10 (from now) [default: as late as it may]
+    /// The last height at which it may fire: 120 or +10 (from now) [default: the latest allowed]
     #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_EXPIRES", hide_env_values = true)]
     expires: Option<HeightArg>,
-    /// Most that a cycle may cost, lane basefee and priority together: wei, or cby
+    /// Maximum price of a cycle, lane basefee and priority together: wei, or cby
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_MAX_FEE", hide_env_values = true)]
     max_fee: Option<Wei>,
-    /// Most of that for the proposer: wei, or cby
+    /// Maximum part of that for the proposer: wei, or cby
     #[arg(long, value_name = "AMOUNT", conflicts_with = "tier")]
     #[arg(env = "COWBOYCTL_MAX_PRIORITY", hide_env_values = true)]
     max_priority: Option<Wei>,
-    /// How urgent it is, which sets the priority: 0.8, 1, 1.5 or 2.5 times the median tip
+    /// Its urgency, which sets the priority: 0.8, 1, 1.5 or 2.5 times the median tip
     #[arg(long, value_enum, env = "COWBOYCTL_TIER", hide_env_values = true)]
     tier: Option<Tier>,
-    /// The actor that is asked for a bid when the timer is due, instead of the two fees
+    /// The actor that bids when the timer is due, instead of the two fees
     #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_GBA", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::actors))]
     gba: Option<String>,
-    /// The account that schedules and pays for that [default: the actor's deployer]
+    /// The account that schedules it and pays for that [default: the actor's deployer]
     #[arg(long, value_name = "ACCOUNT")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
     /// Wait until it has fired, or ended otherwise
     #[arg(long)]
     wait: bool,
-    /// How long to wait at most, for the transaction's block and with --wait for the end
+    /// Maximum time to wait, for the transaction's block and with --wait for the end
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
-/// The end of the key under which the lane's size is governed.
+/// The end of the key of the parameter that sets the lane's size.
 const LANE_KEY: &str = ":lane_timer_cycles";
 
-/// The most blocks that a timer can be ahead: a year at a block a second.
+/// Maximum number of blocks that a timer can be ahead: a year at one block per second.
 const LATEST: u64 = 31_536_000;
 
-/// Who pays for a fire.
+/// The payer of a fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Payer {
     /// The actor.
@@ -133,16 +134,16 @@ enum Payer {
     Sender,
 }
 
-/// How urgent a timer is.
+/// The urgency of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tier {
     /// Below the median tip.
     Economy,
     /// The median tip.
     Standard,
-    /// Above it.
+    /// Above the median tip.
     Fast,
-    /// Far above it.
+    /// Far above the median tip.
     Urgent,
 }
 
@@ -157,15 +158,15 @@ impl From<Tier> for timer::Tier {
     }
 }
 
-/// A timer that was scheduled, and what became of it where that was waited for.
+/// A scheduled timer, with its end if that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Scheduled {
     timer_id: HashText,
-    /// Its name, where it was given one.
+    /// Its name, if it has one.
     name: Option<String>,
     actor: AddressText,
-    /// The actor's name, where the devnet knows one.
+    /// The actor's name, if the devnet knows one.
     actor_name: Option<String>,
     handler: String,
     height: u64,
@@ -173,8 +174,8 @@ pub struct Scheduled {
     max_fee_per_cycle: AmountText,
     max_priority_fee_per_cycle: AmountText,
     fee_payer: AddressText,
-    /// The most that the fire may cost: of a payer other than the actor ever, else while neither
-    /// basefee is more than twice what it was.
+    /// Maximum cost of the fire: for a payer other than the actor always, for the actor while
+    /// neither basefee is more than twice its value at scheduling.
     max_cost: AmountText,
     /// The transaction that scheduled it, and its block.
     transaction: HashText,
@@ -183,7 +184,7 @@ pub struct Scheduled {
     end: Option<Waited>,
 }
 
-/// How it ended.
+/// The end of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Waited {
@@ -225,7 +226,7 @@ impl Schedule {
 
         let id = told.timer_id.to_string();
         let name = self.naming.give(&client, NamedKind::Timer, &id).await?;
-        // A devnet that cannot say more of it has scheduled it nevertheless.
+        // The timer is scheduled even if the devnet cannot report more about it.
         let mut known = client.timer(&id).await.ok();
         if let Some(timer) = &known {
             warn_of_debts(timer, told.max_cost, policy);
@@ -254,7 +255,7 @@ impl Schedule {
         ended.map_or(Ok(()), |timer| fired(&timer))
     }
 
-    /// Refuses what the auction of agents refuses, and says what has no effect in it.
+    /// Refuses what an auction of agents refuses, and warns about options without effect in it.
     fn check_for_auction(&self) -> Result<(), CliError> {
         if self.gba.is_none() {
             let what =
@@ -274,7 +275,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// The handler that will be called, and the payload that selects it: known to be there.
+    /// The handler that will be called, which must exist, and the payload that selects it.
     fn call(
         &self,
         actor: &Actor,
@@ -285,11 +286,11 @@ impl Schedule {
             None => (called(self.handler.as_deref(), &payload).0, payload),
             Some(every) => {
                 let text = String::from_utf8(payload).map_err(|_| {
-                    CliError::new(Exit::Usage, "the payload of a timer with --every is text")
+                    CliError::new(Exit::Usage, "the payload of a timer with --every must be text")
                 })?;
                 let mut terms = json!({"every": every, "payload": text});
                 if let Some(gba) = gba {
-                    // The handler names it again for the next one.
+                    // The handler passes it on to the next call.
                     terms["gba"] = gba.to_string().into();
                 }
                 let terms = terms.to_string().into_bytes();
@@ -317,7 +318,7 @@ impl Schedule {
         })
     }
 
-    /// Sends the transaction; once more where it came into a block that was too late.
+    /// Sends the transaction; again if it got into a block that was too late.
     async fn send(
         &self,
         ui: Ui,
@@ -330,7 +331,7 @@ impl Schedule {
             Some(at) => Some(Height::new(height_of(client, at).await?)),
             None => None,
         };
-        // Where it is to come again, it comes first after as many blocks.
+        // A repeating timer first fires after one interval.
         let after = self.after.or(self.every).unwrap_or_default();
         let mut attempt = 1;
         loop {
@@ -339,7 +340,7 @@ impl Schedule {
                 Some(at) => height_of(client, at).await?,
                 None => head.saturating_add(attempt + after),
             };
-            // What the chain would refuse is refused before it costs a fee.
+            // Refuse here what the chain would refuse, before it costs a fee.
             if height <= head + 1 {
                 let what = format!(
                     "HeightNotInFuture: the next block, which schedules it, is {}; {height} is not \
@@ -347,7 +348,7 @@ impl Schedule {
                     head + 1,
                 );
                 return Err(CliError::new(Exit::Rejected, what)
-                    .hint("say how many blocks from then: --in 1"));
+                    .hint("give a number of blocks from then: --in 1"));
             }
             let request = Request {
                 actor,
@@ -383,21 +384,21 @@ impl Schedule {
     }
 }
 
-/// The policy of the next block.
+/// The timer policy of the next block.
 async fn policy(client: &Client) -> Result<Policy, CliError> {
     let told = client.timer_fairness().await?.policy;
     Ok(Policy::named(&told).unwrap_or_default())
 }
 
-/// What the chain said of the timer that a transaction scheduled.
+/// The chain's event about the timer that a transaction scheduled.
 fn told(transaction: &Transaction) -> Result<Told, CliError> {
     allowance::told(&transaction.events).into_iter().next().ok_or_else(|| {
-        CliError::failed(format!("transaction {} tells of no timer", transaction.hash))
+        CliError::failed(format!("transaction {} has no event about a timer", transaction.hash))
             .hint("the devnet may be of another version: restart it with this cowboyctl")
     })
 }
 
-/// Says what the chain changed, and what will keep it from firing.
+/// Prints the chain's changes to the timer, and what will keep it from firing.
 fn warn_of(events: &[Event]) {
     for event in events {
         let of = |key: &str| event.data.get(key).map(plain).unwrap_or_default();
@@ -422,8 +423,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Warns that the payer's balance does not cover the fire. A timer that is due at once may have
-/// been removed for that already: its cost is then `at_schedule`.
+/// Warns if the payer's balance does not cover the fire. A timer that is due at once may already
+/// have been removed for that; its cost is then `at_schedule`.
 fn warn_of_debts(timer: &Timer, at_schedule: AmountText, policy: Policy) {
     let cost = match timer.status {
         TimerStatus::InsufficientFunds => Some(at_schedule),
@@ -447,7 +448,7 @@ fn warn_of_debts(timer: &Timer, at_schedule: AmountText, policy: Policy) {
     ));
 }
 
-/// Says where not even an empty lane has room for the fire.
+/// Warns if not even an empty lane has room for the fire.
 async fn warn_of_size(client: &Client, timer: &Timer) {
     let parameters = client.governance().await.unwrap_or_default();
     let lane = parameters.iter().find(|parameter| parameter.key.ends_with(LANE_KEY));
@@ -485,7 +486,7 @@ async fn until_ended(
         .await
 }
 
-/// A failure for a timer that ended otherwise than by a fire that succeeded.
+/// Fails unless the timer ended with a successful fire.
 fn fired(timer: &Timer) -> Result<(), CliError> {
     let (exit, what) = match timer.status {
         TimerStatus::Scheduled | TimerStatus::Due | TimerStatus::Fired => return Ok(()),
@@ -518,8 +519,8 @@ fn fired(timer: &Timer) -> Result<(), CliError> {
     })
 }
 
-/// What a timer's payer lacked when the timer was removed for it. One that promised too little may
-/// have enough.
+/// The amount that a timer's payer lacked when the timer was removed for it. A payer that promised
+/// too little may have enough.
 fn shortfall(timer: &Timer) -> Option<Shortfall> {
     let removed = |event: &&Event| event.kind == "TimerCancelledInsufficientFunds";
     let data = &timer.events.iter().find(removed)?.data;

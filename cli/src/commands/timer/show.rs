@@ -1,4 +1,4 @@
-//! What people see of timers.
+//! Text output for timers.
 
 use crate::{
     commands::chain::{event_table, named},
@@ -13,7 +13,7 @@ use cowboy_devnet::api::types::{
 };
 use cowboy_engine::timer::Policy;
 
-/// Where a timer stands, in a few words.
+/// The state of a timer in a few words.
 pub fn standing(timer: &Timer) -> String {
     match (timer.status, timer.deferrals.last()) {
         (TimerStatus::Scheduled, _) => format!("scheduled for {}", timer.height),
@@ -25,7 +25,7 @@ pub fn standing(timer: &Timer) -> String {
     }
 }
 
-/// Where the payer's money went, as fields; nothing where the timer did not fire.
+/// The parts of the payer's charge, as fields; empty if the timer did not fire.
 pub fn charge_fields(
     charge: Option<&TimerCharge>,
     cycles: Option<u64>,
@@ -82,7 +82,7 @@ impl Row for TimerSummary {
     }
 }
 
-/// The longest payload shown: JSON output has it whole.
+/// The longest payload shown, in characters; JSON output is not cut.
 const PAYLOAD_CHARS: usize = 200;
 
 fn brief(text: &str) -> String {
@@ -180,7 +180,7 @@ impl Document for Timer {
     }
 }
 
-/// Buckets shown of a tier: JSON output has all.
+/// The number of buckets shown per tier; JSON output has all.
 const BUCKETS: usize = 20;
 
 impl Document for TimerQueue {

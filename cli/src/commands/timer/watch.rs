@@ -1,4 +1,4 @@
-//! `timer watch`: events about timers, as lines, while their blocks become final.
+//! `timer watch`: prints events about timers, as their blocks become final.
 
 use super::actor_of;
 use crate::{complete, context::Context, error::CliError, output::timer::has_ended};
@@ -7,7 +7,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{api::types::Event, client::Client};
 use std::collections::BTreeSet;
 
-/// Events after which a timer waits no more.
+/// Events that end a timer.
 const ENDS: [&str; 4] =
     ["TimerFired", "TimerExpired", "TimerCancelled", "TimerCancelledInsufficientFunds"];
 
@@ -48,7 +48,7 @@ impl Watch {
     }
 }
 
-/// What happened to a timer, and what happens until it has ended.
+/// Prints the past events of a timer, and new ones until it has ended.
 async fn one(cx: &Context, client: &Client, timer: &str) -> Result<(), CliError> {
     let mut blocks = client.follow(None);
     blocks.connect().await?;
@@ -64,7 +64,7 @@ async fn one(cx: &Context, client: &Client, timer: &str) -> Result<(), CliError>
             // The stream may have begun before the timer was asked for.
             let new = told.is_none_or(|told| (event.height, event.index) > told);
             let about = event.timer_id == Some(timer.timer_id);
-            // What its fire does to other timers is told of as what its handler emits.
+            // The effects of its fire on other timers are shown as what its handler emits.
             if new && (about || event.timer == Some(timer.timer_id)) {
                 cx.ui.record(&event)?;
                 ended |= about && ENDS.contains(&event.kind.as_str());
@@ -74,7 +74,7 @@ async fn one(cx: &Context, client: &Client, timer: &str) -> Result<(), CliError>
     Ok(())
 }
 
-/// What happens to the timers of an actor, and what its fires do to other timers.
+/// Prints the events of an actor's timers, and the effects of their fires on other timers.
 async fn of_actor(cx: &Context, client: &Client, actor: &str) -> Result<(), CliError> {
     let mut blocks = client.follow(None);
     blocks.connect().await?;
@@ -85,7 +85,7 @@ async fn of_actor(cx: &Context, client: &Client, actor: &str) -> Result<(), CliE
     }
 }
 
-/// The events of a block about timers of an owner, and of their fires.
+/// The events of a block about an owner's timers and their fires.
 fn of_owner<'a>(events: &'a [Event], owner: &str) -> impl Iterator<Item = &'a Event> {
     let named =
         |event: &Event| event.data.get("actor").and_then(|actor| actor.as_str()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Events as they happen, the newest first.
+//! Events as they happen, newest first.
 
 use super::{Cx, Pane};
 use crate::{
@@ -11,7 +11,7 @@ use ratatui::{buffer::Buffer, layout::Position};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Events that are kept.
+/// Maximum number of events to keep.
 const LIMIT: usize = 5_000;
 
 /// Columns of an id in an event's line.
@@ -23,42 +23,40 @@ const VALUE: usize = 24;
 /// An event and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The event.
     pub event: Event,
-    /// Its fields in a line.
+    /// Its fields on one line.
     pub line: String,
-    /// All that the filter looks at, without capitals.
+    /// The text that the filter searches, in lower case.
     searched: String,
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The newest first.
+    /// Newest first.
     entries: VecDeque<Entry>,
-    /// Among those that the filter accepts.
+    /// The cursor among the events that the filter accepts.
     cursor: Cursor,
-    /// The event that is looked into, and its first line that is seen.
+    /// The opened event, and the first visible line of its text.
     pub opened: Option<(Event, Cursor)>,
 }
 
 impl Events {
-    /// Those that the filter accepts, the newest first.
+    /// The events that the filter accepts, newest first.
     pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(|entry| cx.filter.accepts_lowercase(&entry.searched))
     }
 
-    /// How many the filter accepts.
+    /// Number of events that the filter accepts.
     pub fn count(&self, cx: &Cx<'_>) -> usize {
         if cx.filter.is_empty() { self.entries.len() } else { self.accepted(cx).count() }
     }
 
-    /// How many there are.
+    /// Number of all events.
     pub fn all(&self) -> usize {
         self.entries.len()
     }
 
-    /// The cursor, among those that the filter accepts.
+    /// The cursor among the events that the filter accepts.
     pub const fn cursor(&self) -> Cursor {
         self.cursor
     }
@@ -78,7 +76,7 @@ impl Events {
     }
 }
 
-/// An event's own fields in a line.
+/// An event's own fields on one line.
 pub fn line(data: &Value) -> String {
     fn plain(value: &Value) -> String {
         match value {

@@ -1,4 +1,4 @@
-//! Jobs: where each stands, how far its runners are, and how they were drawn.
+//! Jobs: their status, their runners' progress, and the draws of their runners.
 
 use super::{Cx, Pane};
 use crate::dashboard::{
@@ -11,56 +11,54 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::collections::BTreeMap;
 
-/// Open jobs that are asked after at a time, for their progress: those that are seen.
+/// Maximum number of visible open jobs whose progress is requested.
 const WATCHED: usize = 4;
 
-/// A job that is looked into.
+/// An opened job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The job.
     pub job: Detail<HashText, Job>,
-    /// How its runners were drawn.
+    /// The draw of its runners.
     pub explanation: Option<Explanation>,
-    /// Why the devnet does not say that.
+    /// The reason why there is no explanation.
     pub unexplained: Option<String>,
 }
 
 impl Opened {
-    /// Whether this is its id.
+    /// Whether this is the job's id.
     fn is(&self, id: &str) -> bool {
         self.job.key.to_string() == id
     }
 
-    /// Whether nothing more will come.
+    /// Whether no more changes are possible.
     fn is_settled(&self) -> bool {
         let ended = self.job.known.as_ref().is_some_and(|job| job.status.is_final());
         ended && (self.explanation.is_some() || self.unexplained.is_some())
     }
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    /// The newest first; none before the first answer.
+    /// Newest first; `None` before the first answer.
     known: Option<Vec<JobSummary>>,
-    /// What runners say of open jobs, by the job's id.
+    /// The progress that runners report of open jobs, by the job's id.
     progress: BTreeMap<String, Vec<RunnerProgress>>,
-    /// Why there is no list.
+    /// The reason why there is no list.
     pub refused: Option<String>,
     pick: Pick<HashText>,
-    /// Only jobs that have not ended.
+    /// Whether only jobs that have not ended are shown.
     pub open_only: bool,
-    /// The job that is looked into.
+    /// The opened job.
     pub opened: Option<Opened>,
 }
 
 impl Jobs {
-    /// Every job of the list, the newest first; none before there is an answer.
+    /// Every job of the list, newest first; `None` before the first answer.
     pub fn all(&self) -> Option<&[JobSummary]> {
         self.known.as_deref()
     }
 
-    /// Those that the filter accepts.
+    /// The jobs that the filter accepts.
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&JobSummary> {
         let all = self.known.iter().flatten();
         all.filter(|job| !self.open_only || !job.status.is_final())
@@ -79,12 +77,12 @@ impl Jobs {
             .collect()
     }
 
-    /// The cursor, among them.
+    /// The cursor among the accepted jobs.
     pub fn cursor(&self, accepted: &[&JobSummary]) -> Cursor {
         self.pick.cursor(&ids(accepted))
     }
 
-    /// What runners say of a job.
+    /// The progress that runners report of a job.
     pub fn progress(&self, job: &JobSummary) -> &[RunnerProgress] {
         self.progress.get(&job.job_id.to_string()).map_or(&[], Vec::as_slice)
     }
@@ -93,7 +91,7 @@ impl Jobs {
         self.pick.chosen(&ids(&self.accepted(cx)))
     }
 
-    /// A newer list.
+    /// Takes in a newer list.
     fn take_in(&mut self, jobs: &[JobSummary]) {
         self.known = Some(jobs.to_vec());
         self.refused = None;

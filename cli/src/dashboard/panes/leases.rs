@@ -1,4 +1,4 @@
-//! Runs of jobs that runners take by lease, as the devnet's lease server has them.
+//! Runs of jobs that runners take by lease, from the devnet's lease server.
 
 use super::{Cx, Pane};
 use crate::dashboard::{
@@ -11,12 +11,11 @@ use cowboy_devnet::lease::messages::{JobSummary, RunSummary};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 
-/// A job that is looked into.
+/// An opened job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedLease {
-    /// The job.
     pub job: Detail<String, LeaseJob>,
-    /// How far its log is scrolled up from its end.
+    /// Number of lines that its log is scrolled up from the end.
     pub back: Cursor,
     /// Whether keys move the log rather than the page.
     pub in_log: bool,
@@ -25,14 +24,12 @@ pub struct OpenedLease {
 /// A line of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// A run.
     Run(&'a RunSummary),
     /// A job, and whether it is the last of its run.
     Job(&'a JobSummary, bool),
 }
 
 impl Entry<'_> {
-    /// Its id.
     pub fn id(&self) -> &str {
         match self {
             Self::Run(run) => &run.run_id,
@@ -41,22 +38,21 @@ impl Entry<'_> {
     }
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Leases {
-    /// What the server says; none before the first answer.
+    /// The server's answers; `None` before the first one.
     pub known: Option<Known>,
-    /// Why it says nothing.
+    /// The reason why it does not answer.
     pub refused: Option<String>,
     pick: Pick<String>,
-    /// Only runs without their jobs.
+    /// Whether only runs are shown, without their jobs.
     pub runs_only: bool,
-    /// The job that is looked into.
+    /// The opened job.
     pub opened: Option<OpenedLease>,
 }
 
 impl Leases {
-    /// Runs with the jobs that the filter accepts, and runs that it accepts itself; the newest
+    /// Runs with the jobs that the filter accepts, and runs that the filter itself accepts; newest
     /// first.
     pub fn entries(&self, cx: &Cx<'_>) -> Vec<Entry<'_>> {
         let Some(known) = &self.known else { return Vec::new() };
@@ -71,7 +67,7 @@ impl Leases {
                 cx.filter.is_empty()
                     || cx.filter.accepts(&format!("{line} {job} {name} {state} {runner}"))
             };
-            // The server has the newest first; within a run the order is that of its file.
+            // The server sends the newest first; within a run the order is that of its file.
             let mut jobs: Vec<_> = jobs.filter(accepts).collect();
             jobs.reverse();
             if jobs.is_empty() && !cx.filter.accepts(&line) {
@@ -84,12 +80,12 @@ impl Leases {
         entries
     }
 
-    /// The cursor, among them.
+    /// The cursor among the entries.
     pub fn cursor(&self, entries: &[Entry<'_>]) -> Cursor {
         self.pick.cursor(&ids(entries))
     }
 
-    /// What is under the cursor: its id, and whether it is a job.
+    /// The entry under the cursor: its id, and whether it is a job.
     fn chosen(&self, cx: &Cx<'_>) -> Option<(String, bool)> {
         let entries = self.entries(cx);
         let entry = entries.get(self.cursor(&entries).of(entries.len()))?;
@@ -155,7 +151,7 @@ impl Pane for Leases {
             }
             (Some(opened), _) if opened.in_log => {
                 let (places, fit) = view::leases::log_places(opened, cx);
-                // Up is further back from the end.
+                // Up moves further back from the end.
                 let mirrored = match key.code {
                     KeyCode::Up | KeyCode::Char('k') => KeyCode::Down,
                     KeyCode::Down | KeyCode::Char('j') => KeyCode::Up,
@@ -197,7 +193,7 @@ impl Pane for Leases {
                 self.opened = Some(OpenedLease { job, back: Cursor::default(), in_log: false });
                 true
             }
-            // A run's jobs stand below it.
+            // A run's jobs are shown below it.
             Some((id, false)) => {
                 self.runs_only = !self.runs_only;
                 self.pick.go(id);

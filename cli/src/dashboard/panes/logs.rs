@@ -1,4 +1,4 @@
-//! What the devnet's process says: its log, line by line, the newest at the bottom.
+//! The log of the devnet's process, line by line, with the newest at the bottom.
 
 use super::{Cx, Pane};
 use crate::dashboard::{
@@ -12,30 +12,28 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::collections::VecDeque;
 
-/// Lines that are kept.
+/// Maximum number of lines to keep.
 const LIMIT: usize = 5_000;
 
-/// How grave a line is.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Every step.
     #[default]
     Trace,
-    /// For those who look for a fault.
+    /// Details for debugging.
     Debug,
-    /// What happens.
     Info,
-    /// What should not happen.
+    /// Something that should not happen.
     Warn,
-    /// What must not.
+    /// Something that must not happen.
     Error,
 }
 
 impl Level {
-    /// All of them, ascending.
+    /// All levels, ascending.
     pub const ALL: [Self; 5] = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
 
-    /// As it stands in a line.
+    /// The level's spelling in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Trace => "TRACE",
@@ -47,23 +45,22 @@ impl Level {
     }
 }
 
-/// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// All of it.
+    /// The whole line.
     pub text: String,
-    /// The time of day; empty where the line has none.
+    /// The time of day; empty if the line has none.
     pub time: String,
-    /// Its level; what has none, as a panic's lines, is of every level.
+    /// Its level; a line without one, such as a panic's, belongs to every level.
     pub level: Option<Level>,
-    /// What follows time and level.
+    /// The text after time and level.
     pub message: String,
-    /// All that the filter looks at, without capitals.
+    /// The text that the filter searches, in lower case.
     searched: String,
 }
 
 impl Entry {
-    /// Takes a line apart: `2026-01-01T00:00:00.123456Z  INFO message`.
+    /// Parses a line: `2026-01-01T00:00:00.123456Z  INFO message`.
     pub fn of(text: String) -> Self {
         let searched = text.to_lowercase();
         let whole = |text: String| {
@@ -83,30 +80,29 @@ impl Entry {
     }
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Logs {
-    /// The oldest first.
+    /// Oldest first.
     entries: VecDeque<Entry>,
-    /// After the newest of them.
+    /// The position after the newest line.
     next: Place,
-    /// From where on the devnet is asked. It follows `next` with each block only, so that a picture
-    /// that stands still asks for nothing new.
+    /// The position that the devnet is asked for. It follows `next` only with each block, so that a
+    /// frozen picture requests nothing new.
     asked: Place,
-    /// The row that is read, among those accepted; `None`: it follows the newest.
+    /// The selected row, among those accepted; `None` follows the newest.
     reading: Option<usize>,
-    /// The least grave that is shown.
+    /// The lowest level that is shown.
     pub level: Level,
     /// The validator or runner whose lines are shown.
     pub node: Option<String>,
-    /// The line that is looked into, and its first part that is seen.
+    /// The opened line, and the first visible part of it.
     pub opened: Option<(Entry, Cursor)>,
-    /// Why there is no log.
+    /// The reason why there is no log.
     pub refused: Option<String>,
 }
 
 impl Logs {
-    /// Lines that level, node and filter accept, the oldest first.
+    /// Lines that level, node and filter accept, oldest first.
     pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a Entry> {
         let words = self.words(cx);
         self.entries.iter().filter(move |entry| self.accepts(entry, &words, cx))
@@ -128,12 +124,12 @@ impl Logs {
         node.flat_map(|node| [Some(node.clone()), address(node)]).flatten().collect()
     }
 
-    /// How many are accepted.
+    /// Number of accepted lines.
     pub fn count(&self, cx: &Cx<'_>) -> usize {
         self.accepted(cx).count()
     }
 
-    /// How many there are.
+    /// Number of all lines.
     pub fn all(&self) -> usize {
         self.entries.len()
     }
@@ -143,14 +139,14 @@ impl Logs {
         self.reading.is_none()
     }
 
-    /// The cursor, among so many.
+    /// The cursor, in a list of `count` lines.
     pub fn cursor(&self, count: usize) -> Cursor {
         let mut cursor = Cursor::default();
         cursor.go(self.reading.unwrap_or(count.saturating_sub(1)));
         cursor
     }
 
-    /// Another row is read; the last one is followed.
+    /// Selects another row; the last one follows the newest line.
     fn read(&mut self, cursor: Cursor, count: usize) {
         let at = cursor.of(count);
         self.reading = (at + 1 < count).then_some(at);
@@ -167,7 +163,7 @@ impl Logs {
         self.entries.push_back(entry);
     }
 
-    /// Takes in what was read, as far as it is new.
+    /// Adds the new lines of a piece.
     fn hear(&mut self, piece: &Piece, cx: &Cx<'_>) {
         let from = piece.from;
         let known = self.next.file == from.file;
@@ -197,7 +193,7 @@ impl Logs {
         self.refused = None;
     }
 
-    /// The next node, or the one before: all, then validators, then runners.
+    /// Selects the next or previous node: all, then validators, then runners.
     fn step(&mut self, cx: &Cx<'_>, back: bool) {
         let names: Vec<_> = nodes(cx).map(|(name, _)| name).collect();
         let places = names.len() + 1;
@@ -314,7 +310,7 @@ impl Pane for Logs {
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("↑ ↓ PgUp PgDn Home End", "read; at the bottom it follows the newest, so does f"),
-            ("l", "the least grave level that is shown: trace, debug, info, warn, error"),
+            ("l", "the lowest level that is shown: trace, debug, info, warn, error"),
             ("n N", "only the lines of one validator or runner: the next, the one before"),
             ("enter", "all of a line"),
             ("esc", "back to the list"),

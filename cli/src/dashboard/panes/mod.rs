@@ -1,4 +1,4 @@
-//! The panes: what each knows, what it wants to know, and its keys.
+//! The panes: the data, the questions and the keys of each.
 
 mod events;
 mod jobs;
@@ -35,6 +35,9 @@ use ratatui::{
 };
 use std::fmt;
 
+/// Requests at a time for what a pane still lacks.
+const AT_A_TIME: usize = 8;
+
 /// All panes, in the order of their tabs.
 pub const ALL: &[fn() -> Box<dyn Pane>] = &[
     || Box::<Overview>::default(),
@@ -48,72 +51,71 @@ pub const ALL: &[fn() -> Box<dyn Pane>] = &[
     || Box::<Logs>::default(),
 ];
 
-/// What a pane is told of its surroundings.
+/// The context of a pane.
 #[derive(Debug, Clone, Copy)]
 pub struct Cx<'a> {
-    /// What is known of the devnet.
+    /// The shared knowledge about the devnet.
     pub shared: &'a Shared,
-    /// What narrows the pane.
+    /// The filter of the pane.
     pub filter: &'a Filter,
     /// The styles to draw with.
     pub look: Look,
     /// The pane's part of the terminal.
     pub area: Rect,
-    /// The time.
     pub now: Timestamp,
 }
 
 /// One subject of the dashboard.
 ///
-/// A pane is told of every block, whether it is shown or not, and of answers to whatever it wants
-/// while it is shown. It neither asks nor waits by itself: [`Self::wants`] says what is asked at
-/// once and again with each block, until it no longer says so. An answer that never changes is
-/// wanted until it is there.
+/// A pane gets every block, whether it is shown or not, and while it is shown also the answers to
+/// its questions. It never asks or waits itself: the questions in [`Self::wants`] are asked at once
+/// and again with each block, until they are no longer wanted. A question whose answer never
+/// changes is wanted only until it is answered.
 pub trait Pane: fmt::Debug + Send {
     /// The name on its tab.
     fn name(&self) -> &'static str;
 
-    /// That name in a few letters, for where there is little room.
+    /// That name in a few letters, for narrow terminals.
     fn short(&self) -> &'static str {
         self.name()
     }
 
-    /// What it wants to know, the most important first.
+    /// Its questions, the most important first.
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask>;
 
-    /// A block has become final.
+    /// Takes in a block that has become final.
     fn block(&mut self, _block: &BlockNotice, _cx: &Cx<'_>) {}
 
-    /// An answer, to an ask of whichever pane.
+    /// Takes in an answer, to a question of any pane.
     fn answer(&mut self, _ask: &Ask, _answer: &Answer, _cx: &Cx<'_>) {}
 
-    /// The devnet refused to answer, for this reason.
+    /// Takes in the devnet's refusal to answer, with the reason.
     fn refused(&mut self, _ask: &Ask, _reason: &str) {}
 
-    /// A key. Whether it means something here.
+    /// Handles a key. Returns whether the key was used.
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool;
 
-    /// A click into its area. Whether it hit something.
+    /// Handles a click in its area. Returns whether it hit something.
     fn click(&mut self, _at: Position, _cx: &Cx<'_>) -> bool {
         false
     }
 
-    /// Goes into what is under the cursor. Whether there is something.
+    /// Opens the row under the cursor. Returns whether there was one.
     fn enter(&mut self, _cx: &Cx<'_>) -> bool {
         false
     }
 
-    /// Comes back out of it. Whether there was something.
+    /// Closes what is opened. Returns whether there was something.
     fn back(&mut self) -> bool {
         false
     }
 
-    /// The command that shows what is under the cursor, with the program's name.
+    /// The command that shows what is under the cursor, including the program's name.
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String>;
 
-    /// Its own keys, and what they do.
+    /// The pane's own keys, with descriptions.
     fn keys(&self) -> &'static [(&'static str, &'static str)];
 
-    /// Draws itself into its area.
+    /// Draws the pane into its area.
     fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer);
 }

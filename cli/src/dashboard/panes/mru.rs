@@ -1,4 +1,4 @@
-//! The runners that were used most recently, which the first draw of a job favours.
+//! The most recently used runners, which the first draw of a job favours.
 
 use super::{Cx, Pane};
 use crate::dashboard::{
@@ -12,7 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::cmp::Reverse;
 
-/// What a record is about: a submitter, and a kind of job.
+/// The key of a record: a submitter, and a kind of job.
 pub type Key = (AddressText, String);
 
 fn key_of(record: &MruRecord) -> Key {
@@ -23,22 +23,21 @@ fn keys(records: &[&MruRecord]) -> Vec<Key> {
     records.iter().map(|record| key_of(record)).collect()
 }
 
-/// A record that is looked into, with the registry's entry of its runner.
+/// An opened record, with the registry's entry of its runner.
 pub type Opened = Detail<Key, Runner>;
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Mru {
-    /// Every record: those that count first, the newest of them first; `None`: not heard of yet.
+    /// Every record: the live ones first, the newest of them first; `None` before the first answer.
     pub records: Option<Vec<MruRecord>>,
     /// The newest jobs.
     jobs: Vec<JobSummary>,
-    /// Why there are no records.
+    /// The reason why there are no records.
     pub refused: Option<String>,
     pick: Pick<Key>,
-    /// Whether records that have expired are left out.
+    /// Whether expired records are left out.
     pub live_only: bool,
-    /// The record that is looked into.
+    /// The opened record.
     pub opened: Option<Opened>,
 }
 
@@ -61,18 +60,18 @@ impl Mru {
             .collect()
     }
 
-    /// The cursor, among them.
+    /// The cursor among the accepted records.
     pub fn cursor(&self, accepted: &[&MruRecord]) -> Cursor {
         self.pick.cursor(&keys(accepted))
     }
 
-    /// The record that is looked into, as it stands now.
+    /// The opened record in its current state.
     pub fn record(&self) -> Option<&MruRecord> {
         let opened = self.opened.as_ref()?;
         self.records.iter().flatten().find(|record| key_of(record) == opened.key)
     }
 
-    /// The newest jobs that a record is about, of those that are known.
+    /// The known jobs with the submitter and kind of a record, newest first.
     pub fn jobs(&self, key: &Key) -> impl Iterator<Item = &JobSummary> {
         self.jobs.iter().filter(move |job| job.submitter == key.0 && job.kind == key.1)
     }

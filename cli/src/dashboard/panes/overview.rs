@@ -1,6 +1,6 @@
 //! The devnet at a glance: blocks, fees, runners, and the validators one by one.
 
-use super::{Cx, Pane};
+use super::{AT_A_TIME, Cx, Pane};
 use crate::dashboard::{
     news::{Answer, Ask},
     rows::Cursor,
@@ -13,41 +13,36 @@ use jiff::Timestamp;
 use ratatui::{buffer::Buffer, layout::Position};
 use std::collections::BTreeMap;
 
-/// Blocks that are asked for at a time: those that a chart shows come first.
-const AT_A_TIME: usize = 8;
-
-/// Blocks back from the head whose latency is asked for.
+/// Number of blocks before the head whose latency is requested.
 const LATENCIES: usize = 60;
 
-/// What a block's own answer adds to what is heard of it.
+/// Data about a block that only a request for it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// From the proposer's time to the moment it was known to be final, in milliseconds; absent
-    /// where the validator no longer knows.
+    /// Milliseconds from the proposer's timestamp until it was known to be final; absent if the
+    /// validator no longer knows.
     pub latency: Option<u64>,
-    /// The cycles its transactions and timers used.
+    /// The cycles used by its transactions and timers.
     pub cycles: u64,
-    /// The cells.
     pub cells: u64,
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Overview {
     measured: BTreeMap<u64, Measured>,
     validators: Vec<Validator>,
     cursor: Cursor,
-    /// The validator that is looked into.
+    /// The opened validator.
     pub opened: Option<String>,
 }
 
 impl Overview {
-    /// What is known of a block.
+    /// The measured data of a block.
     pub fn measured(&self, height: u64) -> Option<Measured> {
         self.measured.get(&height).copied()
     }
 
-    /// The latencies of the newest blocks, ascending by height, where they are known.
+    /// The known latencies of the newest blocks in milliseconds, ascending by height.
     pub fn latencies(&self) -> Vec<u64> {
         self.measured.values().filter_map(|block| block.latency).collect()
     }
@@ -60,17 +55,17 @@ impl Overview {
             cx.filter.accepts(&format!("{} {} {state}", validator.name, validator.address))
         };
         let mut accepted: Vec<_> = all.filter(accepts).collect();
-        // Of names with a number the shorter has the smaller one.
+        // Between names with numbers, the shorter one has the smaller number.
         accepted.sort_by_key(|validator| (validator.name.len(), &validator.name));
         accepted
     }
 
-    /// The cursor, among them.
+    /// The cursor among the accepted validators.
     pub const fn cursor(&self) -> Cursor {
         self.cursor
     }
 
-    /// The validator that is looked into.
+    /// The opened validator.
     pub fn validator(&self) -> Option<&Validator> {
         let opened = self.opened.as_ref()?;
         self.validators.iter().find(|validator| validator.name == *opened)
@@ -120,7 +115,7 @@ impl Pane for Overview {
     }
 
     fn refused(&mut self, ask: &Ask, _reason: &str) {
-        // The chain may have forgotten the block: it has no figures.
+        // The chain may have dropped the block, so that there are no figures.
         if let Ask::Block(height) = ask {
             self.measured.insert(*height, Measured { latency: None, cycles: 0, cells: 0 });
         }

@@ -1,6 +1,6 @@
-//! Who was present when: a heat map of runners by block, and the votes behind a cell.
+//! Presence over time: a heat map of runners by block, and the votes behind a cell.
 
-use super::{Cx, Pane};
+use super::{AT_A_TIME, Cx, Pane};
 use crate::{
     dashboard::{
         news::{Answer, Ask},
@@ -18,15 +18,12 @@ use ratatui::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks that are asked for at a time, the newest first.
-const AT_A_TIME: usize = 8;
-
-/// What a block's certificate says of a runner.
+/// The presence of a runner in a block's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell {
     /// It was present.
     Present,
-    /// It was not.
+    /// It was absent.
     Absent,
     /// The block is not known, or the runner was not registered.
     Unknown,
@@ -36,15 +33,16 @@ pub enum Cell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     bits: Vec<u8>,
-    /// Runners that the bits are about.
+    /// Number of runners that the bits cover.
     pub registry_len: u32,
-    /// How many of them are present.
+    /// Number of these that are present.
     pub present: u32,
     /// The votes in the certificate.
     pub votes: u32,
-    /// The votes that a runner needs; absent under `subset`, where each has its own.
+    /// The votes that a runner needs; absent under `subset`, where each runner has its own
+    /// threshold.
     pub threshold: Option<u32>,
-    /// How votes become presence.
+    /// The threshold rule.
     pub rule: String,
     /// The block that embeds the certificate.
     pub embedded_in: u64,
@@ -63,7 +61,7 @@ impl Column {
         }
     }
 
-    /// What it says of the runner of this place in the registry.
+    /// The presence of the runner at this position in the registry.
     pub fn cell(&self, runner: usize) -> Cell {
         match runner < self.registry_len as usize {
             true if bit(&self.bits, runner) => Cell::Present,
@@ -73,19 +71,19 @@ impl Column {
     }
 }
 
-/// A bit of a bitmap, the least significant of a byte first.
+/// A bit of a bitmap; the least significant bit of each byte comes first.
 pub fn bit(bytes: &[u8], index: usize) -> bool {
     bytes.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-/// What the cell that is looked into derives from.
+/// The data behind the opened cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail {
-    /// The votes on the block, once they are there.
+    /// The votes on the block, once received.
     pub votes: Option<Votes>,
     /// The runner's entry in the registry, with its subset.
     pub runner: Option<Runner>,
-    /// Why there are no votes.
+    /// The reason why there are no votes.
     pub refused: Option<String>,
 }
 
@@ -93,33 +91,31 @@ impl Detail {
     const EMPTY: Self = Self { votes: None, runner: None, refused: None };
 }
 
-/// Where the heat map is drawn.
+/// The layout of the heat map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// The column of names.
     pub names: Rect,
-    /// The cells.
     pub cells: Rect,
-    /// The heights of the cells' columns, from the left.
+    /// The heights of the columns, from the left.
     pub heights: Vec<u64>,
-    /// The runners of the cells' rows, from the top.
+    /// The runners of the rows, from the top.
     pub runners: Vec<usize>,
-    /// What is said of the cell under the cursor.
+    /// The text about the cell under the cursor.
     pub about: Rect,
 }
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Presence {
     columns: BTreeMap<u64, Column>,
-    /// Blocks whose presence the devnet does not tell.
+    /// Blocks whose presence the devnet refused to send.
     refused: BTreeSet<u64>,
     runner: Cursor,
-    /// The block under the cursor; `None`: the newest, whichever that is.
+    /// The block under the cursor; `None` follows the newest.
     height: Option<u64>,
-    /// Only runners that were absent in some of the known blocks.
+    /// Whether only runners that were absent in some known block are shown.
     pub absent_only: bool,
-    /// The cell that is looked into.
+    /// The opened cell.
     pub opened: Option<Detail>,
 }
 
@@ -135,12 +131,12 @@ impl Presence {
         self.columns.get(&height)
     }
 
-    /// What a block's certificate says of a runner.
+    /// The presence of a runner in a block's certificate.
     pub fn cell(&self, height: u64, runner: usize) -> Cell {
         self.column(height).map_or(Cell::Unknown, |column| column.cell(runner))
     }
 
-    /// In how many of the known blocks a runner was present, and of how many.
+    /// Number of known blocks in which a runner was present, and number of known blocks.
     pub fn share(&self, runner: usize) -> (usize, usize) {
         let cells = self.columns.values().map(|column| column.cell(runner));
         cells.fold((0, 0), |(present, known), cell| match cell {
@@ -150,7 +146,7 @@ impl Presence {
         })
     }
 
-    /// Runners that the filter accepts, by their places in the registry.
+    /// Runners that the filter accepts, by position in the registry.
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<usize> {
         let all = 0..cx.shared.runners();
         all.filter(|runner| cx.filter.accepts(&cx.shared.runner(*runner)))
@@ -168,7 +164,7 @@ impl Presence {
         accepted.get(self.runner.of(accepted.len())).copied()
     }
 
-    /// Where things are in the pane's area.
+    /// The layout of the pane's area.
     pub fn shape(&self, cx: &Cx<'_>, accepted: &[usize]) -> Shape {
         let [_, rows, about] = view::presence::parts(cx.area);
         let longest = accepted.iter().map(|runner| width(&cx.shared.runner(*runner)));
@@ -178,7 +174,7 @@ impl Presence {
         let fit = usize::from(cells.width);
         let at = self.height().unwrap_or(0);
         let newer = self.columns.range(at + 1..).count();
-        // The cursor's block is the leftmost at worst.
+        // The cursor's block is at the left edge at worst.
         let skipped = (newer + 1).saturating_sub(fit);
         let heights = self.columns.keys().rev().skip(skipped).take(fit);
         let mut heights: Vec<_> = heights.copied().collect();
@@ -187,7 +183,7 @@ impl Presence {
         Shape { names, cells, heights, runners: accepted[window].to_vec(), about }
     }
 
-    /// Moves to another block by so many, to the left where negative.
+    /// Moves by this many blocks, to the left if negative.
     fn step(&mut self, by: isize) {
         let Some(at) = self.height() else { return };
         let other = match by {
@@ -203,7 +199,7 @@ impl Presence {
         .filter(|height| Some(*height) != newest);
     }
 
-    /// Another cell is under the cursor: what was known of the last one is not about it.
+    /// Forgets the data of the last cell, because another one is under the cursor.
     fn moved(&mut self) {
         if let Some(detail) = &mut self.opened {
             *detail = Detail::EMPTY;
@@ -240,7 +236,7 @@ impl Pane for Presence {
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
         match (ask, answer) {
             (Ask::Presence(height), Answer::Presence(presence)) => {
-                // A picture that is looked into stands still.
+                // The picture does not move while a cell is open.
                 if self.opened.is_some() && self.height.is_none() {
                     self.height = self.height();
                 }
@@ -327,7 +323,7 @@ impl Pane for Presence {
         if self.opened.is_some() || !exists {
             return false;
         }
-        // It stays on this block while newer ones come.
+        // Stay on this block when newer ones come.
         self.height = self.height();
         self.opened = Some(Detail::EMPTY);
         true

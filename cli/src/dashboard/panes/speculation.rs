@@ -18,26 +18,24 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// Pipelines whose graphs are kept.
+/// Maximum number of pipelines whose graphs are kept.
 const GRAPHS: usize = 16;
 
-/// A task that is looked into.
+/// An opened task.
 pub type OpenedTask = Detail<String, TaskDetail>;
 
-/// What is looked into.
+/// The opened view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
-    /// All pipelines.
     Pipelines,
-    /// All rollbacks, from this line on.
+    /// All rollbacks, scrolled to this line.
     Rollbacks(Cursor),
     /// The tasks of a pipeline.
     Graph {
-        /// Its number.
         pipeline: u64,
-        /// Among its tasks, as they are drawn.
+        /// The cursor among its tasks, in drawn order.
         cursor: Cursor,
-        /// The one that is looked into.
+        /// The opened task.
         task: Option<OpenedTask>,
     },
 }
@@ -45,30 +43,29 @@ pub enum Level {
 /// A task's line in the drawing of its graph.
 #[derive(Debug)]
 pub struct Drawn {
-    /// Its place in the pipeline.
+    /// Its position in the pipeline.
     pub task: usize,
-    /// What stands before its name.
+    /// The text before its name.
     pub lead: String,
-    /// The other tasks that it comes after, in words.
+    /// The other tasks that it comes after, as text.
     pub after: String,
 }
 
-/// The pane.
 #[derive(Debug)]
 pub struct Speculation {
-    /// The agent; none before the first answer.
+    /// The agent's status; `None` before the first answer.
     pub status: Option<SpeculationStatus>,
-    /// The newest first; none before the first answer.
+    /// Newest first; `None` before the first answer.
     known: Option<Vec<PipelineSummary>>,
-    /// The newest first.
+    /// Newest first.
     pub rollbacks: Vec<Rollback>,
     graphs: BTreeMap<u64, Pipeline>,
-    /// The pipeline whose tasks the devnet did not tell last, and why.
+    /// The pipeline whose tasks the devnet last refused to send, and why.
     pub withheld: Option<(u64, String)>,
-    /// Why the devnet says nothing.
+    /// The reason why the devnet does not answer.
     pub refused: Option<String>,
     pick: Pick<u64>,
-    /// What is looked into.
+    /// The opened view.
     pub level: Level,
 }
 
@@ -88,12 +85,12 @@ impl Default for Speculation {
 }
 
 impl Speculation {
-    /// Every pipeline of the list, the newest first; none before there is an answer.
+    /// Every pipeline of the list, newest first; `None` before the first answer.
     pub fn all(&self) -> Option<&[PipelineSummary]> {
         self.known.as_deref()
     }
 
-    /// Those that the filter accepts.
+    /// The pipelines that the filter accepts.
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&PipelineSummary> {
         let all = self.known.iter().flatten();
         all.filter(|pipeline| {
@@ -103,12 +100,12 @@ impl Speculation {
         .collect()
     }
 
-    /// The cursor, among them.
+    /// The cursor among the accepted pipelines.
     pub fn cursor(&self, accepted: &[&PipelineSummary]) -> Cursor {
         self.pick.cursor(&numbers(accepted))
     }
 
-    /// The number of the pipeline that is looked into, or under the cursor.
+    /// The number of the opened pipeline, or of the one under the cursor.
     pub fn chosen(&self, cx: &Cx<'_>) -> Option<u64> {
         if let Level::Graph { pipeline, .. } = self.level {
             return Some(pipeline);
@@ -121,8 +118,8 @@ impl Speculation {
         self.graphs.get(&pipeline)
     }
 
-    /// The tasks of a pipeline that the filter accepts, as they are drawn: each with what it is
-    /// called, where it stands and who works on it, and its pipeline's name.
+    /// The tasks of a pipeline that the filter accepts, as they are drawn. The filter sees the
+    /// name, the status and the runner of each, and its pipeline's name.
     pub fn drawn(pipeline: &Pipeline, cx: &Cx<'_>) -> Vec<Drawn> {
         let forest = Forest::of(&pipeline.graph);
         let accepts = |line: &Line| {
@@ -141,7 +138,7 @@ impl Speculation {
                 let names = of.into_iter().map(|(at, _)| pipeline.graph[*at].task.as_str());
                 names.collect::<Vec<_>>().join(", ")
             };
-            // Of the others only the order counts.
+            // Only the order of the others matters.
             let after = match (names(read), names(order)) {
                 (read, order) if order.is_empty() => read,
                 (read, order) if read.is_empty() => format!("only order: {order}"),
@@ -166,7 +163,7 @@ fn numbers(pipelines: &[&PipelineSummary]) -> Vec<u64> {
     pipelines.iter().map(|pipeline| pipeline.pipeline).collect()
 }
 
-/// The command that shows a pipeline, or what is looked into of it.
+/// The command that shows a pipeline, or its opened task.
 fn graph_command(pipeline: u64, task: Option<&OpenedTask>) -> String {
     match task {
         Some(task) => {

@@ -1,4 +1,5 @@
-//! Timers: what waits and in which order it would fire, what the lane costs, who is favoured.
+//! Timers: the waiting ones in the order in which they would fire, the prices of the lane, and
+//! fairness.
 
 use super::{Cx, Pane};
 use crate::{
@@ -18,76 +19,71 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// The weight of whoever did not fire in the window, per mille, under `eip1559`.
+/// The weight of an owner that did not fire in the window, per mille, under `eip1559`.
 const UNTOUCHED: u64 = 2_000;
 
-/// The weight of whoever is not listed, per mille, under `gba-auction`.
+/// The weight of an owner that is not listed, per mille, under `gba-auction`.
 const EVEN: u64 = 1_000;
 
-/// What the list shows.
+/// The contents of the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Listed {
-    /// Timers.
     #[default]
     Timers,
-    /// Who fired how often, and whom that favours.
+    /// How often each owner fired, and whom that favours.
     Fairness,
 }
 
-/// Where a timer stands in the order of the lane.
+/// The place of a timer in the order of the lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// It is due, and this is its rank, from 1.
     Rank(usize),
     /// It is due, and its cap is below the price.
     PricedOut,
-    /// Its time has passed, and it is to be removed.
+    /// Its time has passed, and it will be removed.
     Late,
-    /// It is due in so many blocks.
+    /// It is due in this many blocks.
     In(u64),
-    /// It waits no more.
+    /// It has ended.
     Ended,
 }
 
-/// A timer, and where it stands.
+/// A timer, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing<'a> {
-    /// The timer.
     pub timer: &'a TimerSummary,
-    /// Where it stands.
     pub place: Place,
-    /// Its weight per mille, where it is due and the policy weighs.
+    /// Its weight per mille, if it is due and the policy weighs.
     pub weight: Option<u64>,
 }
 
-/// A timer that is looked into.
+/// An opened timer.
 pub type Opened = Detail<HashText, Timer>;
 
-/// The pane.
 #[derive(Debug, Default)]
 pub struct Timers {
     /// The calendar queue.
     pub queue: Option<TimerQueue>,
-    /// What the lane did, ascending.
+    /// The lane's figures by block, ascending.
     pub lane: Vec<LaneBlock>,
-    /// Who is favoured.
+    /// The owners that the next block favours.
     pub fairness: Option<Fairness>,
     /// Weights by account, per mille.
     weights: BTreeMap<AddressText, u64>,
-    /// Who deployed which actor; empty where actors are counted by themselves.
+    /// The deployer of each actor; empty if actors are counted separately.
     deployers: BTreeMap<AddressText, AddressText>,
-    /// Those that wait, then the newest ends; `None`: not heard of yet.
+    /// Waiting timers, then the latest ends; `None` before the first answer.
     pub timers: Option<Vec<TimerSummary>>,
-    /// Why there are none.
+    /// The reason why there is no list.
     pub refused: Option<String>,
     pick: Pick<HashText>,
-    /// Among the members of the fairness list.
+    /// The cursor among the members of the fairness list.
     member: Cursor,
-    /// What the list shows.
     pub listed: Listed,
-    /// Whether timers that have ended are left out.
+    /// Whether ended timers are left out.
     pub waiting_only: bool,
-    /// The timer that is looked into.
+    /// The opened timer.
     pub opened: Option<Opened>,
 }
 
@@ -98,7 +94,7 @@ impl Timers {
         Policy::named(told.or_else(|| self.lane.last().map(|block| block.policy.as_str()))?)
     }
 
-    /// The price that a timer's cap has to reach, as of the newest block.
+    /// The price that a timer's cap has to reach, at the newest block.
     pub fn price(&self, cx: &Cx<'_>) -> Wei {
         match self.policy() {
             Some(Policy::Eip1559) => self.lane.last().map(|block| *block.lane_basefee),
@@ -110,7 +106,7 @@ impl Timers {
         .unwrap_or(Wei::ZERO)
     }
 
-    /// An actor's weight, per mille, where the policy weighs.
+    /// An actor's weight, per mille, if the policy weighs.
     fn weight(&self, actor: &AddressText) -> Option<u64> {
         let counted = self.deployers.get(actor).unwrap_or(actor);
         let listed = self.weights.get(counted).copied();
@@ -122,10 +118,10 @@ impl Timers {
     }
 
     /// All timers: those that are due by rank, then those that could not fire, then the others by
-    /// height, then those that have ended.
+    /// height, then the ended ones.
     ///
-    /// Ranks are the lane's order of the fees that were stated, at the price of the newest block. A
-    /// bidding agent may say something else, and the lane takes what fits.
+    /// Ranks are the lane's order of the declared fees, at the price of the newest block. A bidding
+    /// agent may bid something else, and the lane takes what fits.
     pub fn standings(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
         let (policy, price, head) = (self.policy(), self.price(cx), cx.shared.height);
         let (mut ranked, mut stuck, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -159,7 +155,7 @@ impl Timers {
                 _ => rest.push(standing(Place::Ended, None)),
             }
         }
-        // First come, first served is the order in which they are listed.
+        // Under first come, first served, the order is that of the list.
         if !matches!(policy, Some(Policy::Fifo) | None) {
             ranked.sort_by_key(|(key, timer, _)| (*key, timer.height, timer.timer_id));
         }
@@ -171,7 +167,7 @@ impl Timers {
         ranked.chain(stuck).chain(rest).collect()
     }
 
-    /// Those that the filter accepts.
+    /// The timers that the filter accepts.
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
         let mut standings = self.standings(cx);
         standings.retain(|standing| {
@@ -223,7 +219,7 @@ impl Pane for Timers {
         let mut wants = Vec::new();
         if let Some(opened) = &self.opened {
             let known = opened.known.as_ref();
-            // What has ended stays as it is.
+            // An ended timer does not change.
             if known.is_none_or(|timer| !has_ended(timer.status)) {
                 wants.push(Ask::Timer(opened.key.to_string()));
             }
@@ -353,9 +349,9 @@ impl Pane for Timers {
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("↑ ↓ PgUp PgDn Home End", "move; at the top it stays with the first"),
-            ("f", "whom fairness favours, or the timers"),
+            ("f", "the fairness list, or the timers"),
             ("a", "only timers that wait, or those that have ended, too"),
-            ("enter", "a timer: where it stands, why it was deferred, what it cost"),
+            ("enter", "a timer: its place, why it was deferred, what it cost"),
             ("esc", "back to the list"),
         ]
     }

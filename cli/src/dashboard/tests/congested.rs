@@ -14,7 +14,7 @@ use ratatui::layout::Size;
 
 const NAME: &str = "congested.jsonl";
 
-/// What the recorded devnet answered last to what is wanted now.
+/// Answers the current questions with the last recorded answers.
 fn fill(state: &mut State, recorded: &[(Timestamp, News)]) {
     for ask in state.wants(false) {
         let answers = recorded.iter().rev().find_map(|(_, news)| match news {
@@ -28,7 +28,7 @@ fn fill(state: &mut State, recorded: &[(Timestamp, News)]) {
     }
 }
 
-/// The first recorded timer that was looked into and that is so.
+/// The first recorded timer with a status that `is` accepts.
 fn timer(recorded: &[(Timestamp, News)], is: fn(TimerStatus) -> bool) -> String {
     let found = recorded.iter().find_map(|(_, news)| match news {
         News::Answer(Ask::Timer(id), answer) => match answer.as_ref() {
@@ -40,7 +40,7 @@ fn timer(recorded: &[(Timestamp, News)], is: fn(TimerStatus) -> bool) -> String 
     found.expect("the recording has one")
 }
 
-/// The pane, narrowed to a word, with what is then under the cursor opened.
+/// The pane filtered by a word, with the row under the cursor opened.
 fn opened(size: Size, pane: &str, word: &str) -> State {
     let recorded = super::recorded(NAME);
     let mut state = replayed_from(NAME, size, Theme::Dark);
@@ -74,7 +74,7 @@ fn lists_and_what_is_in_them() {
     }
 }
 
-/// Ids and amounts stay on their lines, whole or with their middle left out.
+/// Ids and amounts stay on their lines, whole or without their middle.
 #[test]
 fn what_is_opened_is_read_by_scrolling() {
     let recorded = super::recorded(NAME);

@@ -1,4 +1,4 @@
-//! The log: pieces that join, what is read and what is followed.
+//! The log: pieces that join, lines that are read and lines that are followed.
 
 use super::{SMALL, block, hear, is_shown, picture, press, state, tab, type_in};
 use crate::dashboard::{
@@ -9,7 +9,7 @@ use crate::dashboard::{
 };
 use crossterm::event::KeyCode;
 
-/// Lines of 10 bytes each, from a place on.
+/// Lines of 10 bytes each, from a position on.
 fn piece(file: u64, from: u64, texts: &[&str]) -> News {
     let ends = (1..).map(|line| from + line * 10);
     let lines = ends.zip(texts).map(|(end, text)| Line { end, text: (*text).to_owned() });
@@ -63,14 +63,14 @@ fn pieces_join() {
     hear(&mut state, piece(7, 0, &["one", "two"]));
     assert!(is_shown(&state, "log: 2 lines, following"));
     assert_eq!(asked(&state), Place { file: 7, at: 20 });
-    // The place that is asked for moves with the blocks, so that lines may come twice.
+    // The requested position moves with the blocks, so lines may come twice.
     hear(&mut state, piece(7, 20, &["three"]));
     hear(&mut state, piece(7, 20, &["three", "four"]));
     assert_eq!(asked(&state), Place { file: 7, at: 20 });
     hear(&mut state, News::Block(block(1, 0)));
     assert_eq!(asked(&state), Place { file: 7, at: 40 });
     assert!(is_shown(&state, "log: 4 lines"));
-    // What was too much is missing, and said to be.
+    // Lines that exceed a piece are missing, and the gap is reported.
     hear(&mut state, piece(7, 100, &["ten"]));
     assert!(is_shown(&state, "60 bytes of the log are left out here"));
     hear(&mut state, piece(8, 0, &["first"]));
@@ -134,7 +134,7 @@ fn level_and_words_narrow_it() {
     for _ in 0..3 {
         press(&mut state, KeyCode::Char('l'));
     }
-    assert!(is_shown(&state, "log: 3 of 4 lines, WARN and graver"));
+    assert!(is_shown(&state, "log: 3 of 4 lines, WARN and above"));
     assert!(is_shown(&state, "a panic") && !is_shown(&state, ": up"));
     press(&mut state, KeyCode::Char('l'));
     press(&mut state, KeyCode::Char('l'));

@@ -1,4 +1,4 @@
-//! Most recently used runners: which count, and one of them in full.
+//! Most recently used runners: the live ones, and one of them in full.
 
 use super::{SMALL, block, hear, is_shown, linked, picture, press, state, tab, type_in, update};
 use crate::dashboard::{
@@ -84,7 +84,7 @@ fn a_record_has_its_runner_and_its_jobs() {
     let (pane, cx) = state.shown();
     let submitter = format!("0x{:040x}", 1);
     assert_eq!(pane.equivalent(&cx).unwrap(), format!("cowboyctl mru show {submitter} llm"));
-    // The record may be replaced by one of another runner.
+    // A record of another runner may replace it.
     hear(&mut state, records(&[record(1, "llm", 3, (99, true))]));
     assert!(is_shown(&state, "runner-3 now"));
     hear(&mut state, records(&[]));

@@ -74,7 +74,7 @@ fn a_theme_changes_styles_and_no_text() {
     }
 }
 
-/// Keys that might be pressed, in an order that looks random and is always the same.
+/// Presses keys in a pseudo-random order that is always the same.
 #[test]
 fn no_key_at_no_size_breaks_anything() {
     let codes: Vec<KeyCode> = " /:?yjkhlgGan<>12345678qx\u{e9}"

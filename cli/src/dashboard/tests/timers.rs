@@ -17,7 +17,7 @@ fn actor(number: u64) -> String {
     format!("0x{number:040x}")
 }
 
-/// A timer of an actor that is due at a height, lives to another, and pays so much.
+/// A timer with its due height, its last height and its fees.
 fn timer(number: u64, owner: u64, (at, to): (u64, u64), fees: (u64, u64), status: &str) -> Value {
     json!({
         "timer_id": id(number), "actor": actor(owner), "height": at, "expires_at": to,
@@ -67,7 +67,7 @@ fn shown() -> State {
     state
 }
 
-/// The ranks and the last digits of the ids, as they stand below one another.
+/// The ranks and the last digits of the ids, from top to bottom.
 fn order(state: &State) -> Vec<(String, String)> {
     let lines = picture(state);
     let header = lines.iter().position(|line| line.contains("RANK  TIMER")).unwrap();
@@ -104,10 +104,10 @@ fn the_next_blocks_order_is_the_lanes() {
         assert_eq!(order(&state), pairs(expected), "{policy}");
     };
     let after = [("too late", "4"), ("in 10", "6"), ("-", "7")];
-    // 10 × 1.8, then 15 × 1, then 4 × 2: whoever is not listed has weight 2.
+    // 10 × 1.8, then 15 × 1, then 4 × 2: an owner that is not listed has weight 2.
     let priced = [("#1", "2"), ("#2", "1"), ("#3", "5"), ("priced out", "3")];
     check("eip1559", &[&priced[..], &after].concat());
-    // In the order in which they come; nobody is priced out.
+    // In the order of arrival; no timer is priced out.
     let turns = [("#1", "1"), ("#2", "2"), ("#3", "3"), ("#4", "5")];
     check("fifo", &[&turns[..], &after].concat());
 }
@@ -189,7 +189,7 @@ fn a_timer_says_why_it_was_deferred() {
     // The newest is first.
     assert!(find("120 is too little") < find("3 came first"));
     assert!(is_shown(&state, "and the payer has 0.000000004 CBY"));
-    // What has ended is not asked for again.
+    // An ended timer is not requested again.
     assert!(state.wants(false).contains(&ask));
     hear(&mut state, full("expired"));
     assert!(!state.wants(false).contains(&ask));
@@ -227,7 +227,7 @@ fn tiers_and_fairness_are_shown() {
     assert!(is_shown(&state, "1.250"));
     let (pane, cx) = state.shown();
     assert_eq!(pane.equivalent(&cx).unwrap(), "cowboyctl timer fairness");
-    // There is nothing to go into.
+    // There is nothing to open.
     press(&mut state, KeyCode::Enter);
     assert!(is_shown(&state, "1.250"));
 }

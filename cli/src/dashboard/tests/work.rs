@@ -1,5 +1,5 @@
 //! The panes of work: jobs, speculation and leases of a recorded devnet, where a runner is paused,
-//! a pipeline and a leased job are under way, and others have ended well and otherwise.
+//! a pipeline and a leased job are running, and others have succeeded or failed.
 
 use super::{SMALL, State, hear, is_shown, picture, press, tab, type_in};
 use crate::dashboard::{
@@ -28,7 +28,7 @@ fn recorded() -> Vec<(Timestamp, News)> {
     recording::parse(fs::read(path).unwrap().as_slice()).unwrap()
 }
 
-/// A pane after the recording, as a feed plays it: what is wanted later is answered from it.
+/// A pane after a recording played like by a feed: later questions are answered from it.
 struct Played {
     state: State,
     news: Vec<(Timestamp, News)>,
@@ -46,7 +46,7 @@ impl Played {
         Self { state, news }
     }
 
-    /// Presses a key, and answers what is wanted then.
+    /// Presses a key, and answers the questions that are then asked.
     fn press(&mut self, code: KeyCode) {
         press(&mut self.state, code);
         for ask in self.state.wants(false) {
@@ -77,7 +77,7 @@ impl Played {
         press(&mut self.state, KeyCode::Enter);
     }
 
-    /// Clicks on the first line that has this text.
+    /// Clicks on the first line with this text.
     fn click(&mut self, text: &str) {
         let row = picture(&self.state).iter().position(|line| line.contains(text)).unwrap();
         let click = MouseEvent {
@@ -91,7 +91,7 @@ impl Played {
     }
 }
 
-/// What is looked at: a name, the pane, and the keys that lead there.
+/// The pictures: a name, the pane, and the keys that lead there.
 fn looks() -> Vec<(&'static str, &'static str, Vec<KeyCode>)> {
     let (down, enter, end) = (KeyCode::Down, KeyCode::Enter, KeyCode::End);
     vec![
@@ -147,7 +147,7 @@ fn an_empty_devnet_says_what_to_do() {
 fn a_job_is_asked_for_until_it_has_ended() {
     let mut played = Played::new(SMALL, "jobs");
     let open = |wants: &[Ask]| wants.iter().filter(|ask| matches!(ask, Ask::Job(_))).count();
-    // The one that is open is watched for its progress.
+    // The open one is watched for its progress.
     assert_eq!(open(&played.wants()), 1);
     played.press(KeyCode::Char('o'));
     assert!(played.shows("jobs: 1 of 10"));
@@ -220,7 +220,7 @@ fn a_pipeline_leads_to_its_tasks_and_back() {
     played.filter("faults");
     assert_eq!(played.command(), "cowboyctl speculation graph 2");
     played.press(KeyCode::Enter);
-    // The filter has the pipeline's name: its tasks are shown.
+    // The filter matches the pipeline's name, so its tasks are shown.
     assert!(played.shows("root") && played.shows("leaf"));
     assert!(!played.wants().contains(&Ask::Pipeline(2)), "it has ended");
     played.press(KeyCode::Esc);
@@ -278,7 +278,7 @@ fn a_leased_job_shows_the_end_of_its_log() {
         Some(Ask::LeaseJob(job)) => job,
         other => panic!("{other:?}"),
     };
-    // A longer log: its end is seen, and Home leads to its beginning.
+    // A longer log: its end is visible, and Home leads to its beginning.
     let ask = Ask::LeaseJob(job);
     let is = |news: &News| matches!(news, News::Answer(of, _) if *of == ask);
     let found = played.news.iter().map(|(_, news)| news.clone()).find(is);
@@ -306,7 +306,7 @@ fn no_lease_is_named() {
     }
 }
 
-/// Keys that might be pressed, in an order that looks random and is always the same.
+/// Presses keys in a pseudo-random order that is always the same.
 #[test]
 fn no_key_at_no_size_breaks_a_pane_of_work() {
     let codes: Vec<KeyCode> = " /?yjkgGolrxe"
@@ -331,7 +331,7 @@ fn no_key_at_no_size_breaks_a_pane_of_work() {
             }
             let code = codes[pick % codes.len()];
             match code {
-                // Text in a filter is taken as it is; elsewhere news follows the key.
+                // In a filter the key is text; elsewhere news follows the key.
                 KeyCode::Char('/' | 'x' | 'e') => {
                     let now = played.state.now;
                     update(&mut played.state, now, Event::Key(KeyEvent::from(code)));

@@ -1,15 +1,12 @@
 //! Charts of bars over the newest blocks.
 
 use super::section;
-use crate::dashboard::look::Look;
+use crate::{dashboard::look::Look, output::EIGHTHS};
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
     widgets::{Sparkline, Widget as _},
 };
-
-/// Bars of one character, from none to full.
-const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A titled chart of values, the newest at the right edge, from zero to the largest.
 pub fn chart(title: &str, values: &[u64], area: Rect, look: Look, buffer: &mut Buffer) {
@@ -27,12 +24,11 @@ pub fn chart(title: &str, values: &[u64], area: Rect, look: Look, buffer: &mut B
         .render(area, buffer);
 }
 
-/// The newest of some values as bars from zero to the largest, right-aligned in so many
-/// characters.
+/// The newest values as bars from zero to the largest, right-aligned in `width` characters.
 pub fn spark(values: &[u64], width: usize) -> String {
     let shown = &values[values.len().saturating_sub(width)..];
     let most = shown.iter().copied().max().unwrap_or(0).max(1);
-    // What is not zero is seen.
+    // Any nonzero value is visible.
     let bar = |value: &u64| {
         EIGHTHS[match value {
             0 => 0,

@@ -21,7 +21,7 @@ use serde_json::Value;
 const COLUMNS: [Column; 3] =
     [Column::number("height"), Column::text("kind"), Column::long("fields")];
 
-/// The columns of what happened to something.
+/// The columns of a history.
 const HAPPENED: [Column; 3] =
     [Column::number("block"), Column::text("event"), Column::long("fields")];
 
@@ -35,18 +35,18 @@ pub fn happened<'a>(page: &mut Page, events: impl Iterator<Item = (u64, &'a str,
     page.table(&HAPPENED, &events.map(row).collect::<Vec<_>>());
 }
 
-/// Rows that fit into an area, below the rule and the header.
+/// Number of rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(2).into()
 }
 
-/// All of an event, in lines.
+/// The whole event, in lines.
 pub fn lines(event: &Event) -> Vec<String> {
     let text = serde_json::to_string_pretty(event).expect("an event is plain data");
     text.lines().map(str::to_owned).collect()
 }
 
-/// The style of a kind of event: those that tell of a failure stand out.
+/// The style of a kind of event; failures are highlighted.
 fn style(kind: &str, look: Look) -> Style {
     let bad = ["Fail", "Slash", "Reject", "Expired", "Insufficient", "Silent"];
     let good = ["Verified", "Confirmed", "Fired", "Completed"];

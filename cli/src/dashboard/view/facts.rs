@@ -1,4 +1,4 @@
-//! Facts in two columns: names, and what belongs to them.
+//! Facts in two columns of names and values.
 
 use crate::{
     dashboard::look::Look,
@@ -11,30 +11,30 @@ use ratatui::{
     text::{Line, Span},
 };
 
-/// Between a name and what belongs to it, and between the columns.
+/// Columns between a name and its value, and between the two columns.
 const GAP: usize = 2;
 
-/// Names, each with what belongs to it.
+/// Names with their values.
 pub type Facts = Vec<(&'static str, Vec<Span<'static>>)>;
 
-/// What belongs to a name, in no style of its own.
+/// A value without style.
 pub fn raw(text: impl Into<String>) -> Vec<Span<'static>> {
     styled(text, Style::new())
 }
 
-/// What belongs to a name, in one style.
+/// A value in one style.
 pub fn styled(text: impl Into<String>, style: Style) -> Vec<Span<'static>> {
     vec![Span::styled(text.into(), style)]
 }
 
-/// How wide the names of some facts are, and what belongs to them.
+/// The widths of the names and of the values.
 fn widths(facts: &Facts) -> (usize, usize) {
     let names = facts.iter().map(|(name, _)| width(name)).max().unwrap_or(0) + GAP;
     let of = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum();
     (names, facts.iter().map(|(_, spans)| of(spans)).max().unwrap_or(0))
 }
 
-/// Where the right column begins: in the middle, unless one of the two needs more than half.
+/// The position of the right column: the middle, unless one side needs more than half.
 fn middle(left: usize, right: usize, columns: usize) -> usize {
     let half = columns / 2;
     match (left + GAP, columns.saturating_sub(right)) {
@@ -43,7 +43,7 @@ fn middle(left: usize, right: usize, columns: usize) -> usize {
     }
 }
 
-/// Draws facts beside one another; what does not fit is cut.
+/// Draws two lists of facts side by side, and cuts what does not fit.
 pub fn draw(left: &Facts, right: &Facts, area: Rect, look: Look, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     let ((left_names, of_left), (right_names, of_right)) = (widths(left), widths(right));

@@ -1,4 +1,4 @@
-//! Aligned columns that fit: a header, and rows with one of them under the cursor.
+//! Aligned columns that fit: a header, and rows, one of which is under the cursor.
 
 use crate::{
     dashboard::look::Look,
@@ -6,20 +6,18 @@ use crate::{
 };
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-/// Between two columns.
+/// Columns between two of the table's columns.
 const GAP: usize = 2;
 
-/// The width below which a column is not cut. Its ids are the first that give way.
+/// The minimum width of a column that is cut. Columns with ids are cut first.
 const NARROWEST: usize = 6;
 
-/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// The name above it.
     pub name: &'static str,
     /// Whether it is aligned to the right, as numbers are.
     pub right: bool,
-    /// Whether its texts may be cut where there is too little room.
+    /// Whether its texts may be cut if there is too little room.
     pub cut: bool,
 }
 
@@ -34,7 +32,6 @@ impl Column {
         Self { name, right: false, cut: true }
     }
 
-    /// A number.
     pub const fn number(name: &'static str) -> Self {
         Self { name, right: true, cut: false }
     }
@@ -43,14 +40,14 @@ impl Column {
 /// A text and its style.
 pub type Cell = (String, Style);
 
-/// A cell without a style of its own.
+/// A cell without style.
 pub fn plain(text: impl Into<String>) -> Cell {
     (text.into(), Style::new())
 }
 
-/// Draws a header, and below it the rows, of which those that fit are given; `selected` is the one
-/// under the cursor among them. Columns that may be cut are, the widest first; after that columns
-/// are left out from the right.
+/// Draws a header and below it the visible rows; `selected` is the row under the cursor. If there
+/// is too little room, columns that may be cut are cut, the widest first; then columns are left out
+/// from the right.
 pub fn grid(
     columns: &[Column],
     rows: &[Vec<Cell>],
@@ -83,14 +80,14 @@ pub fn grid(
     }
 }
 
-/// A text in exactly so many columns, where it is not longer.
+/// A text padded to `columns` columns, unless it is longer.
 pub fn aligned(text: &str, columns: usize, right: bool) -> String {
     let room = " ".repeat(columns.saturating_sub(width(text)));
     if right { room + text } else { text.to_owned() + &room }
 }
 
-/// As wide as what is in them; cut or left out where that is too much. What is left out is missing
-/// at the end.
+/// The widths of the columns: as wide as their contents, or cut if that is too much. Columns that
+/// are left out are missing at the end.
 fn widths(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
     let widest = |of: fn(&str) -> usize| {
         let mut widths: Vec<_> = columns.iter().map(|column| width(column.name)).collect();

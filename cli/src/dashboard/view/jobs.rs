@@ -1,4 +1,4 @@
-//! The list of jobs, and one of them with how its runners were drawn.
+//! The list of jobs, and one of them with the draw of its runners.
 
 use super::{
     events::happened,
@@ -17,16 +17,16 @@ use crate::{
 use cowboy_devnet::api::types::{Draw, Explanation, Job, JobStatus, JobSummary, RunnerProgress};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
-/// The width from which how the runners were drawn stands beside the job.
+/// The minimum width to show the draw next to the job, instead of below.
 const WIDE: u16 = 150;
 
-/// Between the two.
+/// Columns between the two.
 const GAP: u16 = 2;
 
-/// Characters of a bar.
+/// Width of a bar in characters.
 const BAR: usize = 20;
 
-/// Lines of a result at most.
+/// Maximum number of a result's lines.
 const RESULT: usize = 12;
 
 /// The columns of the list.
@@ -41,7 +41,7 @@ const COLUMNS: [Column; 8] = [
     Column::long("progress"),
 ];
 
-/// The columns of the runners that could be drawn.
+/// The columns of the candidates.
 const CANDIDATES: [Column; 5] = [
     Column::text("runner"),
     Column::number("weight"),
@@ -58,7 +58,7 @@ const DRAWS: [Column; 4] = [
     Column::number("point"),
 ];
 
-/// Rows of the list that fit into an area, below the rule and the header.
+/// Number of the list's rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(2).into()
 }
@@ -103,13 +103,13 @@ pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    // Most jobs are over before a runner says how far it is.
+    // Most jobs end before a runner reports progress.
     let said = shown.iter().any(|row| row.last().is_some_and(|(text, _)| !text.is_empty()));
     let columns = if said { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     grid(columns, &shown, selected, area, cx.look, buffer);
 }
 
-/// How many there are, and how many in each status.
+/// The number of jobs, in total and for each status.
 fn title(pane: &Jobs, cx: &Cx<'_>) -> String {
     let all = pane.all().unwrap_or_default();
     let accepted = pane.accepted(cx).len();
@@ -152,7 +152,7 @@ fn blocks(count: u64) -> String {
     }
 }
 
-/// How far a runner says that it is.
+/// The progress that a runner reports.
 fn progress(said: &RunnerProgress) -> String {
     let RunnerProgress { runner, percent, detail, .. } = said;
     match detail {
@@ -161,26 +161,26 @@ fn progress(said: &RunnerProgress) -> String {
     }
 }
 
-/// So much of a bar as `part` is of `whole`.
+/// A bar filled by the ratio of `part` to `whole`.
 fn bar(part: u64, whole: u64) -> String {
     let full = u128::from(part.min(whole)) * BAR as u128 / u128::from(whole.max(1));
     let full = full as usize;
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
 }
 
-/// Where a point below `total` is: `───●────`.
+/// The position of a point below `total`: `───●────`.
 fn place(point: u64, total: u64) -> String {
     let at = u128::from(point) * BAR as u128 / u128::from(total.max(1));
     let at = (at as usize).min(BAR - 1);
     format!("{}●{}", "─".repeat(at), "─".repeat(BAR - 1 - at))
 }
 
-/// Places that the page of a job can be scrolled to, where so many lines fit.
+/// Number of positions that a job's page can be scrolled to, if `fit` lines fit.
 pub fn places(opened: &OpenedJob, cx: &Cx<'_>, fit: usize) -> usize {
     pages(opened, cx).iter().map(|page| page.places(fit)).max().unwrap_or(1)
 }
 
-/// A job: what happened to it, and how its runners were drawn beside or below.
+/// The page of a job: its history, and the draw of its runners next to it or below.
 fn pages(opened: &OpenedJob, cx: &Cx<'_>) -> Vec<Page> {
     let width = cx.area.width;
     if width < WIDE {
@@ -243,7 +243,7 @@ fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
     }
 }
 
-/// Text of others, without what moves a terminal's cursor.
+/// Text from others, without control characters.
 fn printable(text: &str) -> String {
     text.replace('\t', "    ").replace(char::is_control, "\u{fffd}")
 }
@@ -255,7 +255,7 @@ fn named(name: Option<&str>, job: &Job) -> String {
     }
 }
 
-/// When what happened, by heights.
+/// The heights of the job's events, as text.
 fn heights(job: &Job) -> String {
     let at = |word: &str, height: u64| format!("{word} in {}", grouped(height.into()));
     let mut parts = vec![at("submitted", job.submitted_at)];
@@ -294,7 +294,7 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
         &mru.map_or_else(
             || "none: every weight counts once".to_owned(),
             |mru| {
-                // Recordings of earlier versions do not say.
+                // Recordings of earlier versions lack this.
                 let read = explanation.mru_record.as_ref();
                 let times = read.map(|read| format!("{} times", read.multiplier));
                 let times = times.as_deref().unwrap_or("several times");
@@ -313,7 +313,7 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
     }
 }
 
-/// What becomes of a job that no runners were drawn for.
+/// The future of a job without runners.
 fn next(explanation: &Explanation) -> String {
     match explanation.status {
         JobStatus::Pending => {
@@ -358,13 +358,13 @@ fn draw_row(draw: &Draw) -> Vec<Cell> {
     ]
 }
 
-/// What happened to the job.
+/// The job's history.
 fn history(opened: &OpenedJob, page: &mut Page) {
     let Some(job) = &opened.job.known else { return };
     page.title("what happened");
     let mut events = job.events.clone();
     for event in &mut events {
-        // The job is the one shown.
+        // The job is shown already.
         event.data.as_object_mut().and_then(|fields| fields.remove("job_id"));
     }
     happened(page, events.iter().map(|event| (event.height, &*event.event, &event.data)));

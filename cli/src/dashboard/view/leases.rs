@@ -20,10 +20,10 @@ use cowboy_devnet::lease::messages::{
 use jiff::Timestamp;
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
-/// The width from which the log stands beside the job.
+/// The minimum width to show the log next to the job, instead of below.
 const WIDE: u16 = 150;
 
-/// Rows above the first entry: the rule, what the server grants with, the header.
+/// Rows above the first entry: the rule, the server's settings, the header.
 pub const ABOVE: u16 = 3;
 
 /// The columns of the list.
@@ -50,7 +50,7 @@ const ATTEMPTS: [Column; 9] = [
     Column::long("outcome"),
 ];
 
-/// Entries that fit into an area.
+/// Number of entries that fit into an area.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(ABOVE).into()
 }
@@ -129,7 +129,7 @@ fn title(pane: &Leases) -> String {
     )
 }
 
-/// What leases are granted with.
+/// The server's settings for leases.
 fn config(config: &Config) -> String {
     let seconds = |seconds: u64| millis(seconds.saturating_mul(1_000));
     format!(
@@ -176,18 +176,18 @@ fn job_row(job: &JobSummary, last: bool, cx: &Cx<'_>) -> Vec<Cell> {
     ]
 }
 
-/// How long ago a time of the server was.
+/// The time since a timestamp of the server.
 fn since(at: Option<&String>, cx: &Cx<'_>) -> Option<String> {
     let at: Timestamp = at?.parse().ok()?;
     Some(seconds_since(at, cx.now))
 }
 
-/// Text of others, in a line, without what moves a terminal's cursor.
+/// Text from others on one line, without control characters.
 fn printable(text: &str) -> String {
     text.trim_end().replace(char::is_control, "\u{fffd}")
 }
 
-/// The page of a job and its log: beside one another, or one above the other.
+/// The areas of a job's page and its log: side by side, or one above the other.
 fn parts(area: Rect) -> (Rect, Rect) {
     if area.width >= WIDE {
         let half = area.width / 2 - 1;
@@ -199,14 +199,14 @@ fn parts(area: Rect) -> (Rect, Rect) {
     (Rect { height: above, ..area }, log)
 }
 
-/// Places that a job's page can be scrolled to, and lines of it that fit.
+/// Number of positions that a job's page can be scrolled to, and number of lines that fit.
 pub fn page_places(opened: &OpenedLease, cx: &Cx<'_>) -> (usize, usize) {
     let (area, _) = parts(cx.area);
     let fit = page::rows(area);
     (job(opened, area.width, cx).places(fit), fit)
 }
 
-/// Places that a job's log can be scrolled to, and lines of it that fit.
+/// Number of positions that a job's log can be scrolled to, and number of lines that fit.
 pub fn log_places(opened: &OpenedLease, cx: &Cx<'_>) -> (usize, usize) {
     let (_, area) = parts(cx.area);
     let fit = page::rows(area);
@@ -245,7 +245,7 @@ fn log(known: &LeaseJob, width: u16) -> Vec<String> {
     cut.into_iter().chain(lines).collect()
 }
 
-/// A job in full.
+/// The page of a job.
 fn job(opened: &OpenedLease, width: u16, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(width, look);
@@ -285,7 +285,7 @@ fn job(opened: &OpenedLease, width: u16, cx: &Cx<'_>) -> Page {
     page
 }
 
-/// What a job may have and many have not.
+/// Properties that only some jobs have.
 fn optional(waits_for: &[String], spec: &JobSpec) -> Vec<(&'static str, String)> {
     let list = |values: &[String]| printable(&values.join(", "));
     let shown = |(name, value): (&String, &EnvValue)| match value {
@@ -330,7 +330,7 @@ fn attempt_row(attempt: &Attempt, cx: &Cx<'_>) -> Vec<Cell> {
     ]
 }
 
-/// What an attempt came to, or how far it is.
+/// The outcome of an attempt, or its progress.
 fn outcome(attempt: &Attempt) -> String {
     match (&attempt.summary, &attempt.progress) {
         (Some(summary), _) => printable(summary.lines().next().unwrap_or_default()),

@@ -17,25 +17,25 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 const COLUMNS: [Column; 3] =
     [Column::text("time (UTC)"), Column::text("level"), Column::long("message")];
 
-/// How the targets of most lines begin.
+/// The prefix of most lines' targets.
 const PREFIX: &str = "cowboy_devnet::";
 
-/// The span of a validator's lines, and how their targets go on.
+/// The span of a validator's lines, and the rest of their targets.
 const VALIDATOR: &str = "validator";
 
-/// Rows that fit into an area, below the rule and the header.
+/// Number of rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(2).into()
 }
 
-/// All of a line, in parts that fit.
+/// The whole line, in parts that fit.
 pub fn lines(entry: &Entry, cx: &Cx<'_>) -> Vec<String> {
     wrapped(&entry.text, cx.area.width)
 }
 
-/// A message without what most begin with, so that what it says is seen on narrow terminals:
+/// A message without the usual beginning, so that its text is visible on narrow terminals:
 /// `validator{name=validator-1}: cowboy_devnet::validator::gateway: …` as `validator-1 gateway: …`.
-/// Of other spans nothing is left: what counts of them stands in the message, too.
+/// Other spans are removed completely, because the message repeats their important fields.
 fn brief(message: &str) -> String {
     let (mut rest, mut validator) = (message, None);
     while let Some((name, fields, behind)) = span(rest) {
@@ -52,14 +52,14 @@ fn brief(message: &str) -> String {
     }
 }
 
-/// The span that a message begins with: its name, its fields, and what is behind it.
+/// The span at the beginning of a message: its name, its fields, and the rest of the message.
 fn span(message: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = message.split_once('{')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if name.is_empty() || !name.chars().all(is_name) {
         return None;
     }
-    // Values in fields may have braces of their own.
+    // Values of fields may contain braces.
     let mut open = 1_usize;
     let end = rest.find(|c: char| {
         open = match c {
@@ -82,7 +82,7 @@ fn style(level: Option<Level>, look: Look) -> Style {
     }
 }
 
-/// What is shown, and how much of it.
+/// The shown level and node, and the number of lines.
 fn title(pane: &Logs, count: usize) -> String {
     let (count, all) = (grouped(count as u128), grouped(pane.all() as u128));
     let mut title = match count == all {
@@ -90,7 +90,7 @@ fn title(pane: &Logs, count: usize) -> String {
         false => format!("log: {count} of {all} lines"),
     };
     if pane.level > Level::Trace {
-        title += &format!(", {} and graver", pane.level.name());
+        title += &format!(", {} and above", pane.level.name());
     }
     if let Some(node) = &pane.node {
         title += &format!(", of {node}");
@@ -120,7 +120,7 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
     let cursor = pane.cursor(count);
     let window = cursor.window(count, rows(cx.area));
-    // The newest line of a log that is followed is not one that was chosen.
+    // While the log is followed, no line is selected.
     let selected = (!pane.follows()).then(|| cursor.of(count) - window.start);
     let rows: Vec<_> = pane
         .accepted(cx)

@@ -1,4 +1,4 @@
-//! The picture of a state: tabs above, the shown pane, a line below, and what lies over them.
+//! The picture of a state: tabs at the top, the shown pane, a footer, and overlays.
 
 pub mod chart;
 pub mod events;
@@ -30,17 +30,16 @@ use ratatui::{
     widgets::Widget as _,
 };
 
-/// The smallest terminal that it works on.
+/// The smallest supported terminal.
 pub const SMALLEST: Size = Size::new(80, 24);
 
 /// The parts of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Areas {
-    /// The tabs, and how the devnet is.
+    /// The tabs, and the devnet's health.
     pub tabs: Rect,
-    /// The pane.
     pub pane: Rect,
-    /// Keys, and what there is to say.
+    /// Keys and notices.
     pub footer: Rect,
 }
 
@@ -58,7 +57,7 @@ pub const fn areas(size: Size) -> Areas {
 pub fn draw(state: &State, frame: &mut Frame<'_>) {
     let buffer = frame.buffer_mut();
     let size = state.size;
-    // The frame may be drawn before the resize is heard of.
+    // The frame may be drawn before the resize event arrives.
     if buffer.area.as_size() != size {
         return;
     }
@@ -84,21 +83,21 @@ fn too_small(size: Size, buffer: &mut Buffer) {
     }
 }
 
-/// How tabs are written.
+/// The form of the tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Written {
-    /// Whether a space stands behind the number, and two between tabs.
+    /// Whether there is a space after the number, and two between tabs.
     wide: bool,
-    /// Whether the others have their names in full.
+    /// Whether the other tabs have full names.
     others: bool,
-    /// Whether the shown one has.
+    /// Whether the shown tab has a full name.
     shown: bool,
-    /// Columns that the devnet's name has at least, where it is that long.
+    /// Minimum columns for the devnet's name, if it is that long.
     devnet: usize,
 }
 
-/// The most legible first: names in full, then in short but for the shown one, then closer
-/// together, then beside a devnet's name that is cut.
+/// The most legible form first: full names, then short names except for the shown tab, then closer
+/// together, then with a shortened devnet name.
 const WRITTEN: [Written; 4] = [
     Written { wide: true, others: true, shown: true, devnet: usize::MAX },
     Written { wide: true, others: false, shown: true, devnet: usize::MAX },
@@ -106,10 +105,10 @@ const WRITTEN: [Written; 4] = [
     Written { wide: false, others: false, shown: true, devnet: 8 },
 ];
 
-/// What is left where none of these fits: all names in short.
+/// The form if none of these fits: only short names.
 const CLOSEST: Written = Written { wide: false, others: false, shown: false, devnet: 0 };
 
-/// The tabs' places and texts.
+/// The tabs' areas and texts.
 fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
     let texts = |written: Written| -> Vec<String> {
         let text = |(index, slot): (usize, &Slot)| {
@@ -137,7 +136,7 @@ fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
     texts.into_iter().enumerate().map(place).collect()
 }
 
-/// The tab at a place.
+/// The tab at a position.
 pub fn tab_at(state: &State, at: Position) -> Option<usize> {
     tabs(state).into_iter().find(|(area, ..)| area.contains(at)).map(|(_, index, _)| index)
 }
@@ -151,7 +150,7 @@ fn draw_tabs(state: &State, area: Rect, buffer: &mut Buffer) {
         };
         let place = place.intersection(area);
         end = place.right();
-        // Without a space before the number the one behind the name is no part of it.
+        // Without a space before the number, the space after the name is not part of the tab.
         let text = if text.starts_with(' ') { &text } else { text.trim_end() };
         buffer.set_stringn(place.x, place.y, text, place.width.into(), style);
         if index != state.shown {
@@ -166,7 +165,7 @@ fn draw_tabs(state: &State, area: Rect, buffer: &mut Buffer) {
     buffer.set_line(area.right() - width, area.y, &health, width);
 }
 
-/// The devnet's name in so many columns, its head, and whether it answers.
+/// The devnet's name in `columns` columns, its head, and whether it answers.
 fn health(state: &State, columns: usize) -> Line<'static> {
     let (look, shared) = (state.look, &state.shared);
     let name = Span::raw(format!("{} ", cut(&shared.devnet, columns)));
@@ -184,7 +183,7 @@ fn health(state: &State, columns: usize) -> Line<'static> {
     }
 }
 
-/// A line of what is unusual, and the keys that are always there.
+/// Draws a line of notices, and the keys that always work.
 fn draw_footer(state: &State, area: Rect, buffer: &mut Buffer) {
     let look = state.look;
     let mut parts = Vec::new();
@@ -226,7 +225,7 @@ fn draw_footer(state: &State, area: Rect, buffer: &mut Buffer) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
-/// A titled section: a rule with the title in it. The place below the rule.
+/// Draws a rule with a title. Returns the area below it.
 pub fn section(title: &str, area: Rect, look: super::look::Look, buffer: &mut Buffer) -> Rect {
     if area.height == 0 {
         return area;
@@ -241,15 +240,15 @@ pub fn section(title: &str, area: Rect, look: super::look::Look, buffer: &mut Bu
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-/// Lines below one another, as far as they fit.
+/// Draws lines from top to bottom, as many as fit.
 pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer: &mut Buffer) {
     for (line, row) in lines.into_iter().zip(area.rows()) {
         line.render(row, buffer);
     }
 }
 
-/// Why nothing of a list is seen, and what brings it back: `narrowed` where more than the filter
-/// leaves rows out.
+/// Explains why a list is empty, and how to show more: `narrowed` is the hint if more than the
+/// filter hides rows.
 pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
     let filter = (!cx.filter.is_empty()).then_some("esc clears the filter");
     let hints: Vec<_> = filter.into_iter().chain(narrowed).collect();
@@ -259,7 +258,7 @@ pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
     }
 }
 
-/// A text in lines of at most so many columns, broken at spaces where there are some.
+/// A text in lines of at most `columns` columns, broken at spaces if there are any.
 pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
     let columns = usize::from(columns).max(1);
     let mut lines = vec![String::new()];
@@ -285,7 +284,7 @@ pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
     lines
 }
 
-/// How many bytes of a text fit into so many columns; its first character does in any case.
+/// Number of bytes of a text that fit into `columns` columns; at least its first character.
 fn beginning(text: &str, columns: usize) -> usize {
     let mut used = 0;
     let mut buffer = [0; 4];
@@ -358,7 +357,7 @@ mod tests {
             " 1 over  2 pres  3 timers  4 jobs  5 mru  6 spec  7 lease  8 event  9 logs      \
              a-devnet-with-a-long-name-indeed ● 1,234",
         );
-        // However long names are, no tab is lost.
+        // However long names are, every tab is shown.
         for width in 80..=200 {
             for shown in 0..9 {
                 let line = first_line(width, &"long".repeat(20), shown);

@@ -16,7 +16,7 @@ use crate::{
 use cowboy_devnet::api::types::{JobSummary, MruRecord, PresenceStanding, Runner, RunnerHealth};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
-/// The columns of the list, the most important first: how many are shown depends on the width.
+/// The columns of the list, the most important first; narrow terminals show fewer.
 const COLUMNS: [Column; 9] = [
     Column::long("submitter"),
     Column::text("kind"),
@@ -29,11 +29,11 @@ const COLUMNS: [Column; 9] = [
     Column::long("submitter's address"),
 ];
 
-/// The columns of the jobs that a record is about.
+/// The columns of a record's jobs.
 const JOBS: [Column; 4] =
     [Column::long("job"), Column::number("block"), Column::text("status"), Column::long("runners")];
 
-/// Rows that fit into an area, below the rule and the header.
+/// Number of rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(2).into()
 }
@@ -84,7 +84,7 @@ fn nothing(pane: &Mru, cx: &Cx<'_>) -> Vec<Line<'static>> {
     lines.map(|line| Line::styled(line, cx.look.faint())).collect()
 }
 
-/// Whether a record counts, and for how many blocks it still does.
+/// Whether a record is live, and for how many more blocks.
 fn state(record: &MruRecord, cx: &Cx<'_>) -> (&'static str, Style, String) {
     let left = record.expires_at.saturating_sub(cx.shared.height);
     match record.live {
@@ -109,7 +109,7 @@ fn row(record: &MruRecord, cx: &Cx<'_>) -> Vec<Cell> {
     ]
 }
 
-/// A record in full.
+/// The page of a record.
 pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(cx.area.width, look);
@@ -128,7 +128,7 @@ pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
     };
     let favour = match record.live {
         true => "the first draw of this submitter's next job of the kind favours it",
-        false => "no draw favours it any more",
+        false => "no draw favours it now",
     };
     let submitter = record.submitter_name.as_deref();
     page.plain("submitter", &named(submitter, record.submitter.to_string()));
@@ -138,7 +138,7 @@ pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
     page.fact("state", &state, style);
     page.fact("", favour, look.faint());
     page.title(&format!("{} now", record.runner));
-    // The record may have become one of another runner since.
+    // The record may have been replaced by another runner's meanwhile.
     let runner = opened.known.as_ref().filter(|runner| runner.name == record.runner);
     match (runner, &opened.refused) {
         (Some(runner), _) => {
@@ -166,7 +166,7 @@ pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
     page
 }
 
-/// What the registry says of a runner now.
+/// The registry's current data about a runner.
 fn facts(runner: &Runner, look: Look) -> Vec<(&'static str, String, Style)> {
     let style = match runner.presence.as_ref().map(|presence| presence.standing) {
         Some(PresenceStanding::Stale | PresenceStanding::Halted) => look.warn(),

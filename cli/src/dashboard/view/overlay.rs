@@ -1,4 +1,4 @@
-//! What lies over the panes: help, the palette, a command's output, the equivalent command.
+//! The overlays: help, the palette, a command's output, the equivalent command.
 
 use super::{grid::aligned, section, wrapped};
 use crate::{
@@ -16,7 +16,7 @@ use ratatui::{
     widgets::{Clear, Widget as _},
 };
 
-/// Suggestions that are shown at a time.
+/// Maximum number of visible suggestions.
 const SUGGESTIONS: usize = 8;
 
 /// Keys that every pane has.
@@ -31,17 +31,17 @@ const KEYS: &[(&str, &str)] = &[
     ("q, ctrl-c", "quit"),
 ];
 
-/// Where output is drawn.
+/// The area of a command's output.
 fn output_area(size: Size) -> Rect {
     Rect::new(0, 1, size.width, size.height.saturating_sub(2))
 }
 
-/// Lines of output that fit.
+/// Number of output lines that fit.
 pub fn lines(size: Size) -> usize {
     output_area(size).height.saturating_sub(2).into()
 }
 
-/// Draws what lies over the panes.
+/// Draws the overlay.
 pub fn draw(state: &State, buffer: &mut Buffer) {
     match &state.mode {
         Mode::Panes | Mode::Filtering => {}
@@ -54,7 +54,8 @@ pub fn draw(state: &State, buffer: &mut Buffer) {
     }
 }
 
-/// A cleared part of so many lines at the bottom, above the footer, with a title. The place in it.
+/// Clears `height` lines at the bottom, above the footer, and draws a title. Returns the area in
+/// it.
 fn drawer(state: &State, height: usize, title: &str, buffer: &mut Buffer) -> Rect {
     let all = output_area(state.size);
     let height = (height as u16 + 1).min(all.height);
@@ -106,7 +107,7 @@ fn draw_palette(state: &State, palette: &Palette, complaint: Option<&String>, bu
         Some(complaint) => (format!(":{}  {complaint}", palette.line), look.bad()),
         None => (format!(":{}▏", palette.line), look.strong()),
     };
-    // The end of a long line is what is being typed.
+    // Show the end of a long line, because that is being typed.
     let begin = line.char_indices().map(|(at, _)| at);
     let begin = begin.into_iter().find(|at| width(&line[*at..]) <= area.width.into());
     put(shown.len(), &line[begin.unwrap_or(line.len())..], style, area, buffer);

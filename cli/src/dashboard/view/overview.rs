@@ -24,10 +24,10 @@ use ratatui::{
     text::{Line, Span},
 };
 
-/// The width from which charts stand beside the validators.
+/// The minimum width to show charts next to the validators.
 const WIDE: u16 = 120;
 
-/// Rows of facts, with their rule.
+/// Rows of facts, including their rule.
 const FACTS: u16 = 6;
 
 /// The columns of the validators.
@@ -43,28 +43,28 @@ const COLUMNS: [Column; 5] = [
 const RUNNERS: [Column; 3] =
     [Column::text("runner"), Column::text("status"), Column::long("connected to")];
 
-/// Where things are.
+/// The layout of the pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     facts: Rect,
     charts: Vec<Rect>,
-    /// The validators, with their rule and header.
+    /// The validators, including their rule and header.
     pub validators: Rect,
-    /// The runners, where there is room for them.
+    /// The runners, if there is room for them.
     runners: Rect,
 }
 
 impl Shape {
-    /// Validators that fit.
+    /// Number of validators that fit.
     pub fn rows(&self) -> usize {
         self.validators.height.saturating_sub(2).into()
     }
 }
 
-/// The fewest rows of runners, with their rule and header.
+/// The minimum rows of runners, including their rule and header.
 const RUNNER_ROWS: u16 = 3;
 
-/// Where things are in the pane's area.
+/// The layout of the pane's area.
 pub fn shape(cx: &Cx<'_>) -> Shape {
     let area = cx.area;
     let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len()) as u16;
@@ -77,7 +77,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         let height = rest.height / count;
         let chart = |index| Rect { y: right.y + index * height, height, ..right };
         let left = Rect { width: left, ..rest };
-        // As many validators as there are, up to half of the place.
+        // All validators, up to half of the height.
         let upper = known.saturating_add(3).min(left.height / 2);
         let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
         return Shape {
@@ -94,7 +94,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         Rect { height, x: rest.x + half + 2, width: rest.width.saturating_sub(half + 2), ..rest },
     ];
     let rest = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-    // Runners where all validators leave room for them.
+    // Runners, if all validators leave room for them.
     let left = rest.height.saturating_sub(known.saturating_add(2));
     let left = if left < RUNNER_ROWS || known == 0 { 0 } else { left };
     let validators = Rect { height: rest.height - left, ..rest };
@@ -102,7 +102,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
     Shape { facts, charts, validators, runners }
 }
 
-/// A validator's state in a word.
+/// A validator's state in one word.
 pub const fn state(state: ValidatorState) -> &'static str {
     match state {
         ValidatorState::Starting => "starting",
@@ -182,7 +182,7 @@ fn draw_facts(pane: &Overview, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     facts::draw(&chain(pane, cx), &prices(pane, cx), area, look, buffer);
 }
 
-/// How the chain goes.
+/// The chain's figures.
 fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
     let (look, shared) = (cx.look, cx.shared);
     let unknown = || vec![Span::raw("?")];
@@ -227,7 +227,7 @@ fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
     ]
 }
 
-/// What things cost, and how full blocks are.
+/// Prices, and the utilisation of blocks.
 fn prices(pane: &Overview, cx: &Cx<'_>) -> Facts {
     let shared = cx.shared;
     let unknown = || vec![Span::raw("?")];
@@ -289,7 +289,7 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) 
     grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
 }
 
-/// The runners, first those that need a look.
+/// The runners, those that need attention first.
 fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     if area.height == 0 {
         return;
@@ -301,7 +301,7 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     };
     let all = cx.shared.status.iter().flat_map(|status| &status.runners);
     let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
-    // Of names with a number the shorter has the smaller one.
+    // Between names with numbers, the shorter one has the smaller number.
     shown.sort_by_key(|runner| (rank(runner.status), runner.name.len(), &runner.name));
     let (all, fit) = (shown.len(), usize::from(area.height.saturating_sub(2)));
     let title = match all > fit {
@@ -325,7 +325,7 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     grid(&RUNNERS, &rows, None, area, cx.look, buffer);
 }
 
-/// A validator in full.
+/// The page of a validator.
 fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Buffer) {
     let area = section(name, cx.area, cx.look, buffer);
     let Some(validator) = known else {

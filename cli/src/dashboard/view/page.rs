@@ -1,4 +1,4 @@
-//! A page that may be longer than the pane: facts, texts and tables below one another.
+//! A page that may be longer than the pane: facts, texts and tables, from top to bottom.
 
 use super::{
     grid::{Cell, Column, grid},
@@ -15,18 +15,18 @@ use ratatui::{
     text::{Line, Span},
 };
 
-/// The width of a fact's name, with the gap behind it.
+/// The width of a fact's name, with the gap after it.
 pub const NAME: usize = 14;
 
-/// The longest page, in lines: one of a thousand runners is shorter.
+/// The maximum length of a page in lines; a page about a thousand runners is shorter.
 const LIMIT: usize = 20_000;
 
-/// Lines of a page that fit into a pane, below its title.
+/// Number of a page's lines that fit into a pane, below its title.
 pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(1).into()
 }
 
-/// Lines of one width.
+/// Lines of a fixed width.
 #[derive(Debug)]
 pub struct Page {
     width: u16,
@@ -40,27 +40,26 @@ impl Page {
         Self { width, look, lines: Vec::new() }
     }
 
-    /// How wide it is.
+    /// The width in columns.
     pub const fn width(&self) -> u16 {
         self.width
     }
 
-    /// Its styles.
     pub const fn look(&self) -> Look {
         self.look
     }
 
-    /// How many lines it has.
+    /// The length in lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// How many places there are for its first line, where so many lines fit: to scroll to.
+    /// Number of scroll positions, if `fit` lines fit.
     pub fn places(&self, fit: usize) -> usize {
         self.len().saturating_sub(fit) + 1
     }
 
-    /// A rule with a title in it, behind an empty line where something stands above.
+    /// Adds a rule with a title, after an empty line if the page is not empty.
     pub fn title(&mut self, title: &str) {
         if !self.lines.is_empty() {
             self.push(Line::default());
@@ -71,7 +70,7 @@ impl Page {
         self.lift(&buffer);
     }
 
-    /// A name and what belongs to it: a value without spaces stays on its line, others go on.
+    /// Adds a name and its value: a value without spaces stays on its line, others are wrapped.
     pub fn fact(&mut self, name: &str, value: &str, style: Style) {
         let room = self.width.saturating_sub(NAME as u16);
         for (index, line) in value.lines().enumerate() {
@@ -87,12 +86,12 @@ impl Page {
         }
     }
 
-    /// A fact without a style of its own.
+    /// Adds a fact without style.
     pub fn plain(&mut self, name: &str, value: &str) {
         self.fact(name, value, Style::new());
     }
 
-    /// A text in as many lines as it takes.
+    /// Adds a text, in as many lines as it needs.
     pub fn text(&mut self, text: &str, style: Style) {
         for line in text.lines() {
             for part in wrapped(line, self.width) {
@@ -101,7 +100,7 @@ impl Page {
         }
     }
 
-    /// A header and rows.
+    /// Adds a table: a header and rows.
     pub fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
         let height = rows.len().min(LIMIT) as u16 + 1;
         let area = Rect::new(0, 0, self.width, height);
@@ -110,7 +109,7 @@ impl Page {
         self.lift(&buffer);
     }
 
-    /// Draws it from the line that it is scrolled to.
+    /// Draws the page from the line that it is scrolled to.
     pub fn draw(self, first: Cursor, area: Rect, buffer: &mut Buffer) {
         let skipped = first.of(self.places(area.height.into()));
         lines(self.lines.into_iter().skip(skipped), area, buffer);
@@ -122,7 +121,7 @@ impl Page {
         }
     }
 
-    /// Takes over what was drawn elsewhere.
+    /// Appends what was drawn in a separate buffer.
     fn lift(&mut self, drawn: &Buffer) {
         for row in drawn.content().chunks(usize::from(self.width).max(1)) {
             let mut spans: Vec<Span<'static>> = Vec::new();

@@ -21,7 +21,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-/// Rows below the map, with their rule.
+/// Rows below the map, including their rule.
 const ABOUT: u16 = 7;
 
 /// The columns of the votes.
@@ -33,7 +33,7 @@ const COLUMNS: [Column; 5] = [
     Column::long("runners it saw"),
 ];
 
-/// The line of sums, the rows, and what is said of the cell under the cursor.
+/// The areas: the line of sums, the rows, and the text about the cell under the cursor.
 pub fn parts(area: Rect) -> [Rect; 3] {
     let about = ABOUT.min(area.height);
     let rest = area.height - about;
@@ -45,7 +45,7 @@ pub fn parts(area: Rect) -> [Rect; 3] {
     ]
 }
 
-/// What a cell says, in a word or two.
+/// The meaning of a cell, in a word or two.
 fn word(cell: Cell, look: Look) -> Span<'static> {
     match cell {
         Cell::Present => Span::styled("present", look.good()),
@@ -67,7 +67,7 @@ pub fn draw(pane: &Presence, cx: &Cx<'_>, buffer: &mut Buffer) {
     draw_about(pane, &shape, runner, cx, buffer);
 }
 
-/// How many runners were present, block by block.
+/// Draws the number of present runners, block by block.
 fn draw_sums(pane: &Presence, shape: &Shape, rows: usize, cx: &Cx<'_>, buffer: &mut Buffer) {
     let [area, ..] = parts(cx.area);
     let only = if pane.absent_only { " that were absent" } else { "" };
@@ -95,7 +95,7 @@ fn draw_cells(
     buffer: &mut Buffer,
 ) {
     let look = cx.look;
-    // The newest is at the right edge.
+    // The newest block is at the right edge.
     let left = shape.cells.right() - (shape.heights.len() as u16).min(shape.cells.width);
     for (runner, y) in shape.runners.iter().zip(shape.names.y..) {
         let is_chosen = Some(*runner) == chosen;
@@ -135,7 +135,7 @@ fn draw_cells(
     }
 }
 
-/// What is said of the cell under the cursor, and what the rule allows at all.
+/// Draws the text about the cell under the cursor, and the limits of the rule.
 fn draw_about(
     pane: &Presence,
     shape: &Shape,
@@ -176,7 +176,7 @@ fn draw_about(
     lines(text, area, buffer);
 }
 
-/// What the number of validators and the rule allow at all.
+/// The limits set by the number of validators and the rule.
 fn feasibility(cx: &Cx<'_>) -> Option<[String; 2]> {
     let parameters = cx.shared.parameters.as_ref()?;
     let rule: ThresholdRule = parameters.threshold_rule.parse().ok()?;
@@ -190,7 +190,7 @@ fn feasibility(cx: &Cx<'_>) -> Option<[String; 2]> {
     Some([outlook.to_string(), dishonest])
 }
 
-/// Every validator's vote on a runner in a block.
+/// Draws every validator's vote on a runner in a block.
 fn draw_detail(
     pane: &Presence,
     detail: &Detail,
@@ -232,7 +232,7 @@ fn draw_detail(
     grid(&COLUMNS, &rows, None, area, look, buffer);
 }
 
-/// The votes, then the validators whose vote the certificate leaves out.
+/// The votes, then the validators whose votes the certificate leaves out.
 fn detail_rows(
     detail: &Detail,
     votes: &cowboy_devnet::api::types::Votes,

@@ -1,4 +1,4 @@
-//! A timer in full: where it stands, why it was deferred, what it cost, what it did.
+//! A timer in full: its place, why it was deferred, its cost, its effects.
 
 use super::{
     events::happened,
@@ -17,16 +17,15 @@ use crate::{
 use cowboy_devnet::api::types::{Deferral, Timer};
 use ratatui::{buffer::Buffer, style::Style};
 
-/// The longest payload shown; JSON output has it whole.
+/// The longest payload shown, in characters; JSON output is not cut.
 const PAYLOAD: usize = 200;
 
-/// Draws it.
 pub fn draw(pane: &Timers, opened: &OpenedTimer, cx: &Cx<'_>, buffer: &mut Buffer) {
     let area = section(&format!("timer {}", opened.key), cx.area, cx.look, buffer);
     page(pane, opened, cx).draw(opened.first, area, buffer);
 }
 
-/// All of it.
+/// The page of a timer.
 pub fn page(pane: &Timers, opened: &OpenedTimer, cx: &Cx<'_>) -> Page {
     let mut page = Page::new(cx.area.width, cx.look);
     let Some(timer) = &opened.known else {
@@ -84,7 +83,7 @@ fn standing(timer: &Timer, pane: &Timers, cx: &Cx<'_>, page: &mut Page) {
     }
 }
 
-/// Why it did not fire, the newest first.
+/// Adds the reasons why it did not fire, newest first.
 fn deferrals(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
     match timer.deferred_blocks {
         _ if timer.deferrals.is_empty() => return,
@@ -101,7 +100,7 @@ fn deferrals(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
     }
 }
 
-/// What was asked for, and who pays.
+/// Adds what was requested, and who pays.
 fn terms(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
     page.title("terms");
     page.plain("actor", &timer.actor.to_string());
@@ -147,7 +146,7 @@ fn terms(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
     }
 }
 
-/// Where the money went.
+/// Adds the parts of the charge.
 fn charge(timer: &Timer, page: &mut Page) {
     let Some(charge) = &timer.charged else { return };
     page.title("charged");

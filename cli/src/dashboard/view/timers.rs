@@ -21,19 +21,19 @@ use cowboy_devnet::api::types::{Fairness, LaneBlock, TimerBucket, TimerStatus};
 use cowboy_engine::timer::Policy;
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
-/// Rows of facts, with their rule.
+/// Rows of facts, including their rule.
 const FACTS: u16 = 6;
 
-/// The width from which charts and fairness stand beside the list.
+/// The minimum width to show charts and fairness next to the list.
 const WIDE: u16 = 160;
 
-/// Their width there.
+/// The width of these charts.
 const SIDE: u16 = 66;
 
 /// The narrowest chart.
 const CHART: u16 = 38;
 
-/// The columns of timers, the most important first: how many are shown depends on the width.
+/// The columns of timers, the most important first; narrow terminals show fewer.
 const COLUMNS: [Column; 10] = [
     Column::number("rank"),
     Column::long("timer"),
@@ -51,25 +51,25 @@ const COLUMNS: [Column; 10] = [
 const MEMBERS: [Column; 3] =
     [Column::long("account"), Column::number("fires"), Column::number("weight")];
 
-/// Where things are.
+/// The layout of the pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     facts: Rect,
     charts: Vec<Rect>,
-    /// The list, with its rule and header.
+    /// The list, including its rule and header.
     pub list: Rect,
-    /// Fairness beside it.
+    /// Fairness, next to the list.
     fairness: Option<Rect>,
 }
 
 impl Shape {
-    /// Timers that fit.
+    /// Number of timers that fit.
     pub fn rows(&self) -> usize {
         self.list.height.saturating_sub(2).into()
     }
 }
 
-/// Where things are in the pane's area, where it lists this.
+/// The layout of the pane's area for this list.
 pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
     let area = cx.area;
     if area.width >= WIDE {
@@ -77,7 +77,7 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
         let side = Rect { x: left.right() + 2, width: SIDE, ..area };
         let facts = Rect { height: FACTS.min(left.height), ..left };
         let list = Rect { y: facts.bottom(), height: left.height - facts.height, ..left };
-        // The list may be of fairness itself.
+        // The list may be the fairness list itself.
         let height = if listed == Listed::Timers { side.height / 6 } else { side.height / 4 };
         let charts = (0..4).map(|row| Rect { y: side.y + row * height, height, ..side }).collect();
         let below = 4 * height;
@@ -98,7 +98,7 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
     Shape { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
 }
 
-/// Where a timer stands, in a word or two.
+/// A timer's status, in a word or two.
 pub fn status(status: TimerStatus) -> String {
     match status {
         TimerStatus::InsufficientFunds => "no funds".to_owned(),
@@ -106,7 +106,7 @@ pub fn status(status: TimerStatus) -> String {
     }
 }
 
-/// The style of that word.
+/// The style of a timer's status.
 pub fn style(status: TimerStatus, look: Look) -> Style {
     match status {
         TimerStatus::Scheduled => Style::new(),
@@ -117,7 +117,7 @@ pub fn style(status: TimerStatus, look: Look) -> Style {
     }
 }
 
-/// Where a timer stands in the order of the lane.
+/// A timer's place in the order of the lane.
 pub fn place(place: Place) -> String {
     match place {
         Place::Rank(rank) => format!("#{rank}"),
@@ -194,7 +194,7 @@ fn queue(pane: &Timers) -> Facts {
     facts.map(|(name, text)| (name, facts::raw(text))).into()
 }
 
-/// Whom the next block favours, in a line.
+/// The owners that the next block favours, on one line.
 fn fairness(fairness: &Fairness, pane: &Timers) -> String {
     match pane.policy() {
         Some(Policy::Eip1559) => {
@@ -214,7 +214,7 @@ fn fairness(fairness: &Fairness, pane: &Timers) -> String {
     }
 }
 
-/// What the lane costs, and what it did in the newest block.
+/// The lane's prices, and its figures in the newest block.
 fn lane(pane: &Timers) -> Facts {
     let Some(block) = pane.lane.last() else { return vec![("lane", facts::raw("no block yet"))] };
     let number = |value: u64| grouped(value.into());
@@ -267,7 +267,7 @@ fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) 
     }
 }
 
-/// How many timers are due in the blocks to come, as far as the ring knows and the chart is wide.
+/// Number of timers due in each coming block, as far as the ring knows and the chart is wide.
 fn coming(pane: &Timers, head: u64, width: u16) -> (String, Vec<u64>) {
     let ring = pane.queue.iter().flat_map(|queue| &queue.ring);
     let mut values = vec![0; width.into()];
@@ -281,7 +281,7 @@ fn coming(pane: &Timers, head: u64, width: u16) -> (String, Vec<u64>) {
     (format!("due in the next {width} blocks: {}", grouped(total.into())), values)
 }
 
-/// The columns that fit with an id that can be told from others.
+/// The columns that fit if ids are long enough to be told apart.
 fn columns(width: u16) -> &'static [Column] {
     match width {
         0..90 => &COLUMNS[..6],
@@ -326,7 +326,7 @@ fn draw_timers(pane: &Timers, shape: &Shape, cx: &Cx<'_>, buffer: &mut Buffer) {
     grid(columns(area.width), &rows, selected, area, look, buffer);
 }
 
-/// Why there is nothing to be seen.
+/// The reason why the list is empty.
 fn nothing(pane: &Timers, cx: &Cx<'_>, width: u16) -> Vec<Line<'static>> {
     let text = match (&pane.timers, &pane.refused) {
         (_, Some(reason)) => format!("no timers: {reason}"),
@@ -370,7 +370,7 @@ fn row(standing: &Standing<'_>, look: Look) -> Vec<Cell> {
     ]
 }
 
-/// Who fired how often, from a row on, and which of those that are seen is under the cursor.
+/// Draws how often each owner fired, from a row on; one of the visible rows is under the cursor.
 fn draw_members(
     pane: &Timers,
     (first, selected): (usize, Option<usize>),

@@ -1,4 +1,4 @@
-//! What attackers of the timers' lane and of blocks reach, and what they pay.
+//! Effects and costs of attacks on the timers' lane and on blocks.
 
 use crate::{RUNNERS, VALIDATORS, chain::signed, loopback};
 use cowboy_devnet::{sample::key, validator::Services};
@@ -16,36 +16,36 @@ use std::time::{Duration, Instant};
 
 /// Ten seconds of this are fifty blocks.
 const BLOCK_TIME: Duration = Duration::from_millis(200);
-/// How long blocks are counted for.
+/// Length of the measurement.
 const SPAN: Duration = Duration::from_secs(10);
-/// What each timer's owner has to spend, CBY.
+/// Funds of each timer's owner, in CBY.
 const FUNDS: u128 = 100_000;
 
 /// An attack by one account and one actor.
 pub struct Attack {
-    /// What it is called in the output.
+    /// Its name in the output.
     pub name: &'static str,
     policy: Policy,
     source: &'static str,
-    /// Calls of `begin` before blocks are counted.
+    /// Number of calls of `begin` before the measurement.
     begin: u64,
-    /// Calls of `again` for each block that is counted, and the cycles that each of them buys.
+    /// Number of calls of `again` for each measured block, and the cycles that each of them buys.
     again: (u64, u64),
 }
 
-/// What came of an attack.
+/// The outcome of an attack.
 pub struct Outcome {
-    /// Blocks in [`SPAN`].
+    /// Number of blocks in [`SPAN`].
     pub blocks: u64,
-    /// Fires and transactions in them.
+    /// Number of fires in those blocks.
     pub fires: u64,
-    /// See `fires`.
+    /// Number of transactions in those blocks.
     pub transactions: u64,
-    /// What the attacker's account and actor paid meanwhile.
+    /// Wei that the attacker's account and actor paid in [`SPAN`].
     pub paid: Wei,
 }
 
-/// Each as it was done to a running devnet, as often as the chain takes it.
+/// Each attack as it was made on a running devnet, as often as the chain accepts it.
 pub const ATTACKS: [Attack; 6] = [
     Attack {
         name: "idle",
@@ -137,7 +137,7 @@ def again(ctx, payload):
     },
 ];
 
-/// Four validators on the loopback, for [`SPAN`] under `attack`.
+/// Runs four validators on the loopback for [`SPAN`] under `attack`.
 pub fn outcome(attack: &Attack) -> Outcome {
     let mut setup = Setup::new(VALIDATORS, RUNNERS, BLOCK_TIME);
     setup.genesis.params.timers.policy = attack.policy;
@@ -158,7 +158,7 @@ pub fn outcome(attack: &Attack) -> Outcome {
         for number in 0..attack.begin {
             send(&services, 10_000_000, call(actor, "begin", number));
         }
-        // What `begin` schedules is due after this.
+        // The timers scheduled by `begin` are due after this.
         for _ in 0..14 {
             executed.recv().await.expect("the chain goes on");
         }
@@ -198,8 +198,8 @@ fn call(actor: Address, handler: &str, number: u64) -> Payload {
     Payload::CallActor(CallActor { actor, handler: handler.into(), payload, value: Wei::ZERO })
 }
 
-/// Submits a transaction that buys `cycles` cycles. A full mempool refuses it, which is fine: it
-/// has enough for the next blocks.
+/// Submits a transaction that buys `cycles` cycles. A full mempool refuses it, which is fine
+/// because the mempool then has enough for the next blocks.
 fn send(services: &Services, cycles: u64, payload: Payload) {
     let transaction = signed(services, Budget { cycles, cells: 500_000 }, payload);
     let _ = services.submit(transaction);

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Blocks, wall time, transactions.
+/// Runs in the simulator; returns blocks, wall time and transactions.
 pub fn simulated(block_time: Duration, blocks: u64) -> (u64, Duration, u64) {
     cowboy_simulation::run(1, async |context| {
         let mut cluster = Cluster::new(context, Setup::new(VALIDATORS, RUNNERS, block_time))
@@ -33,9 +33,9 @@ pub fn simulated(block_time: Duration, blocks: u64) -> (u64, Duration, u64) {
     })
 }
 
-/// Runs for `blocks` blocks; before each of them `transfers` transfers are submitted to one
-/// validator. They are signed, and their senders' keys recovered, before the clock starts: what
-/// that costs is measured by itself (`cargo bench -p cowboy-engine execute`).
+/// Runs for `blocks` blocks. Before each block, `transfers` transfers are submitted to one
+/// validator. They are signed, and their senders' keys recovered, before the clock starts, because
+/// those costs have a benchmark of their own (`cargo bench -p cowboy-engine execute`).
 pub fn real_time(transfers: u64, blocks: u64) -> (u64, Duration, u64) {
     loopback::run(Setup::new(VALIDATORS, RUNNERS, Duration::ZERO), async |mut devnet| {
         let begun = Instant::now();
@@ -54,7 +54,7 @@ pub fn real_time(transfers: u64, blocks: u64) -> (u64, Duration, u64) {
         let mut submit = |blocks: u64| {
             for _ in 0..transfers * blocks {
                 let Some(transaction) = signed.front() else { return };
-                // A queue that is full has enough for the next blocks.
+                // A full mempool has enough for the next blocks.
                 if services.submit(transaction.clone()).is_err() {
                     return;
                 }
@@ -77,7 +77,7 @@ pub fn real_time(transfers: u64, blocks: u64) -> (u64, Duration, u64) {
     })
 }
 
-/// Timers that count and come again in the next block.
+/// Timers that count and reschedule themselves for the next block.
 const BEAT: &str = r#"
 def handle_timer(ctx, payload):
     pvm_host.set_state("beats", pvm_host.get_state("beats", 0) + 1)
@@ -106,7 +106,7 @@ fn send(services: &Services, payload: Payload) {
 }
 
 /// Runs for `blocks` blocks in each of which a thousand timers fire. The lane has room for twice as
-/// many, so that its price rests.
+/// many, so its price stays constant.
 pub fn fires(blocks: u64) -> (u64, Duration, u64) {
     const TIMERS: usize = 1_000;
     let mut setup = Setup::new(VALIDATORS, RUNNERS, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! How many jobs committees of a size get done, and how long one takes.
+//! Throughput and latency of jobs with committees of a given size.
 
 use crate::whole::{self, Whole, interval, verified};
 use cowboy_devnet::sample::spec;
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Four validators, and runners for as many jobs as are submitted at once.
+/// Four validators, and runners for all jobs that are submitted at once.
 const TOPOLOGY: &str = "name: bench
 chain: {block_time: 100ms}
 accounts: {count: 1}
@@ -16,23 +16,23 @@ runners: [RUNNERS]
 ";
 const RUNNERS: usize = 16;
 const AT_A_TIME: usize = 32;
-/// Blocks that a job may take: nobody is to be late.
+/// Timeout of a job in blocks, long enough that no runner is late.
 const TIMEOUT: u64 = 2_000;
-/// Jobs before it is measured.
+/// Number of jobs before the measurement.
 const WARM_UP: usize = 5;
 
-/// What committees of one size did.
+/// The results for one committee size.
 pub struct Committee {
-    /// Jobs per second, of many submitted at once.
+    /// Jobs per second when many are submitted at once.
     pub rate: f64,
-    /// One at a time, from the request that submits a job until its end is known.
+    /// For jobs one at a time: time from the request that submits a job until its end is known.
     pub latencies: Vec<Duration>,
-    /// Blocks that were made meanwhile, all jobs together, and the mean pause between them.
+    /// Number of blocks during the concurrent jobs, and the mean pause between them.
     pub blocks: u64,
     pub interval: Duration,
 }
 
-/// A devnet's topology, its runners included.
+/// A devnet's topology with its runners.
 pub fn topology(phase: &str) -> String {
     let runner = |i| format!("{{name: runner-{i}, max_concurrent_jobs: {AT_A_TIME}}}");
     let runners: Vec<_> = (0..RUNNERS).map(runner).collect();
@@ -40,8 +40,8 @@ pub fn topology(phase: &str) -> String {
     TOPOLOGY.replace("RUNNERS", &runners.join(", ")) + &migration
 }
 
-/// Has committees of a size do `jobs` jobs at once, then `single` one after the other. The work is
-/// to start `echo`.
+/// Runs `jobs` jobs at once with committees of this size, then `single` jobs one after the other.
+/// The work is to run `echo`.
 pub fn committee(size: u32, jobs: usize, single: usize) -> Committee {
     whole::with(&topology("hot-path"), async |devnet| {
         let spec = spec_of(size);

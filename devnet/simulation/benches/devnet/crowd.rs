@@ -31,30 +31,30 @@ use std::{
 
 const VALIDATORS: usize = 10;
 const BLOCK_TIME: Duration = Duration::from_secs(1);
-/// Blocks before the first runner.
+/// Number of blocks before the first runner.
 const WARM_UP: usize = 10;
-/// How long the devnet's use of the processor is watched.
+/// Time over which the devnet's processor use is measured.
 const WATCHED: Duration = Duration::from_secs(20);
 
-/// What [`crowd`] measures.
+/// The results of [`crowd`].
 pub struct Crowd {
-    /// Connections in all: each runner's to its subset.
+    /// Total number of connections: each runner's to its subset.
     pub connections: usize,
-    /// From the first runner's start until the chain counts all of them as present.
+    /// Time from the first runner's start until the chain counts all of them as present.
     pub present: Duration,
-    /// What a connection takes at both ends together, by the process' resident memory.
+    /// Resident memory in bytes per connection, for both ends together.
     pub bytes: u64,
-    /// Processor time per second while nothing but blocks happens.
+    /// Processor time per second while only blocks are made.
     pub busy: f64,
-    /// Runners of the validator that is restarted.
+    /// Number of runners of the restarted validator.
     pub returning: usize,
-    /// From its goodbye until it starts again: they try again less and less often meanwhile.
+    /// Time from its goodbye until it starts again; runners retry at growing intervals.
     pub down: Duration,
-    /// From its start until all of them are back.
+    /// Time from its start until all of them are connected again.
     pub back: Duration,
 }
 
-/// Connects `runners` runners, lets them be, and restarts one of their validators.
+/// Connects `runners` runners, leaves them idle, and restarts one of their validators.
 pub fn crowd(runners: usize) -> Crowd {
     let mut setup = Setup::new(VALIDATORS, runners, BLOCK_TIME);
     setup.genesis.params.threshold_rule = ThresholdRule::Subset;
@@ -83,7 +83,7 @@ pub fn crowd(runners: usize) -> Crowd {
         })));
         let services = devnet.validator(0).services().clone();
         let mut blocks = services.ledger.subscribe();
-        // What validators take for themselves they have taken by then.
+        // By then, validators have allocated their own memory.
         for _ in 0..WARM_UP {
             blocks.recv().await.expect("the chain goes on");
         }
@@ -156,8 +156,8 @@ pub fn crowd(runners: usize) -> Crowd {
     })
 }
 
-/// As many connections as they come out of the library, both ends in this process: what one takes,
-/// and how many handshakes there are in a second.
+/// Opens this many plain QUIC connections with both ends in this process. Returns the memory per
+/// connection in bytes and the handshakes per second.
 pub fn bare(connections: usize) -> (u64, f64) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
@@ -174,7 +174,8 @@ pub fn bare(connections: usize) -> (u64, f64) {
         });
         let (before, begun) = (resident(), Instant::now());
         let mut ours = Vec::with_capacity(connections);
-        // So few at a time that the socket has room for what they send: nothing is sent twice.
+        // Few enough at a time that the socket's buffer holds their packets: nothing is
+        // retransmitted.
         const AT_ONCE: usize = 16;
         for _ in 0..connections.div_ceil(AT_ONCE) {
             let connecting = (0..AT_ONCE.min(connections - ours.len())).map(|_| {
@@ -191,14 +192,14 @@ pub fn bare(connections: usize) -> (u64, f64) {
     })
 }
 
-/// The process' resident memory in bytes, as Linux tells it.
+/// The process's resident memory in bytes (Linux only).
 fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm.split(' ').nth(1).expect("the second field");
     pages.parse::<u64>().expect("a number") * rustix::param::page_size() as u64
 }
 
-/// What the process has used of processors, as Linux tells it.
+/// The process's processor time (Linux only).
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");

@@ -1,5 +1,5 @@
-//! The same jobs pushed over connections, and fetched over HTTP by clients as there were before
-//! there were connections: they ask every so often, and hand in a result as soon as they have it.
+//! The same jobs pushed over connections, and fetched over HTTP by polling clients, as before there
+//! were connections: they poll at an interval, and hand in a result as soon as they have it.
 
 use crate::{
     committees::topology,
@@ -24,20 +24,20 @@ use std::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// Blocks that a job may take: nobody is to be late.
+/// Timeout of a job in blocks, long enough that no runner is late.
 const TIMEOUT: u64 = 2_000;
 
-/// How long jobs took.
+/// Latencies of jobs.
 #[derive(Default)]
 pub struct Delivery {
-    /// From when a validator learnt that the block is final that assigns a job, until its command
-    /// runs.
+    /// Time from when a validator learns that the block with the assignment is final until the
+    /// job's command runs.
     pub starts: Vec<Duration>,
-    /// From the request that submits a job until its end is known.
+    /// Time from the request that submits a job until its end is known.
     pub ends: Vec<Duration>,
 }
 
-/// Submits one of `jobs` jobs upon each block. They are pushed, or fetched at this interval.
+/// Submits one of `jobs` jobs with each block. They are pushed, or fetched at this interval.
 pub fn delivery(jobs: usize, polled: Option<Duration>) -> Delivery {
     let phase = if polled.is_some() { "shadow" } else { "hot-path" };
     let topology = topology(phase);
@@ -51,11 +51,11 @@ pub fn delivery(jobs: usize, polled: Option<Duration>) -> Delivery {
                 let chain_id = devnet.parameters.chain_id.0.0;
                 let poller = Poller { client: devnet.client.clone(), key, chain_id };
                 polling.spawn(poller.poll(wait, interval));
-                // They know nothing of one another.
+                // The pollers are not synchronized.
                 wait += interval / u32::try_from(of).expect("few");
             }
         }
-        // Once all have begun, so that the first jobs are like the others.
+        // Waits until all have begun, so that the first jobs are like the others.
         let begun = Instant::now();
         while begun.elapsed() < polled.unwrap_or_default() {
             devnet.next().await;
@@ -73,7 +73,7 @@ fn keys(topology: &str) -> Vec<SecretKey> {
     plan.runners.iter().map(|runner| plan.key(&runner.name)).collect()
 }
 
-/// A job whose result is when it was started: nanoseconds since 1970.
+/// A job whose result is its start time, in nanoseconds since 1970.
 fn clock() -> JobSpec {
     let mut spec = spec(TIMEOUT);
     spec.bounds.expected_execution_ms = 60_000;
@@ -104,7 +104,7 @@ async fn work(devnet: &mut Whole, jobs: usize) -> Delivery {
         let text = result.result_text.expect("digits");
         let started = Duration::from_nanos(text.trim().parse().expect("nanoseconds"));
         let started = SystemTime::UNIX_EPOCH + started;
-        // Another validator may have known earlier.
+        // Another validator may have learned of it earlier.
         delivery.starts.push(started.duration_since(assigned).unwrap_or_default());
     }
     delivery

@@ -1,4 +1,4 @@
-//! How long a job that has been assigned waits for its start.
+//! The time from a job's assignment to its start.
 
 use crate::{
     RUNNERS, VALIDATORS,
@@ -37,25 +37,25 @@ use std::{
 use tokio::sync::{broadcast, mpsc};
 
 const BLOCK_TIME: Duration = Duration::from_millis(100);
-/// Jobs before it is measured.
+/// Number of jobs before the measurement.
 const WARM_UP: u64 = 20;
-/// About as long as an assignment.
+/// About the size of an assignment.
 const MESSAGE: [u8; 400] = [7; 400];
 
-/// What [`latencies`] measures.
+/// The results of [`latencies`].
 #[derive(Default)]
 pub struct Latencies {
-    /// From when the first validator had executed the block that assigns a job until its process
-    /// runs.
+    /// Time from when the first validator has executed the block with the assignment until the
+    /// job's process runs.
     pub starts: Vec<Duration>,
     /// Round trips of a new stream on a bare QUIC connection, between two blocks.
     pub quiet: Vec<Duration>,
-    /// The same begun when a validator has executed a block, which keeps the machine as busy as
-    /// those find it that assign jobs.
+    /// The same, begun when a validator has executed a block, so that the machine is as busy as
+    /// when jobs are assigned.
     pub busy: Vec<Duration>,
 }
 
-/// Runs `jobs` jobs, one at a time, and as many round trips of either sort, one after each job.
+/// Runs `jobs` jobs one at a time, and after each job one round trip of each sort.
 pub fn latencies(jobs: u64) -> Latencies {
     let mut setup = Setup::new(VALIDATORS, RUNNERS, BLOCK_TIME);
     setup.genesis.endowments.extend((0..VALIDATORS).map(|index| Endowment {
@@ -138,7 +138,7 @@ pub fn latencies(jobs: u64) -> Latencies {
             let mut blocks = services.ledger.subscribe();
             blocks.recv().await.expect("the chain goes on");
             let busy = bare.round_trip().await;
-            // The block that it is in is executed when its command runs.
+            // The block with the job has been executed when the job's command runs.
             let assigned = assigned.lock().expect("nobody panics").remove(&job_id);
             let wait = at.duration_since(assigned.expect("seen")).unwrap_or_default();
             if number >= WARM_UP {
@@ -157,7 +157,8 @@ pub fn latencies(jobs: u64) -> Latencies {
     })
 }
 
-/// Notes when a validator executed the block that assigns a job, unless another was faster.
+/// Records when a validator executed a block that assigns a job, unless another validator was
+/// faster.
 async fn watch(services: Services, assigned: Arc<Mutex<BTreeMap<Hash, SystemTime>>>) {
     let mut blocks = services.ledger.subscribe();
     drop(services);
@@ -201,7 +202,7 @@ fn submit(services: &Services, number: u64) -> Hash {
     spec.job_id(&sender.address(), nonce)
 }
 
-/// A QUIC connection as it comes out of the library, whose streams are echoed.
+/// A plain QUIC connection whose streams are echoed.
 struct Bare {
     connection: quinn::Connection,
     _ends: (quinn::Endpoint, quinn::Endpoint),

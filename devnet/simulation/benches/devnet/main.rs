@@ -1,26 +1,26 @@
-//! What a devnet of four validators and eight runners gets done.
+//! Throughput and latency of a devnet with four validators and eight runners.
 //!
 //! `cargo bench -p cowboy-simulation --bench devnet [simulated] [empty] [transfers] [timers] [jobs]
 //! [attacks] [committees] [delivery] [crowd [RUNNERS]]`
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
-//!   with no pacing, with empty blocks, with 500 transfers submitted per block, and with 1,000
-//!   timers that fire in each and come again;
-//! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
-//!   of a new stream on a bare QUIC connection, while the chain rests and right after a block;
-//! * `attacks`: blocks in ten seconds, at blocks of 200 ms, of an idle devnet and under attacks on
-//!   the timers' lane and on the room of blocks, and what the attacker pays for them;
-//! * `committees`: for one runner and for committees of 3, 5 and 9 of sixteen, at blocks of 100 ms:
-//!   jobs per second of 200 submitted at once, and how long one alone takes from the request that
-//!   submits it until its end is known; the work is to start `echo`;
-//! * `delivery`: 200 jobs, one submitted upon each block of 100 ms, pushed, and fetched by clients
+//!   without a block time: with empty blocks, with 500 transfers submitted per block, and with
+//!   1,000 timers that fire in each block and reschedule themselves;
+//! * `jobs`: time from the block that assigns a job to the start of its command, compared with the
+//!   round trip of a new stream on a bare QUIC connection, between blocks and right after a block;
+//! * `attacks`: number of 200 ms blocks in ten seconds, for an idle devnet and under attacks on the
+//!   timers' lane and on block space, and the attacker's costs;
+//! * `committees`: for one runner and for committees of 3, 5 and 9 out of sixteen, with blocks of
+//!   100 ms: jobs per second when 200 are submitted at once, and for a single job the time from the
+//!   request that submits it until its end is known; the work is to run `echo`;
+//! * `delivery`: 200 jobs, one submitted with each block of 100 ms, pushed, and fetched by clients
 //!   that poll every 5 s and every second;
-//! * `crowd`: RUNNERS (1,000) runners on ten validators with blocks of a second, until all are
-//!   present, what their connections take, and until they are back after a validator's restart,
-//!   beside as many bare connections (`bare N`, in a process of its own).
+//! * `crowd`: RUNNERS (1,000) runners on ten validators with blocks of a second: time until all are
+//!   present, cost of their connections, and time until they are back after a validator's restart;
+//!   for comparison the same number of bare connections (`bare N`, in a process of its own).
 //!
-//! The folder for files is `$TMPDIR`.
+//! Files are in `$TMPDIR`.
 
 mod attacks;
 #[path = "../../../benches/bare.rs"]
@@ -45,22 +45,22 @@ use std::{
 
 const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
-/// Jobs that are submitted together, and those that are alone, of `committees`; the former also of
+/// For `committees`: jobs submitted together, and jobs submitted alone; the former also for
 /// `delivery`.
 const JOBS: usize = 200;
 const SINGLE: usize = 50;
-/// Runners that do one job.
+/// Numbers of runners per job.
 const SIZES: [u32; 4] = [1, 3, 5, 9];
-/// Runners of the `crowd`.
+/// Number of runners for `crowd`.
 const CROWD: usize = 1_000;
-/// Connections without a devnet around them.
+/// Number of connections without a devnet.
 const BARE: usize = 5_000;
 
 fn main() -> io::Result<()> {
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
-    // A number that stands after a name.
+    // A number that follows a name.
     let counted = |name: &str| -> Option<usize> {
         let at = chosen.iter().position(|chosen| chosen == name)?;
         chosen.get(at + 1)?.parse().ok()
@@ -159,7 +159,7 @@ fn committee(size: u32, done: &mut committees::Committee) -> io::Result<()> {
     )
 }
 
-/// `done`: how much of `what` the blocks had.
+/// Prints a result; `done` is the amount of `what` in the blocks.
 fn blocks(name: &str, (blocks, took, done): (u64, Duration, u64), what: &str) -> io::Result<()> {
     let per_second = u128::from(blocks) * 10_000 / took.as_millis().max(1);
     let each = done / blocks.max(1);

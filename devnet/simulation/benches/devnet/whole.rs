@@ -1,4 +1,4 @@
-//! A devnet as users have it, in this process, and jobs submitted over its API.
+//! A complete devnet in this process, and jobs submitted over its API.
 
 use cowboy_devnet::{
     api::types::{BlockNotice, Bytes, Parameters, Text, TransactionRequest},
@@ -19,21 +19,21 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Basefees that a transaction bears: full blocks make the next ones dearer.
+/// Multiple of the basefee that a transaction may pay: full blocks raise it.
 const BASEFEES: u128 = 64;
 
-/// A devnet that runs.
+/// A running devnet.
 pub struct Whole {
     pub client: Client,
     pub parameters: Parameters,
     key: SecretKey,
     nonce: u64,
-    /// The newest height that [`next`](Self::next) has told.
+    /// The newest height that [`next`](Self::next) has returned.
     pub head: u64,
     blocks: EventStream,
 }
 
-/// Runs `work` on the devnet that `topology` describes, which is over afterwards.
+/// Runs `work` on the devnet that `topology` describes, then stops the devnet.
 pub fn with<T>(topology: &str, work: impl AsyncFnOnce(&mut Whole) -> T) -> T {
     let folder = tempfile::tempdir().expect("a folder");
     let parsed = Topology::parse(topology, "bench.yaml").expect("a topology");
@@ -75,7 +75,7 @@ pub fn with<T>(topology: &str, work: impl AsyncFnOnce(&mut Whole) -> T) -> T {
 }
 
 impl Whole {
-    /// Submits a job and yields its id.
+    /// Submits a job and returns its id.
     pub async fn submit(&mut self, spec: JobSpec) -> Hash {
         let job_id = spec.job_id(&self.key.address(), self.nonce);
         let parameters = &self.parameters;
@@ -94,7 +94,7 @@ impl Whole {
         job_id
     }
 
-    /// The next block.
+    /// Waits for the next block.
     pub async fn next(&mut self) -> BlockNotice {
         let notice = self.blocks.next().await.expect("the chain goes on");
         self.head = notice.height;
@@ -102,7 +102,7 @@ impl Whole {
     }
 }
 
-/// The jobs that a block verified. None may fail.
+/// The jobs that a block verified. Panics if one failed.
 pub fn verified(notice: &BlockNotice) -> impl Iterator<Item = Hash> {
     assert!(notice.events.iter().all(|event| event.kind != "JobFailed"), "{notice:#?}");
     let ends = notice.events.iter().filter(|event| event.kind == "JobVerified");

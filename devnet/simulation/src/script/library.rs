@@ -1,13 +1,11 @@
-//! Scenarios that come with the program.
+//! The scenarios included in the program.
 
 use super::{Script, ScriptError};
 
-/// A scenario by name, and its text.
+/// An included scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scenario {
-    /// Its name.
     pub name: &'static str,
-    /// The YAML.
     pub yaml: &'static str,
 }
 
@@ -23,18 +21,18 @@ scenarios! {
     "calm" "crashes" "storm" "halves" "blackout" "slow-links" "liars" "timers"
 }
 
-/// All of them.
+/// All included scenarios.
 pub const fn all() -> &'static [Scenario] {
     ALL
 }
 
-/// The one of a name.
+/// The included scenario of this name.
 pub fn named(name: &str) -> Option<&'static Scenario> {
     ALL.iter().find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
-    /// What is written in it.
+    /// Parses the scenario.
     pub fn script(&self) -> Result<Script, ScriptError> {
         Script::parse(self.yaml)
     }

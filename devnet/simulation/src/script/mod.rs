@@ -1,4 +1,4 @@
-//! Scenarios as they are written: a devnet, what is asked of it, and what goes wrong.
+//! The file format of scenarios: a devnet, its load, and its faults.
 //!
 //! ```yaml
 //! about: one validator crashes and returns while a runner is cut off
@@ -11,7 +11,7 @@
 //!   - { at: 30, for: 12s, pause: runner-3 }
 //! ```
 //!
-//! Where a range stands, the seed draws. `docs/simulation.md` has every field.
+//! The seed draws from each range. `docs/simulation.md` describes every field.
 
 mod library;
 mod value;
@@ -27,115 +27,116 @@ use cowboy_devnet::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// Validators of a scenario at most: a simulation runs on one core.
+/// The maximum number of validators in a scenario, because a simulation runs on one core.
 pub const MAX_VALIDATORS: usize = 16;
-/// Runners at most.
+/// The maximum number of runners.
 pub const MAX_RUNNERS: usize = 64;
-/// Blocks at most.
+/// The maximum number of blocks.
 pub const MAX_BLOCKS: u64 = 20_000;
-/// Faults at most, those that repeat counted once.
+/// The maximum number of faults; a repeating one counts once.
 pub const MAX_FAULTS: usize = 256;
-/// Transfers or jobs in a block at most.
+/// The maximum number of transfers, and of jobs, per block.
 pub const MAX_LOAD: u32 = 16;
-/// Timers at most.
+/// The maximum number of timers.
 pub const MAX_TIMERS: usize = 2_000;
-/// The longest scenario on its own clock: below what stops a simulation that hangs.
+/// The maximum length of a scenario in seconds of its own clock, below the limit for stuck
+/// simulations.
 pub const MAX_SECS: u64 = 30_000;
-/// The longest wait in it.
+/// The longest wait in it, in seconds.
 pub const MAX_SPAN_SECS: u64 = 3_600;
-/// The longest scenario, in bytes.
+/// The maximum size of a scenario file, in bytes.
 pub const MAX_BYTES: u64 = 64 << 10;
 
-/// Why a text is no scenario: where, and what was expected.
+/// Why a text is not a scenario: the position and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", .line.map(|line| format!("{line}: ")).unwrap_or_default())]
 pub struct ScriptError {
-    /// The line, where it is known.
+    /// The line, if it is known.
     pub line: Option<usize>,
-    /// The field, what was got, and what was expected.
+    /// The field, the actual value and the expected one.
     pub message: String,
 }
 
-/// A scenario.
+/// A scenario as written in YAML.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    /// What it shows, in a line.
+    /// A one-line summary.
     pub about: String,
-    /// Validators, `validator-0` on.
+    /// Number of validators, named `validator-0` and so on.
     pub validators: usize,
-    /// Registered runners, `runner-0` on, which take jobs of kind custom.
+    /// Number of registered runners, named `runner-0` and so on, which take jobs of kind custom.
     pub runners: usize,
-    /// The height that everybody has to reach.
+    /// The height that all validators have to reach.
     pub blocks: u64,
-    /// The pace of blocks.
+    /// The block time.
     #[serde(deserialize_with = "duration")]
     pub block_time: Duration,
-    /// The rule of presence.
+    /// The presence rule.
     pub rule: Rule,
     /// Links between validators.
     pub links: Links,
     /// Links between runners and validators.
     pub runner_links: Links,
-    /// What is asked of the chain.
+    /// The load on the chain.
     pub load: Load,
     /// Validators whose votes lie about presence.
     pub liars: BTreeMap<Node, LieText>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// How long the chain may stand still while nothing keeps it.
+    /// The maximum time without a block while no fault prevents blocks.
     #[serde(deserialize_with = "duration")]
     pub patience: Duration,
 }
 
-/// How messages travel.
+/// The properties of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Links {
-    /// What a message takes.
+    /// The latency of a message.
     #[serde(deserialize_with = "duration")]
     pub latency: Duration,
-    /// What is drawn on top, or around it.
+    /// The random part, added to the latency or around it.
     #[serde(default, deserialize_with = "duration")]
     pub jitter: Duration,
-    /// How many in a hundred are lost.
+    /// The percentage of messages that are lost.
     #[serde(default)]
     pub loss: Share,
 }
 
-/// What is asked of the chain.
+/// The load on the chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Load {
-    /// Transfers with each block.
+    /// Transfers per block.
     pub transfers: u32,
-    /// Jobs with each block, up to the last forty.
+    /// Jobs per block, except in the last forty.
     pub jobs: u32,
-    /// Blocks that a job may take.
+    /// A job's timeout in blocks.
     pub job_timeout: Option<u64>,
-    /// Timers that schedule their successors.
+    /// Number of timers that schedule their successors.
     pub timers: usize,
 }
 
-/// Something that goes wrong, for a while.
+/// A fault, usually temporary.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The height.
+    /// The height at which it begins.
     pub at: Range,
-    /// How long: blocks, or a time; for good where it is left out.
+    /// Its duration in blocks or time; permanent if absent.
     #[serde(default, rename = "for")]
     pub lasting: Option<Span>,
-    /// Blocks until it comes again.
+    /// Blocks until it repeats.
     #[serde(default)]
     pub every: Option<Range>,
-    /// A node ends, and starts again over what is on its disk.
+    /// A node stops, and restarts from its disk.
     #[serde(default)]
     pub kill: Option<Who>,
-    /// A node hears nothing and says nothing.
+    /// A node receives and sends nothing.
     #[serde(default)]
     pub pause: Option<Who>,
-    /// Nothing passes between groups; nodes in none form one more.
+    /// No messages pass between groups; nodes outside all groups form another group.
     #[serde(default)]
     pub partition: Option<Groups>,
     /// Messages take longer.
@@ -149,20 +150,20 @@ pub struct Fault {
     pub lie: Option<Lying>,
 }
 
-/// Who lies, and how.
+/// A lying validator.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lying {
     /// The validator.
     pub on: Node,
-    /// What its votes say: ones, zeros or flip.
+    /// Its votes: ones, zeros or flip.
     pub votes: LyingText,
-    /// The runner that they say it of; of all where it is left out.
+    /// The runner that the votes are about; all runners if absent.
     #[serde(default)]
     pub of: Option<Node>,
 }
 
-/// A lie of faults by its name.
+/// The name of a lie in a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LyingText(pub faults::Lie);
 
@@ -173,31 +174,31 @@ impl<'de> Deserialize<'de> for LyingText {
     }
 }
 
-/// Where messages take longer, and how much.
+/// A delay of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slow {
     /// A node's links, or one link.
     pub on: Place,
-    /// How much longer.
+    /// The additional latency.
     #[serde(deserialize_with = "duration")]
     pub delay: Duration,
-    /// Drawn on top of that.
+    /// A random addition to that.
     #[serde(default, deserialize_with = "duration")]
     pub jitter: Duration,
 }
 
-/// Where messages are lost, and how many.
+/// A loss of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lossy {
     /// A node's links, or one link.
     pub on: Place,
-    /// How many in a hundred.
+    /// The percentage of messages that are lost.
     pub percent: Share,
 }
 
-/// A lie by its name.
+/// The name of a lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LieText(pub Lie);
 
@@ -241,7 +242,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Reads a scenario and checks it.
+    /// Parses and validates a scenario.
     pub fn parse(yaml: &str) -> Result<Self, ScriptError> {
         let script: Self = serde_yaml::from_str(yaml).map_err(|error| {
             let text = error.to_string();
@@ -273,7 +274,7 @@ impl Script {
         for validator in self.liars.keys() {
             self.known("liars", *validator)?;
             if matches!(validator, Node::Runner(_)) {
-                return Err(format!("liars: {validator} is no validator: only their votes lie"));
+                return Err(format!("liars: {validator} is not a validator: only their votes lie"));
             }
         }
         for (index, fault) in self.faults.iter().enumerate() {
@@ -300,7 +301,7 @@ impl Script {
             within(&format!("{field}.for in s"), span.as_secs(), 0, MAX_SPAN_SECS)?;
         }
         if fault.every.is_some() && fault.lasting.is_none() {
-            return Err(format!("{field}: what comes again has to end: expected `for`"));
+            return Err(format!("{field}: a repeating fault has to end: expected `for`"));
         }
         if fault.every.is_some_and(|every| every.from == 0) {
             return Err(format!("{field}.every: expected at least 1 block"));
@@ -322,12 +323,14 @@ impl Script {
         if let Some(Lying { on, of, .. }) = &fault.lie {
             self.known(field, *on)?;
             if matches!(on, Node::Runner(_)) {
-                return Err(format!("{field}.lie: {on} is no validator: only their votes lie"));
+                return Err(format!("{field}.lie: {on} is not a validator: only their votes lie"));
             }
             if let Some(of) = of {
                 self.known(field, *of)?;
                 if matches!(of, Node::Validator(_)) {
-                    return Err(format!("{field}.lie: {of} is no runner: votes are about those"));
+                    return Err(format!(
+                        "{field}.lie: {of} is not a runner: votes are about those"
+                    ));
                 }
             }
         }
@@ -335,7 +338,7 @@ impl Script {
         for node in fault.partition.iter().flat_map(|groups| groups.0.iter().flatten()) {
             self.known(field, *node)?;
             if seen.contains(node) {
-                return Err(format!("{field}.partition: {node} stands in it twice"));
+                return Err(format!("{field}.partition: {node} is in it twice"));
             }
             seen.push(*node);
         }
@@ -365,7 +368,7 @@ fn within(field: &str, got: u64, least: u64, most: u64) -> Result<(), String> {
     Err(format!("{field}: {got} is not from {least} to {most}"))
 }
 
-/// What it is, and where, in a few words.
+/// A short description: the fault and its place.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,5 @@
-//! The values of a scenario, each refusing what is none and saying what would be.
+//! The values of a scenario. Each type rejects invalid input with an error that states what is
+//! valid.
 
 use cowboy_devnet::topology::parse_duration;
 use serde::{Deserialize, Deserializer, de};
@@ -50,12 +51,12 @@ fn number(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// A number, or a range that one is drawn from, both ends included.
+/// A number, or a range to draw from, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// The lower end.
     pub from: u64,
-    /// The most.
+    /// The upper end.
     pub to: u64,
 }
 
@@ -75,12 +76,12 @@ impl FromStr for Range {
     }
 }
 
-/// How long something lasts.
+/// The duration of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// So many blocks.
+    /// A number of blocks.
     Blocks(Range),
-    /// So long.
+    /// A duration on the simulation's clock.
     Time(Duration),
 }
 
@@ -98,7 +99,7 @@ impl FromStr for Span {
     }
 }
 
-/// A validator or a runner by its number.
+/// A validator or a runner, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
     /// `validator-N`.
@@ -133,14 +134,13 @@ impl fmt::Display for Node {
     }
 }
 
-/// A node, or one that is drawn.
+/// A node, or a placeholder for one to be drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// This one.
     Node(Node),
-    /// A validator with no fault of its own, while a quorum is left without it.
+    /// A validator without a fault of its own, if a quorum remains without it.
     AnyValidator,
-    /// A runner with no fault of its own.
+    /// A runner without a fault of its own.
     AnyRunner,
 }
 
@@ -170,19 +170,19 @@ impl fmt::Display for Who {
     }
 }
 
-/// Links: a node's, or one.
+/// All links of a node, or a single link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// All of a node.
+    /// All links of this node.
     Of(Node),
-    /// The one between two.
+    /// The link between these nodes.
     Between(Node, Node),
 }
 
 impl Place {
     const EXPECTED: &str = "a node, as validator-0, or a link, as runner-1..validator-0";
 
-    /// The nodes that it names.
+    /// The nodes in it.
     pub fn nodes(self) -> impl Iterator<Item = Node> {
         let (first, second) = match self {
             Self::Of(node) => (node, None),
@@ -191,7 +191,7 @@ impl Place {
         std::iter::once(first).chain(second)
     }
 
-    /// Whether a link is one of them.
+    /// Whether a link is included.
     pub fn has(self, a: Node, b: Node) -> bool {
         match self {
             Self::Of(node) => node == a || node == b,
@@ -212,7 +212,7 @@ impl FromStr for Place {
             Ok(Self::Between(Node::Runner(_), Node::Runner(_))) => {
                 Err(format!("`{text}`: runners have no links to each other"))
             }
-            Ok(Self::Between(a, b)) if a == b => Err(format!("`{text}`: it is no link")),
+            Ok(Self::Between(a, b)) if a == b => Err(format!("`{text}`: a link has two nodes")),
             read => read.map_err(|_: String| Self::refused(text)),
         }
     }
@@ -227,24 +227,24 @@ impl fmt::Display for Place {
     }
 }
 
-/// So many in a hundred, to a tenth.
+/// A share in per mille, written as a percentage with one decimal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(u32);
 
 impl Share {
     const EXPECTED: &str = "a percentage from 0 to 100, as 5 or 0.5";
 
-    /// So many in a hundred.
+    /// A share in percent.
     pub const fn per_cent(of_hundred: u32) -> Self {
         Self(of_hundred * 10)
     }
 
-    /// So many in a thousand.
+    /// The share in per mille.
     pub const fn per_mille(self) -> u32 {
         self.0
     }
 
-    /// Of what this leaves, that much goes too.
+    /// The share lost when `other` applies to the rest.
     pub const fn and(self, other: Self) -> Self {
         Self(1_000 - (1_000 - self.0) * (1_000 - other.0) / 1_000)
     }
@@ -271,12 +271,12 @@ impl fmt::Display for Share {
     }
 }
 
-/// Groups of nodes.
+/// Disjoint groups of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Groups(pub Vec<Vec<Node>>);
 
 impl Groups {
-    /// The group of a node; those in none have one together.
+    /// The index of a node's group; nodes outside all groups form one of their own.
     pub fn of(&self, node: Node) -> usize {
         self.0.iter().position(|group| group.contains(&node)).unwrap_or(self.0.len())
     }

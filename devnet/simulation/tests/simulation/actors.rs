@@ -1,6 +1,7 @@
-//! Actors under random calls while validators crash and return: everybody has the same receipts.
+//! Actors under random calls while validators crash and return: all validators have the same
+//! receipts.
 //!
-//! `COWBOYCTL_ACTOR_CALLS=100000` makes it as many calls as that.
+//! `COWBOYCTL_ACTOR_CALLS=100000` sets the number of calls.
 
 use super::*;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
@@ -19,7 +20,7 @@ use cowboy_simulation::{
 use rand::{RngExt as _, seq::IndexedRandom as _};
 use std::{collections::BTreeMap, env};
 
-/// Money, messages, and what goes wrong with them.
+/// Money, messages, and their failures.
 const BANK: &str = r#"
 def deposit(ctx, payload):
     key = "b/" + ctx.sender
@@ -99,20 +100,20 @@ def rest(ctx, payload):
 
 /// Accounts that call.
 const ACCOUNTS: usize = 4;
-/// Calls handed in at a time, at most: well below what a block holds.
+/// The maximum number of calls submitted at a time: well below the capacity of a block.
 const BATCH: usize = 60;
-/// How often calls are handed in.
+/// The interval at which calls are submitted.
 const STEP: Duration = Duration::from_millis(250);
-/// Most blocks between a crash and the next.
+/// The maximum number of blocks between crashes.
 const CALM: u64 = 12;
 
-/// How many calls it takes.
+/// The number of calls to make.
 fn calls() -> usize {
     let wanted = env::var("COWBOYCTL_ACTOR_CALLS").ok();
     wanted.map_or(2_000, |wanted| wanted.parse().expect("COWBOYCTL_ACTOR_CALLS is a number"))
 }
 
-/// Hands `account-{from}`'s next transaction to a running validator; false where it is refused.
+/// Submits `account-{from}`'s next transaction to a running validator; false if it is refused.
 pub(super) fn send(cluster: &Cluster, from: usize, payload: Payload, budget: Budget) -> bool {
     let services = cluster.running().next().expect("most validators run").services();
     let state = services.ledger.head();
@@ -126,7 +127,7 @@ pub(super) fn send(cluster: &Cluster, from: usize, payload: Payload, budget: Bud
     services.submit(transaction).is_ok()
 }
 
-/// A call that may do anything, or fail in any way.
+/// A random call, which may fail in any way.
 fn random_call(context: &mut Context, actors: &[Address]) -> (CallActor, Budget) {
     let pick = |context: &mut Context| *actors.choose(context).expect("there are actors");
     let (actor, other) = (pick(context), pick(context));
@@ -159,7 +160,7 @@ fn random_call(context: &mut Context, actors: &[Address]) -> (CallActor, Budget)
     (CallActor { actor, handler, payload, value }, Budget { cycles, cells })
 }
 
-/// Deploys three of each module and yields their addresses.
+/// Deploys each module three times and returns the actors' addresses.
 pub(super) async fn deploy(cluster: &Cluster, modules: &[&str]) -> Vec<Address> {
     let mut actors = Vec::new();
     for (nonce, source) in (0..).zip(modules) {
@@ -184,7 +185,7 @@ pub(super) async fn deploy(cluster: &Cluster, modules: &[&str]) -> Vec<Address> 
     panic!("the modules are not deployed");
 }
 
-/// How the transactions of a validator's chain ended, by status or error.
+/// Counts the outcomes of a validator's transactions, by status or error.
 fn outcomes(cluster: &Cluster, validator: usize, from: u64, to: u64) -> BTreeMap<String, usize> {
     let mut outcomes = BTreeMap::new();
     for height in from..=to {
@@ -279,9 +280,10 @@ fn the_largest_transaction_reaches_everybody() {
             Transaction::with_limits(state.chain_id(), 0, cycle, cell, payload)
                 .sign(&key("account-0"))
         };
-        // As many cells as a block holds: what stands beside the payload is as long in both.
-        let beside = sign(900_000).transaction.cell_limit.get() - 900_000;
-        let largest = sign(1_000_000 - beside as usize);
+        // As many cells as a block holds: everything except the payload has the same length in
+        // both.
+        let overhead = sign(900_000).transaction.cell_limit.get() - 900_000;
+        let largest = sign(1_000_000 - overhead as usize);
         assert_eq!(largest.transaction.cell_limit.get(), 1_000_000);
         let services = cluster.running().next().expect("it runs").services();
         services.submit(largest.clone()).expect("a block holds it");

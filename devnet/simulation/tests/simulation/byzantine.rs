@@ -1,9 +1,9 @@
 //! Validators whose votes lie about presence, with real gateways and runners around them.
 //!
-//! What the rules promise is [`feasibility`]'s to say: a runner that no honest validator sees stays
-//! absent as long as the liars are fewer than it takes to fabricate one, and a runner connected to
-//! its whole subset stays present as long as they are fewer than it takes to hide one. Each seed
-//! is a number of validators, a rule, a kind of lie and who lies. 504 seeds have every combination;
+//! [`feasibility`] gives the guarantees of the rules: a runner that no honest validator sees stays
+//! absent while there are fewer liars than it takes to fabricate one, and a runner connected to its
+//! whole subset stays present while there are fewer than it takes to hide one. Each seed gives a
+//! number of validators, a rule, a kind of lie and the liars. 504 seeds cover every combination;
 //! `COWBOYCTL_BYZANTINE_SEEDS` plays fewer or more, the largest numbers of liars first.
 
 use super::*;
@@ -14,27 +14,27 @@ use cowboy_simulation::{
     liar::{Liar, Lie},
 };
 
-/// How long a chain is looked at.
+/// Length of a run.
 const BLOCKS: u64 = 12;
-/// From this block on whoever can be present is: connections are up, and pings have come.
+/// From this block on, connections are up and pings have arrived, so every runner that can be
+/// present is.
 const WARM: u64 = 5;
-/// When one runner ends without a word.
+/// The height at which one runner is killed.
 const KILLED_AT: u64 = 7;
-/// Its connections end while the next block is voted on; from this one on nobody sees it.
+/// Its connections end while the next block is voted on; from this block on no validator sees it.
 const GONE_AT: u64 = KILLED_AT + 3;
 
 /// Runners `0..FIRST_CUT` never start.
 const FIRST_CUT: usize = 2;
-/// It has connections to liars alone.
+/// It is connected only to liars.
 const CUT_FROM_HONEST: usize = FIRST_CUT;
-/// It has a connection to one honest validator of its subset, and to the liars there.
+/// It is connected to one honest validator of its subset, and to the liars in the subset.
 const ONE_HONEST: usize = 3;
 /// It is connected to its whole subset, until it is killed.
 const KILLED: usize = 4;
-/// Those after it are connected to their whole subset all the time.
+/// Later runners are connected to their whole subset all the time.
 const RUNNERS: usize = 7;
 
-/// One run.
 #[derive(Debug, Clone)]
 struct Case {
     seed: u64,
@@ -45,8 +45,8 @@ struct Case {
 }
 
 impl Case {
-    /// 72 seeds in a row have every combination of size, rule and lie; how many lie changes
-    /// from one such row to the next.
+    /// 72 consecutive seeds cover every combination of size, rule and lie; the number of liars
+    /// differs between such rows.
     fn of(seed: u64) -> Self {
         let mut rest = seed;
         let mut draw = |of: usize| {
@@ -87,7 +87,7 @@ impl Case {
         self.subset(runner).into_iter().filter(|validator| !self.liars.contains(validator))
     }
 
-    /// How many honest validators may see the runner in a block, at most.
+    /// The maximum number of honest validators that may see the runner in a block.
     fn seen_by(&self, runner: usize, height: u64) -> u32 {
         let most = match runner {
             ..=CUT_FROM_HONEST => 0,
@@ -98,27 +98,27 @@ impl Case {
         self.honest_in_subset(runner).take(most).count() as u32
     }
 
-    /// How many liars there are whose votes on a runner count, and may make it present: those of
-    /// its subset under that rule.
+    /// The number of liars whose votes may make the runner present: those of its subset, if the
+    /// rule counts only these.
     fn liars_about(&self, runner: usize) -> u32 {
         let subset = self.subset(runner);
         let counts = |liar: &&usize| self.rule != ThresholdRule::Subset || subset.contains(*liar);
         self.liars.iter().filter(counts).count() as u32
     }
 
-    /// Whether no vote of the liars can make the runner present in a block.
+    /// Whether the liars' votes cannot make the runner present in a block.
     fn is_absent(&self, runner: usize, height: u64) -> bool {
         let (n, liars) = (self.validators as u32, self.liars_about(runner));
         match (self.seen_by(runner, height), self.rule) {
             (0, _) => liars < feasibility::to_fabricate(n, self.rule),
-            // Of the whole committee's votes it needs as many as that.
+            // The rule requires that many of the whole committee's votes.
             (seen, ThresholdRule::Committee) => seen + liars < threshold::of(n),
             (seen, ThresholdRule::Quorum) => seen + liars < threshold::of(threshold::quorum(n)),
             (_, ThresholdRule::Subset) => false,
         }
     }
 
-    /// Whether no vote of the liars can make the runner absent in a block.
+    /// Whether the liars' votes cannot make the runner absent in a block.
     fn is_present(&self, runner: usize, height: u64) -> bool {
         let connected = runner > KILLED || (runner == KILLED && height <= KILLED_AT);
         let liars = self.subset(runner).iter().filter(|v| self.liars.contains(v)).count() as u32;
@@ -150,7 +150,7 @@ impl Case {
         seen
     }
 
-    /// Holds every P that an honest validator has against what the rule promises.
+    /// Checks every P of an honest validator against the rule's guarantees.
     fn check(&self, cluster: &Cluster, validator: usize, seen: &mut Seen) {
         let state = cluster.validator(validator).expect("it runs").services().ledger.head();
         let liars: Vec<_> =
@@ -185,16 +185,16 @@ impl Case {
     }
 }
 
-/// What was there to be checked.
+/// Counts of what was checked.
 #[derive(Debug, Default)]
 struct Seen {
-    /// P of so many blocks.
+    /// Number of blocks whose P was checked.
     blocks: usize,
-    /// Votes of liars in their certificates.
+    /// Number of liars' votes in their certificates.
     lies: usize,
-    /// Runners in blocks that had to be absent.
+    /// Number of times that a runner had to be absent in a block.
     absent: usize,
-    /// Runners in blocks that had to be present.
+    /// Number of times that a runner had to be present in a block.
     present: usize,
 }
 
@@ -213,7 +213,7 @@ fn play(seeds: impl Iterator<Item = u64>) {
     assert!(all.lies > 0 && all.absent > 0 && all.present > 0, "nothing was checked: {all:?}");
 }
 
-/// Ten tests with a tenth of the seeds each, so that they run side by side.
+/// Ten tests with a tenth of the seeds each, so that they run in parallel.
 macro_rules! tenths {
     ($($name:ident: $tenth:literal),*) => {$(
         #[test]

@@ -1,4 +1,4 @@
-//! Committees that change from epoch to epoch, with crashes at the seams.
+//! Committees that change between epochs, with crashes at the boundaries.
 
 use super::*;
 use cowboy_devnet::sample::validator_keys;
@@ -9,8 +9,8 @@ use cowboy_engine::{
 
 pub(super) const EPOCH: u64 = 8;
 
-/// Validators `0..n` of which the first `first` are the committee at first, on epochs of
-/// [`EPOCH`] blocks that account-0 governs.
+/// Validators `0..n`, of which the first `first` are the initial committee, with epochs of
+/// [`EPOCH`] blocks and account-0 as governor.
 fn setup(first: usize, n: usize, block_time: Duration) -> Setup {
     let mut setup = Setup::new(first, 4, block_time);
     setup.followers = n - first;
@@ -23,7 +23,7 @@ pub(super) fn governor() -> SecretKey {
     key("account-0")
 }
 
-/// Sends what a system deployer decides; every running validator hears of it.
+/// Submits a decision of the system deployer to every running validator.
 pub(super) fn govern(cluster: &Cluster, payload: Payload) {
     let services = cluster.running().next().expect("somebody runs").services();
     let state = services.ledger.newest().state;
@@ -45,7 +45,7 @@ pub(super) fn remove(cluster: &Cluster, index: usize) {
     govern(cluster, Payload::RemoveValidator(RemoveValidator { validator }));
 }
 
-/// The committee of the next block, by the validators' numbers.
+/// The committee of the next block, as validator indexes.
 fn committee(cluster: &Cluster) -> Vec<usize> {
     let state = cluster.running().next().expect("somebody runs").services().ledger.head();
     let keys: Vec<_> = state.validators().iter().map(|v| v.pubkey.clone()).collect();
@@ -68,7 +68,8 @@ fn epochs_follow_one_another_without_a_view_given_up() {
             cluster.start_all().expect("they start");
             reach(&cluster, 10 * EPOCH + 3).await;
             assert_eq!(nullified(&cluster), 0, "seed {seed}");
-            // The last block of each epoch too is certified in its child, the first of the next.
+            // The last block of each epoch is also certified in its child, the first block of the
+            // next epoch.
             let (certified, blocks) = cluster.parents_certified(0).expect("the store answers");
             assert_eq!(certified, blocks, "seed {seed}");
             settle(&cluster).await;
@@ -87,7 +88,7 @@ fn validators_come_and_go_at_the_ends_of_epochs() {
         reach(&cluster, EPOCH).await;
         assert_eq!(committee(&cluster), [1, 2, 3, 4]);
         reach(&cluster, 2 * EPOCH + 2).await;
-        // Whoever left goes on following, and may come back.
+        // A validator that left keeps following and may come back.
         add(&cluster, 0);
         add(&cluster, 5);
         reach(&cluster, 3 * EPOCH + 1).await;
@@ -97,7 +98,7 @@ fn validators_come_and_go_at_the_ends_of_epochs() {
         }
         reach(&cluster, 5 * EPOCH).await;
         assert_eq!(committee(&cluster), [0, 3, 4, 5]);
-        // It votes: the others alone are no quorum.
+        // It votes, because the others alone are not a quorum.
         for index in [1, 2, 3] {
             cluster.stop(index).await;
         }
@@ -112,7 +113,7 @@ fn who_was_away_for_epochs_finds_its_way_back() {
         run(seed, async |context| {
             let mut cluster = cluster(context, setup(4, 5, BLOCK_TIME)).await;
             cluster.start_all().expect("they start");
-            // Two go at a moment around an epoch's end; one returns into another committee.
+            // Two validators stop around an epoch's end; one returns into another committee.
             cluster.reach(EPOCH - 2, MINUTE).await;
             cluster.pass(Duration::from_millis(90 * seed)).await;
             cluster.stop(3).await;

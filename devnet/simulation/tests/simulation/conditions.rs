@@ -1,4 +1,4 @@
-//! What several faults at once make of a link.
+//! The combined effect of several faults on a link.
 
 use cowboy_simulation::{
     conditions::{Condition, is_down, travel},

@@ -1,5 +1,6 @@
-//! The first block of an epoch while validators crash and return: timers that were placed an epoch
-//! ahead reach everybody alike, whoever executed the blocks, executes them again or catches up.
+//! The first block of an epoch while validators crash and return: timers that were scheduled an
+//! epoch ahead fire alike on all validators, whether they executed the blocks, execute them again
+//! or catch up.
 
 use super::{
     actors::{deploy, send},
@@ -28,7 +29,7 @@ use cowboy_simulation::{
 use std::collections::BTreeMap;
 use tokio::sync::broadcast::Receiver;
 
-/// `plan` schedules for heights far ahead. `begin` fills the lane until a height, with timers that
+/// `plan` schedules for heights far ahead. `begin` fills the lane until a height with timers that
 /// schedule their successors; some have an agent, some expire soon, some fail now and then.
 const PLANNER: &str = r#"
 def plan(ctx, payload):
@@ -72,17 +73,17 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
 
 /// The first block of epoch 1.
 const BOUNDARY: u64 = EPOCH_BLOCKS;
-/// Who schedules for here in the first blocks of the chain is beyond the block ring, in the bucket
-/// of epoch 1.
+/// A timer scheduled for this height in the chain's first blocks is beyond the block ring, in the
+/// bucket of epoch 1.
 const AFAR: u64 = RING_BUFFER_SIZE + 20;
-/// Cycles of the lane: a dozen fires, fewer than are due while it is filled.
+/// The lane's cycle limit: a dozen fires, fewer than are due while it is filled.
 const LANE: u64 = 60_000;
-/// Timers of each actor that fill it.
+/// Number of timers per actor that fill it.
 const FILLING: u64 = 20;
-/// Lets timers be beyond the epoch queue.
+/// Allows timers beyond the epoch queue.
 const MAX_TTL: u64 = 10_000_000;
 
-/// A cluster whose every block is checked.
+/// A cluster in which every block is checked.
 struct Checked {
     context: Context,
     cluster: Cluster,
@@ -103,7 +104,7 @@ impl Checked {
         }
     }
 
-    /// Runs for so many block times.
+    /// Runs for this number of block times.
     async fn pass(&mut self, blocks: u32) {
         for _ in 0..blocks {
             self.context.sleep(BLOCK_TIME).await;
@@ -111,7 +112,7 @@ impl Checked {
         }
     }
 
-    /// Runs until all that run have stored `height`.
+    /// Runs until all running validators have stored `height`.
     async fn reach(&mut self, height: u64) {
         let mut steps = 0;
         let mut seen = self.cluster.heights();
@@ -124,15 +125,15 @@ impl Checked {
         }
     }
 
-    /// Stops a validator wherever it is. It returns from the snapshot of its store: the newest
-    /// one that it wrote by itself, or one of just now.
+    /// Stops a validator at once. It returns from a snapshot of its store: the newest regular one,
+    /// or one taken now.
     async fn crash(&mut self, index: usize, snapshot: bool) {
         if snapshot {
             let running = self.cluster.validator(index).expect("it runs");
             running.services().ledger.snapshot().expect("the store takes it");
         }
         self.cluster.stop(index).await;
-        // It has executed more since the last look.
+        // It has executed more since the last check.
         self.check();
         self.watching[index] = None;
     }
@@ -149,7 +150,7 @@ impl Checked {
         assert!(send(&self.cluster, from, Payload::CallActor(call), budget));
     }
 
-    /// Cancels a timer of actor 0, and lets another one of it live a block longer.
+    /// Cancels a timer of actor 0, and extends another one of it by a block.
     fn change(&self, cancelled: &Timer, extended: &Timer) {
         let nothing = Budget { cycles: 0, cells: 0 };
         let cancel = Payload::CancelTimer(CancelTimer { timer_id: cancelled.id });
@@ -164,7 +165,7 @@ impl Checked {
     }
 }
 
-/// How many timers are due in each block, from the events of the blocks before it alone.
+/// The number of timers due in each block, derived only from the events of earlier blocks.
 fn expected(store: &Store, to: u64) -> Vec<u64> {
     let mut waiting = BTreeMap::new();
     let mut expected = Vec::new();
@@ -196,7 +197,7 @@ fn an_epoch_begins_alike_for_everybody() {
     run(12, async |context| {
         let mut setup = Setup::new(4, 0, BLOCK_TIME);
         let params = &mut setup.genesis.params.timers;
-        // The policy whose weights change with an epoch, too.
+        // The policy whose weights change with an epoch.
         params.policy = Policy::GbaAuction;
         params.config.lane_timer_cycles = LANE;
         params.config.max_ttl_blocks = MAX_TTL;
@@ -206,8 +207,8 @@ fn an_epoch_begins_alike_for_everybody() {
         let actors = deploy(&cluster, &[PLANNER]).await;
         let mut chain = Checked::new(context, cluster);
 
-        // Around the boundary, within reach of the block ring; in epoch 1, but beyond the ring;
-        // in epoch 2; in the first epoch beyond the epoch queue, and in the one after it.
+        // Around the boundary, within the block ring; in epoch 1, but beyond the ring; in epoch 2;
+        // in the first epoch beyond the epoch queue, and in the one after it.
         let around = BOUNDARY - 6..BOUNDARY + 6;
         let afar = AFAR..AFAR + 12;
         let beyond = EPOCH_QUEUE_LEN + 1;
@@ -242,7 +243,7 @@ fn an_epoch_begins_alike_for_everybody() {
             .collect();
         mine.sort_by_key(|timer| timer.height);
 
-        // One is away for nearly all of epoch 0.
+        // One validator is away for nearly all of epoch 0.
         chain.crash(3, false).await;
         chain.reach(BOUNDARY - 40).await;
         for (from, actor) in actors.iter().enumerate() {
@@ -251,7 +252,7 @@ fn an_epoch_begins_alike_for_everybody() {
         chain.reach(BOUNDARY - 30).await;
         chain.change(&mine[0], &mine[1]);
         chain.reach(BOUNDARY - 9).await;
-        // Two of four decide nothing, until the crashed one is back.
+        // Two of four cannot decide until the crashed one is back.
         chain.crash(0, false).await;
         chain.pass(20).await;
         chain.start(0);
@@ -262,7 +263,7 @@ fn an_epoch_begins_alike_for_everybody() {
         chain.reach(BOUNDARY + 5).await;
         chain.start(3);
         chain.reach(BOUNDARY + 15).await;
-        // Back before the boundary, with the snapshot of 3,584.
+        // Returns before the boundary, with the snapshot of block 3,584.
         chain.crash(2, false).await;
         chain.reach(BOUNDARY + 30).await;
         chain.start(2);
@@ -272,8 +273,8 @@ fn an_epoch_begins_alike_for_everybody() {
         assert!(state.auction().weights().count() > 0, "an epoch of competition has its effect");
         chain.change(&mine[2], &mine[3]);
         chain.reach(AFAR - 8).await;
-        // Half of them look for what is due in the queue, the others have had it at hand since
-        // they came into the epoch.
+        // Half of the validators look up due timers in the queue; the others have had them at hand
+        // since they entered the epoch.
         for index in [0, 1] {
             chain.crash(index, index == 0).await;
         }
@@ -288,14 +289,14 @@ fn an_epoch_begins_alike_for_everybody() {
         }
         let last = afar.end + 4;
         chain.reach(last).await;
-        // Blocks, roots, receipts, fires, lanes and events of all four.
+        // Compares blocks, roots, receipts, fires, lanes and events of all four.
         settle(&chain.cluster).await;
 
         let store = chain.cluster.store(3);
         let lanes = store.lanes(Height::new(1), Height::new(last)).expect("stored");
         let found: Vec<_> = lanes.iter().map(due).collect();
         assert_eq!(found, expected(store, last));
-        // Of those placed an epoch ahead all fire on time, but for the two that were cancelled.
+        // All timers scheduled an epoch ahead fire on time, except for the two that were cancelled.
         let on_time = |at: u64| {
             let fires = store.fires(Height::new(at)).expect("stored");
             fires.iter().filter(|fire| fire.due_at.get() == at).count()

@@ -36,7 +36,7 @@ async fn cluster(context: deterministic::Context, setup: Setup) -> Cluster {
     Cluster::new(context, setup).await.expect("a cluster")
 }
 
-/// What every simulation ends with: one chain, nobody cut off, no contradiction.
+/// The end of every simulation: one chain, no validator cut off, no contradiction.
 async fn settle(cluster: &Cluster) {
     assert_eq!(cluster.disagreement().expect("stores answer"), None);
     assert_eq!(cluster.blocked().await.expect("the network answers"), []);
@@ -185,7 +185,8 @@ fn loss_and_latency_cost_certificates_but_no_blocks() {
     });
 }
 
-/// Submits `count` transfers from each account, each at another validator than the one before.
+/// Submits `count` transfers from each account, each to a different validator than the previous
+/// one.
 fn submit(cluster: &Cluster, first: u64, count: u64) -> Vec<Hash> {
     let mut hashes = Vec::new();
     for nonce in first..first + count {
@@ -213,7 +214,7 @@ fn every_transaction_is_executed_once() {
         assert!(cluster.reach(3, MINUTE).await);
         let mut submitted = submit(&cluster, 0, 40);
         assert!(cluster.reach(10, MINUTE).await);
-        // A crash loses what is only in one mempool; these have had time to spread.
+        // A crash loses transactions that are only in one mempool; these have had time to spread.
         submitted.extend(submit(&cluster, 40, 40));
         cluster.pass(Duration::from_millis(100)).await;
         cluster.stop(2).await;
@@ -240,7 +241,7 @@ fn every_transaction_is_executed_once() {
     });
 }
 
-/// Validator i sees no runner whose number is i modulo 4; runner 5 is seen by validator 0 alone.
+/// Validator i does not see runners whose number is i modulo 4; only validator 0 sees runner 5.
 struct Partial(u32);
 
 impl RunnerView for Partial {
@@ -264,7 +265,7 @@ fn what_most_validators_see_is_present() {
             let presence = cluster.store(0).presence(Height::new(height)).expect("stored");
             let bitmap = presence.expect("certified").bitmap().expect("a bitmap");
             let present: Vec<u32> = bitmap.ones().collect();
-            // Two of three votes at least see each of the others; one vote is below f + 1.
+            // At least two of three votes see each of the others; one vote is below f + 1.
             assert_eq!(present, [0, 1, 2, 3, 4, 6, 7], "at {height}");
         }
         settle(&cluster).await;
@@ -340,7 +341,7 @@ fn a_validator_goes_on_without_what_consensus_kept() {
             let journals = (0..=height / 256).map(|epoch| format!("validator-1-simplex-{epoch}"));
             let metadata = "validator-1-marshal-application-metadata".to_owned();
             for partition in archives.chain(journals).chain([metadata]) {
-                // An epoch's journal goes with the epoch after it.
+                // An epoch's journal is removed with the epoch after it.
                 let _ = context.remove(&partition, None).await;
             }
             let before = cluster.store(1).head().expect("the store answers").expect("blocks").0;
@@ -348,7 +349,7 @@ fn a_validator_goes_on_without_what_consensus_kept() {
             assert!(cluster.reach(height + 20, MINUTE).await, "behind: {:?}", cluster.heights());
             assert!(before.get() >= height);
             settle(&cluster).await;
-            // It votes again, and nobody has been cut off for it.
+            // It votes again without being cut off for it.
             cluster.stop(0).await;
             assert!(cluster.reach(height + 40, MINUTE).await, "stuck at {:?}", cluster.heights());
         });
@@ -373,13 +374,13 @@ fn a_seed_is_a_run() {
     assert_ne!(scenario(1_001).log, first.log);
 }
 
-/// How many seeds are played: what a variable says, or else all of them.
+/// The number of seeds to play: from an environment variable, otherwise all.
 fn seeds(variable: &str, all: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.map_or(all, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
 
-/// Ten tests with a tenth of the seeds each, so that they run side by side.
+/// Ten tests with a tenth of the seeds each, so that they run in parallel.
 macro_rules! seeds {
     ($($name:ident: $remainder:literal),*) => {$(
         #[test]

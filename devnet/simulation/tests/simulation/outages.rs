@@ -1,4 +1,4 @@
-//! Runners that are killed, paused and cut off while jobs come in, and validators that die with a
+//! Runners that are killed, paused and cut off while jobs arrive, and validators that die with a
 //! job in hand: each job ends once, and presence follows.
 
 use super::*;
@@ -34,7 +34,7 @@ const RUNNERS: usize = 8;
 /// Dial, hello and answer over a runner's link, each message sent twice.
 const HANDSHAKE: Duration = Duration::from_millis(6 * 120);
 
-/// A devnet whose runners' jobs take a block's time.
+/// A devnet whose runners' jobs take one block time.
 async fn devnet(context: &deterministic::Context) -> Devnet {
     Devnet::new(context.child("devnet"), VALIDATORS, RUNNERS).await.expect("a devnet")
 }
@@ -47,7 +47,7 @@ async fn reach(devnet: &Devnet, height: u64) {
     assert!(devnet.cluster.reach(height, 10 * MINUTE).await, "stuck before {height}");
 }
 
-/// Runs on to a height; with each block comes a job.
+/// Runs up to a height and submits a job with each block.
 async fn work(devnet: &Devnet, to: u64) -> Vec<Hash> {
     let mut jobs = Vec::new();
     while height(devnet) < to {
@@ -57,7 +57,7 @@ async fn work(devnet: &Devnet, to: u64) -> Vec<Hash> {
     jobs
 }
 
-/// Whether P of a block has the runner; `None` where the chain has no P of it.
+/// Whether P of a block has the runner; `None` if the chain has no P of that block.
 fn is_present(devnet: &Devnet, runner: usize, height: u64) -> Option<bool> {
     let stored = devnet.cluster.store(0).presence(Height::new(height)).expect("it answers")?;
     let address = runner_key(runner).address();
@@ -65,7 +65,7 @@ fn is_present(devnet: &Devnet, runner: usize, height: u64) -> Option<bool> {
     Some(stored.bitmap().expect("a bitmap").get(index as u32))
 }
 
-/// The heights of these at which the runner is present, or absent.
+/// The heights at which the runner is present, or absent.
 pub(super) fn heights_where(
     devnet: &Devnet,
     runner: usize,
@@ -88,7 +88,8 @@ fn balance(state: &State, name: &str) -> Wei {
     state.account(&key(name).address()).balance
 }
 
-/// What a job came to: each has exactly one end, and the money went where that says.
+/// Checks that each job has exactly one end and that payments agree. Returns the verified and
+/// failed jobs.
 fn ends(devnet: &Devnet, jobs: &[Hash]) -> (usize, usize) {
     let state = devnet.state(0).expect("it runs");
     let mut earned: BTreeMap<_, Wei> = BTreeMap::new();
@@ -124,7 +125,7 @@ fn ends(devnet: &Devnet, jobs: &[Hash]) -> (usize, usize) {
             (status, _) => panic!("job {job_id} is {status:?} and its event says otherwise"),
         }
     }
-    // Runners begin with nothing but their stake: nobody was paid twice, or for nothing.
+    // Runners begin with nothing but their stake, so this catches double and undue payments.
     for runner in 0..RUNNERS {
         let address = runner_key(runner).address();
         let earned = earned.get(&address).copied().unwrap_or_default();
@@ -133,17 +134,17 @@ fn ends(devnet: &Devnet, jobs: &[Hash]) -> (usize, usize) {
     (verified, failed)
 }
 
-/// What is wrong with a runner.
+/// The fault of a runner.
 #[derive(Debug, Clone, Copy)]
 enum Outage {
     Killed,
     Paused,
     CutOff,
-    /// From one validator of its subset, the number.
+    /// Cut off from one validator of its subset, by index.
     CutOffFrom(usize),
 }
 
-/// A runner's outage, until a height.
+/// A runner's outage until a height.
 struct Ongoing {
     runner: usize,
     what: Outage,
@@ -168,9 +169,8 @@ fn end(devnet: &mut Devnet, runner: usize, what: Outage) {
     }
 }
 
-/// Eighty blocks with one or two jobs each, some of them short of time; every few blocks something
-/// happens to a runner, for a while. Yields how many jobs were verified, how many failed, and how
-/// many were tried again.
+/// Eighty blocks with one or two jobs each, some with short deadlines; every few blocks a runner
+/// has an outage for a while. Returns the numbers of verified, failed and retried jobs.
 async fn stormy(mut context: deterministic::Context) -> (usize, usize, usize) {
     const BLOCKS: u64 = 80;
     let mut devnet = devnet(&context).await;
@@ -206,7 +206,7 @@ async fn stormy(mut context: deterministic::Context) -> (usize, usize, usize) {
             check(&mut invariants, index, blocks.as_mut()).expect("invariants hold");
         }
     }
-    // A job that comes to nothing is tried three times more.
+    // A job without a result is retried three times.
     reach(&devnet, height(&devnet) + 80).await;
     for (index, blocks) in watching.iter_mut().enumerate() {
         check(&mut invariants, index, blocks.as_mut()).expect("invariants hold");
@@ -217,7 +217,7 @@ async fn stormy(mut context: deterministic::Context) -> (usize, usize, usize) {
     (verified, failed, retried(&devnet, &jobs))
 }
 
-/// How many of the jobs were tried more than once.
+/// The number of jobs with more than one attempt.
 fn retried(devnet: &Devnet, jobs: &[Hash]) -> usize {
     let state = devnet.state(0).expect("it runs");
     jobs.iter().filter(|id| state.job(id).is_some_and(|job| job.attempt.number > 0)).count()
@@ -252,7 +252,7 @@ fn a_paused_runner_leaves_and_returns() {
             let left = paused + Connectivity::DEFAULT.presence_timeout_blocks + 1;
             assert_eq!(heights_where(&devnet, 0, true, left..=resumed), [0; 0]);
             assert_eq!(heights_where(&devnet, 0, false, resumed + 2..resumed + 9), [0; 0]);
-            // The others did not notice.
+            // The other runners did not notice.
             for runner in 1..RUNNERS {
                 assert_eq!(heights_where(&devnet, runner, false, 6..resumed + 9), [0; 0]);
             }
@@ -261,21 +261,21 @@ fn a_paused_runner_leaves_and_returns() {
     }
 }
 
-/// The longest a runner that has failed to connect so often waits before it tries again.
+/// The longest pause before a runner retries after this many failed connections.
 fn backoff(failures: usize) -> Duration {
     Duration::from_millis(125 << failures.min(8)).min(Duration::from_millis(37_500))
 }
 
 #[test]
 fn a_runner_that_is_cut_off_leaves_and_returns() {
-    // Shorter than the silence that ends a connection, and longer.
+    // Shorter and longer than the silence that ends a connection.
     for (seed, blocks) in [(0, 6), (1, 9), (2, 30), (3, 45), (4, 60), (5, 71), (6, 120)] {
         run(seed, async |context| {
             let devnet = devnet(&context).await;
             let mut activities = devnet.runners[&0].subscribe();
             work(&devnet, 8).await;
             said(&mut activities);
-            // The pings for the newest block have come in, its successor is not there yet.
+            // The pings for the newest block have arrived, but its successor has not.
             devnet.cluster.pass(BLOCK_TIME * 4 / 5).await;
             (0..VALIDATORS).for_each(|validator| devnet.cut_runner(0, validator));
             let cut = height(&devnet);
@@ -312,7 +312,7 @@ fn a_runner_that_is_cut_off_leaves_and_returns() {
     }
 }
 
-/// Who submitted the result that counts.
+/// The validator that submitted the result that counts.
 fn submitter(devnet: &Devnet, witness: usize, job_id: &Hash) -> Option<usize> {
     let store = devnet.cluster.store(witness);
     let events = store.events_of(job_id).expect("it answers");
@@ -322,7 +322,7 @@ fn submitter(devnet: &Devnet, witness: usize, job_id: &Hash) -> Option<usize> {
     (0..VALIDATORS).find(|v| validator_key(*v).address() == receipt.sender)
 }
 
-/// How the validator that a job was accepted from goes.
+/// How the validator that assigned a job ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Death {
     Stops,
@@ -341,12 +341,13 @@ fn a_result_goes_to_another_validator_where_the_accepting_one_dies() {
             reach(&devnet, 6).await;
             let validators: Vec<_> = (0..VALIDATORS).map(validator_key).collect();
             let subset = subset::of(&runner_key(0).public_key(), &validators);
-            // For a moment only one of its validators reaches it: that is the one it accepts from.
+            // For a moment only one of its validators reaches it, so it accepts the job from that
+            // one.
             let (holder, others) = subset.split_first().expect("three of them");
             for other in others {
                 devnet.cut_runner(0, *other);
             }
-            // The holder may be validator 0, whom others stand in for.
+            // The holder may be validator 0, so another validator serves as witness.
             let witness = others[0];
             let job_id = devnet.submit(0, spec(100)).expect("a mempool with room");
             let is_begun = |activity| match activity {
@@ -376,7 +377,7 @@ fn a_result_goes_to_another_validator_where_the_accepting_one_dies() {
             assert!(others.contains(&by), "{death:?}: validator {by} submitted it");
             let took = height(&devnet) - began;
             println!("{death:?}: the result came {took} blocks later");
-            // A dead stream is noticed by its silence.
+            // A dead stream is detected by its silence.
             let silence = IDLE_TIMEOUT.as_millis() / BLOCK_TIME.as_millis();
             let bound = if death == Death::Stops { 16 } else { silence as u64 + 10 };
             assert!(took <= bound, "{death:?}: {took} blocks");
@@ -386,7 +387,7 @@ fn a_result_goes_to_another_validator_where_the_accepting_one_dies() {
     }
 }
 
-/// Results that are finished about when time is up: some come in time, some do not.
+/// Results that are finished close to the deadline: some are in time, some are not.
 #[test]
 fn a_result_around_the_deadline_counts_once_or_not_at_all() {
     let (mut verified, mut late) = (0, 0);
@@ -415,7 +416,7 @@ fn a_result_around_the_deadline_counts_once_or_not_at_all() {
     assert!(verified > 0 && late > 0, "{verified} verified, {late} tried again");
 }
 
-/// The runner's result of a job, to be submitted by whoever likes.
+/// The runner's result of a job, as a payload that anyone may submit.
 fn result(devnet: &Devnet, runner: usize, job_id: Hash) -> Payload {
     let body = Body::new(b"late".to_vec()).expect("small");
     let chain_id = devnet.cluster.genesis().chain_id();
@@ -433,7 +434,7 @@ fn late_results_are_refused_and_pay_nobody() {
     run(0, async |context| {
         let plan = Plan::new(VALIDATORS, RUNNERS);
         let mut devnet = Devnet::launch(context.child("devnet"), plan).await.expect("a devnet");
-        // Runner 0 works slowly; runner 1 at once, but not yet.
+        // Runner 0 works slowly; runner 1 works at once, but is held back.
         let worker = Pretended { clock: context.child("worker"), delay: MINUTE };
         devnet.start_runner_with(0, worker);
         reach(&devnet, 6).await;
@@ -476,7 +477,7 @@ fn late_results_are_refused_and_pay_nobody() {
     });
 }
 
-/// Works on each job until it is told to stop, and counts those it works on.
+/// Works on each job until it is told to stop, and counts its current jobs.
 #[derive(Clone, Default)]
 struct Endless(Arc<Mutex<usize>>);
 
@@ -492,10 +493,10 @@ impl Worker for Endless {
     ) -> Result<Vec<u8>, Infallible> {
         started();
         *self.0.lock() += 1;
-        // Cancelled or dropped: the same.
+        // Resolves both when cancelled and when dropped.
         let _ = cancelled.await;
         *self.0.lock() -= 1;
-        Ok(b"for nobody".to_vec())
+        Ok(b"unwanted".to_vec())
     }
 }
 
@@ -531,7 +532,7 @@ fn work_ends_when_the_chain_takes_the_job_away() {
                 assert_eq!(stopped, [(job_id, Some(CancelReason::Expired))]);
             }
             assert!(started, "both jobs were worked on");
-            assert_eq!(*worker.0.lock(), 0, "work goes on that nobody wants");
+            assert_eq!(*worker.0.lock(), 0, "unwanted work continues");
             assert_eq!(devnet.runners[&0].load().active_jobs, 0);
             settle(&devnet.cluster).await;
         });

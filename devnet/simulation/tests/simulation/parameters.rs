@@ -1,5 +1,5 @@
-//! The governed parameters of connections, among validators that execute blocks later than they
-//! vote on them, and runners that hear of heads over links.
+//! The governed parameters of connections: validators execute blocks later than they vote on them,
+//! and runners learn of heads over links.
 
 use super::{
     committee::{govern, governor, reach},
@@ -21,7 +21,7 @@ fn set(cluster: &Cluster, key: &str, value: u64) {
     govern(cluster, Payload::SetParameter(SetParameter { key, value }));
 }
 
-/// The heights up to `to` with another subset epoch than their parent's, and its number.
+/// The heights up to `to` whose subset epoch differs from their parent's, with its number.
 fn advances(cluster: &Cluster, validator: usize, to: u64) -> Vec<(u64, u64)> {
     let number = |height| {
         let block = cluster.store(validator).block(Height::new(height));
@@ -33,8 +33,8 @@ fn advances(cluster: &Cluster, validator: usize, to: u64) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// In the middle of consensus epochs, where nobody has executed a block's parent yet when it is
-/// voted on; one validator is away meanwhile and another one starts again.
+/// In the middle of consensus epochs, where no validator has executed a block's parent when the
+/// block is voted on; one validator is away at that time and another one starts again.
 #[test]
 fn subset_epochs_of_64_blocks_rotate_at_64() {
     for (seed, block_time) in [(1, Duration::ZERO), (2, BLOCK_TIME)] {
@@ -60,7 +60,8 @@ fn subset_epochs_of_64_blocks_rotate_at_64() {
     }
 }
 
-/// What is governed in the middle of a consensus epoch counts with the next one, everywhere.
+/// A parameter changed in the middle of a consensus epoch takes effect with the next one, on all
+/// validators.
 #[test]
 fn another_length_counts_from_the_next_consensus_epoch_on() {
     run(3, async |context| {
@@ -79,7 +80,7 @@ fn another_length_counts_from_the_next_consensus_epoch_on() {
     });
 }
 
-/// On a running chain: a runner that is cut off stays for as long as its last ping counts.
+/// On a running chain, a runner that is cut off stays present for as long as its last ping counts.
 #[test]
 fn a_runner_falls_out_when_it_is_governed_to() {
     for (seed, timeout) in [(4, 3), (5, 6), (6, 12)] {
@@ -99,7 +100,7 @@ fn a_runner_falls_out_when_it_is_governed_to() {
             let cut = height(&devnet);
             let end = cut + timeout + 8;
             reach(&devnet.cluster, end + 2).await;
-            // Votes on a block look at the head before it.
+            // Votes on a block use the head before it.
             let kept = cut + 1..=cut + timeout;
             assert_eq!(heights_where(&devnet, 0, false, kept), [0; 0], "{timeout}");
             let left = cut + timeout + 2;
@@ -109,7 +110,7 @@ fn a_runner_falls_out_when_it_is_governed_to() {
     }
 }
 
-/// A runner that pings every third block is as present as one that pings with each.
+/// A runner that pings every third block is as present as one that pings with each block.
 #[test]
 fn pings_come_less_often_when_it_is_governed_so() {
     run(7, async |context| {
@@ -129,7 +130,7 @@ fn pings_come_less_often_when_it_is_governed_so() {
         for runner in 0..RUNNERS {
             assert_eq!(heights_where(&devnet, runner, false, 12..38), [0; 0], "runner {runner}");
         }
-        // A ping comes in at the head that it answers, or one later.
+        // A ping arrives at the head that it answers, or one later.
         assert!(pinged.iter().all(|height| height.get() % 3 < 2), "{pinged:?}");
         settle(&devnet.cluster).await;
     });

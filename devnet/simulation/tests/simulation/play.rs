@@ -1,4 +1,4 @@
-//! Scenarios, played: what holds does, what cannot hold is told, and a seed is a run.
+//! Played scenarios: correct ones pass, broken ones are reported, and a seed determines the run.
 
 use cowboy_devnet::topology::Rule;
 use cowboy_simulation::{
@@ -50,7 +50,7 @@ fn halves_stand_still_and_go_on() {
     let at = |kind| lines.iter().find(|line| line.kind == kind).expect("it happened").time;
     let passed = at("heal").saturating_sub(at("fault"));
     assert!(passed >= Duration::from_secs(20), "{passed:?}");
-    // What was under way when the link was cut decides one block more at most.
+    // Messages in flight when the link was cut decide at most one more block.
     let between = lines
         .iter()
         .filter(|line| line.kind == "block" && line.time > at("fault") && line.time <= at("heal"));
@@ -83,8 +83,8 @@ fn timers_fire() {
     assert!(lines.iter().any(|line| line.what.contains("TimerFired")), "{lines:#?}");
 }
 
-/// Two of seven validators lie, which is f. Under `quorum` they make a runner present that is gone,
-/// under `committee` none.
+/// Two of seven validators lie, which is f. Under `quorum` they make a killed runner present, under
+/// `committee` they cannot.
 #[test]
 fn liars_fabricate_a_presence_where_the_rule_lets_them() {
     let script = named("liars").expect("it is there").script().expect("a scenario");
@@ -108,7 +108,7 @@ fn liars_fabricate_a_presence_where_the_rule_lets_them() {
     assert_eq!(committee.fabricated, []);
 }
 
-/// One of four lies for a while, about one runner.
+/// One of four validators lies about one runner for a while.
 #[test]
 fn a_lie_is_a_fault() {
     let of = |rule: &str, votes: &str, runner: &str| {
@@ -129,15 +129,14 @@ fn a_lie_is_a_fault() {
         assert!((19..=21).contains(&wrong.first.get()) && wrong.blocks < 25, "{wrong:?}");
     }
     assert_eq!(of("committee", "ones", "runner-0").fabricated, []);
-    // One of four is enough to hide a runner that it is connected to, where a certificate leaves
-    // out another one.
+    // One of four is enough to hide a connected runner if a certificate leaves out another vote.
     let committee = of("committee", "zeros", "runner-2");
     let [wrong] = &committee.hidden[..] else { panic!("{committee:?}") };
     assert_eq!((wrong.runner, &wrong.by), (2, &[3].into()));
     assert_eq!(committee.seen, committee.present + wrong.blocks);
 }
 
-/// Every scenario of the library, briefly.
+/// Every included scenario, shortened.
 #[test]
 fn scenarios_of_the_library_hold() {
     for scenario in all() {

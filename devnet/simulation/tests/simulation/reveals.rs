@@ -1,5 +1,5 @@
-//! Committees of runners that commit and reveal, while validators die, runners die and connections
-//! break in between.
+//! Committees of runners that commit and reveal while validators and runners die and connections
+//! break.
 
 use super::*;
 use commonware_runtime::Supervisor as _;
@@ -22,19 +22,19 @@ use std::{
 };
 
 const VALIDATORS: usize = 4;
-/// As many as a committee has members.
+/// The size of the committee.
 const RUNNERS: usize = 3;
 const TIMEOUT_BLOCKS: u64 = 40;
-/// How long the slowest runner works, where somebody has to wait for it.
+/// The slowest runner's working time, in tests where a participant has to wait for it.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// A job whose three runners have to return the same bytes.
+/// A job whose three runners must return the same bytes.
 fn shared() -> JobSpec {
     let verification = Verification::of(VerificationMode::Deterministic, RUNNERS as u32);
     JobSpec { verification, ..spec(TIMEOUT_BLOCKS) }
 }
 
-/// A devnet whose runners need these times for a job.
+/// A devnet whose runners take these times for a job.
 async fn devnet(context: &deterministic::Context, delays: [Duration; RUNNERS]) -> Devnet {
     let plan = Plan::new(VALIDATORS, RUNNERS);
     let mut devnet = Devnet::launch(context.child("devnet"), plan).await.expect("a devnet");
@@ -54,13 +54,13 @@ async fn reach(devnet: &Devnet, height: u64) {
     assert!(devnet.cluster.reach(height, 10 * MINUTE).await, "stuck before {height}");
 }
 
-/// The job as the running validator that is furthest ahead has it.
+/// The job in the state of the running validator with the highest head.
 fn job(devnet: &Devnet, job_id: &Hash) -> Option<Job> {
     let heads = devnet.cluster.running().map(|validator| validator.services().ledger.head());
     heads.max_by_key(|state| state.height())?.job(job_id).cloned()
 }
 
-/// Waits for a state of the job, for two attempts' time.
+/// Waits for a state of the job, for the time of two attempts.
 async fn until(devnet: &Devnet, job_id: &Hash, is: impl Fn(&JobStatus) -> bool) -> Job {
     let last = height(devnet) + 2 * TIMEOUT_BLOCKS;
     while height(devnet) < last {
@@ -79,7 +79,7 @@ async fn verified(devnet: &Devnet, job_id: &Hash) -> (Job, Outcome) {
     let job = until(devnet, job_id, is_over).await;
     match &job.status {
         JobStatus::Verified(_, outcome) => {
-            // Every store has the events then.
+            // By then, every store has the events.
             reach(devnet, outcome.height.get() + 1).await;
             (job.clone(), outcome.clone())
         }
@@ -87,7 +87,7 @@ async fn verified(devnet: &Devnet, job_id: &Hash) -> (Job, Outcome) {
     }
 }
 
-/// Waits until this runner, and not everybody, has committed.
+/// Waits until this runner has committed, but not all runners.
 async fn committed(devnet: &Devnet, job_id: &Hash, runner: Address) {
     let has = |status: &JobStatus| match status {
         JobStatus::Running(round) => round.commitment(&runner).is_some(),
@@ -96,7 +96,7 @@ async fn committed(devnet: &Devnet, job_id: &Hash, runner: Address) {
     until(devnet, job_id, has).await;
 }
 
-/// The events of a job that a running validator has seen.
+/// The events of a job in a running validator's store.
 fn events(devnet: &Devnet, job_id: &Hash) -> Vec<EventKind> {
     let running = (0..VALIDATORS).find(|index| devnet.cluster.validator(*index).is_some());
     let store = devnet.cluster.store(running.expect("one runs"));
@@ -104,14 +104,14 @@ fn events(devnet: &Devnet, job_id: &Hash) -> Vec<EventKind> {
     events.into_iter().map(|stored| stored.event.kind).collect()
 }
 
-/// Whether the aggregator was paid for its part.
+/// Whether the aggregator was paid.
 fn is_aggregated(devnet: &Devnet, job_id: &Hash) -> bool {
     events(devnet, job_id)
         .iter()
         .any(|event| matches!(event, EventKind::RunnerPaid(paid) if paid.aggregation > Wei::ZERO))
 }
 
-/// The runner that aggregates: all have the same reputation, the lowest address decides.
+/// The runner that aggregates: with equal reputations, the one with the lowest address.
 fn aggregator() -> usize {
     (0..RUNNERS).min_by_key(|runner| runner_key(*runner).address()).expect("there are some")
 }
@@ -183,7 +183,7 @@ fn a_runner_that_is_cut_off_between_commitment_and_reveal_reveals_when_it_is_bac
     });
 }
 
-/// Who has not shown a result that it committed to, of a verified job.
+/// The runners that committed to a result of a verified job and have not revealed it.
 fn withheld(devnet: &Devnet, job_id: &Hash) -> Vec<Address> {
     let state = devnet.state(0).expect("it runs");
     let withheld = state.withheld_of(job_id).into_iter().flat_map(|withheld| &withheld.commitments);
@@ -195,7 +195,7 @@ fn reputation(devnet: &Devnet, runner: usize) -> u32 {
     state.registry().get(&runner_key(runner).address()).expect("it is registered").reputation
 }
 
-/// Counts how often it works.
+/// Counts the jobs it works on.
 struct Counting {
     usual: Pretended<deterministic::Context>,
     works: Arc<AtomicUsize>,
@@ -305,7 +305,7 @@ fn a_runner_that_commits_to_nothing_holds_nobody_up_for_longer_than_its_time() {
     });
 }
 
-/// Does its first job in a way of its own.
+/// Returns a result of its own for its first job.
 struct Fickle {
     usual: Pretended<deterministic::Context>,
     own: u8,

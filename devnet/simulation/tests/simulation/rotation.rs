@@ -1,14 +1,14 @@
 //! Runners stay present while validators join and leave.
 //!
 //! In each rotation one validator joins, or one leaves, or both at once, from the first block of a
-//! consensus epoch on. Of seven or eight one is more than a tenth, so that subsets are drawn anew
-//! each time and runners reconnect. What is looked at is coverage, the part of the registered
-//! runners that a block's P has: in the blocks before a rotation, in its overlap and after.
-//! `--no-capture` shows it, a row for each rotation.
+//! consensus epoch on. One out of seven or eight is more than a tenth, so each rotation draws new
+//! subsets and runners reconnect. The tests measure coverage, the share of the registered runners
+//! in a block's P: before a rotation, in its overlap and after. `--no-capture` prints a row for
+//! each rotation.
 //!
 //! Each of these replaces at most one of a runner's four validators, and a certificate leaves out
-//! two votes: one by a validator that the runner has long been connected to is always in. So
-//! coverage may not dip at all under `subset`, whoever connects how late.
+//! two votes: it always has a vote by a validator that the runner has been connected to for long.
+//! So coverage may not dip at all under `subset`, however late runners connect.
 
 use super::{
     committee::{EPOCH, add, governor, reach, remove},
@@ -24,32 +24,32 @@ use cowboy_engine::{
 use cowboy_simulation::devnet::{Devnet, Plan};
 use std::{fmt, ops::Range};
 
-/// Validators at first.
+/// The initial number of validators.
 const VALIDATORS: usize = 7;
 const RUNNERS: usize = 20;
-/// Blocks before a rotation that it is compared with.
+/// Number of blocks before a rotation that serve as the baseline.
 const BEFORE: u64 = EPOCH;
 
-/// Rotations, one after the other.
+/// A series of rotations.
 struct Series {
     rule: ThresholdRule,
     mode: Mode,
     rotations: u64,
-    /// From the start of one to that of the next, in consensus epochs.
+    /// Consensus epochs from the start of one rotation to the next.
     epochs: u64,
-    /// Whether a validator that left the committee stops at once.
+    /// Whether a validator stops as soon as it has left the committee.
     stops: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// One joins, then one leaves, and so on.
+    /// One validator joins, then one leaves, and so on.
     Turns,
-    /// One joins as another leaves.
+    /// One validator joins as another leaves.
     Swaps,
 }
 
-/// Who comes and who goes.
+/// The validators that join and leave.
 #[derive(Clone, Copy)]
 struct Change {
     joins: Option<usize>,
@@ -65,12 +65,12 @@ impl fmt::Display for Change {
     }
 }
 
-/// Coverage of some blocks, in percent.
+/// Coverage over some blocks, in percent.
 #[derive(Debug, Clone, Copy)]
 struct Coverage {
     least: f64,
     mean: f64,
-    /// Blocks whose P is known.
+    /// Number of blocks whose P is known.
     blocks: usize,
 }
 
@@ -83,7 +83,6 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// One rotation.
 struct Row {
     change: Change,
     height: u64,
@@ -94,7 +93,7 @@ struct Row {
 }
 
 impl Series {
-    /// How many validators join, one after the other.
+    /// Number of validators that join, one after the other.
     const fn joining(&self) -> usize {
         match self.mode {
             Mode::Turns => self.rotations.div_ceil(2) as usize,
@@ -114,7 +113,7 @@ impl Series {
         EPOCH * (2 + rotation * self.epochs)
     }
 
-    /// Plays it, prints it and says how it went.
+    /// Plays the series, prints it and returns the results.
     async fn run(&self, context: deterministic::Context) -> Vec<Row> {
         let mut plan = Plan::new(VALIDATORS, RUNNERS);
         plan.setup.followers = self.joining();
@@ -142,7 +141,7 @@ impl Series {
                 cluster.stop(index).await;
             }
         }
-        // The last rotation's overlap passes too, and as much again as before it.
+        // Waits for the last rotation's overlap, and for the same time again.
         let end = self.height(self.rotations - 1) + Connectivity::DEFAULT.overlap_blocks + EPOCH;
         reach(cluster, end + 1).await;
         settle(cluster).await;
@@ -167,8 +166,8 @@ impl Series {
         }
     }
 
-    /// No vote has the bit of a runner in whose subset its validator was not, at its block: also in
-    /// the first block after an overlap, when the runner is still connected.
+    /// Checks that no vote has the bit of a runner whose subset lacked the voter at that block, not
+    /// even in the first block after an overlap, when the runner is still connected.
     fn votes(&self, cluster: &Cluster, end: u64) {
         let state = cluster.running().next().expect("somebody runs").services().ledger.head();
         let store = cluster.store(VALIDATORS + self.joining() - 1);
@@ -196,10 +195,11 @@ impl Series {
                 }
             }
         }
-        assert!(bits > 0, "nobody voted for anybody");
+        assert!(bits > 0, "no votes for any runner");
     }
 
-    /// What P covered in these blocks, as the last to join has them: it follows from the start.
+    /// Coverage in these blocks, from the store of the last validator to join, which follows from
+    /// the start.
     fn coverage(&self, cluster: &Cluster, heights: Range<u64>) -> Coverage {
         let store = cluster.store(VALIDATORS + self.joining() - 1);
         let of_block = |height| {
@@ -230,7 +230,7 @@ impl Series {
     }
 }
 
-/// Under `subset` no rotation hides anybody: not in its overlap, not after.
+/// Under `subset` no rotation hides a runner, neither in its overlap nor after.
 fn no_dip(rows: &[Row]) {
     for row in rows {
         let dips = |part: Coverage| part.least < row.before.least;
@@ -270,8 +270,8 @@ fn nobody_is_hidden_as_one_validator_takes_anothers_place() {
     }
 }
 
-/// Under `committee` chance hides runners of seven validators: what rotations may not do is make
-/// it worse than the rule itself.
+/// Under `committee` with seven validators, chance hides runners. Rotations must not make that
+/// worse than the rule itself.
 #[test]
 fn chance_hides_no_more_than_the_rule_says() {
     run(11, async |context| {
@@ -284,7 +284,8 @@ fn chance_hides_no_more_than_the_rule_says() {
             let (visible, all) = threshold::visibility(n, k, threshold::of(n)).expect("small");
             let expected = 100.0 * visible as f64 / all as f64;
             println!("{:>6} {n:>4} expected {expected:.1} %", row.height);
-            // Certificates are few, and twenty runners in one are no twenty draws.
+            // There are few certificates, and twenty runners in one are not twenty independent
+            // draws.
             for part in [row.overlap, row.after].iter().filter(|part| part.blocks > 0) {
                 let tolerance = 60.0 / (part.blocks as f64).sqrt();
                 let low = expected - tolerance;

@@ -1,4 +1,4 @@
-//! What is a scenario, and what is said of what is none.
+//! Valid scenarios, and the errors of invalid ones.
 
 use cowboy_simulation::script::{Range, Script, Span, all, named};
 
@@ -39,25 +39,25 @@ fn what_is_wrong_is_named() {
         "`soon`: expected a number of blocks, or a range",
     );
     check("faults: [{at: 9..3, kill: runner-0}]", "`9..3`: expected a number of blocks");
-    check("faults: [{at: 3, kill: somebody}]", "expected validator-N, runner-N, any-validator");
+    check("faults: [{at: 3, kill: someone}]", "expected validator-N, runner-N, any-validator");
     check("faults: [{at: 3, kill: validator-4}]", "no validator-4: the last is validator-3");
     check("runners: 0\nfaults: [{at: 3, kill: any-runner}]", "there are no runners");
-    check("faults: [{at: 3, every: 4, kill: any-runner}]", "what comes again has to end");
+    check("faults: [{at: 3, every: 4, kill: any-runner}]", "a repeating fault has to end");
     check("faults: [{at: 3, loss: {on: validator-0, percent: 101}}]", "a percentage from 0 to 100");
     check(
         "faults: [{at: 3, loss: {on: runner-0..runner-1, percent: 1}}]",
         "no links to each other",
     );
-    check("faults: [{at: 3, partition: [[runner-0], [runner-0]]}]", "runner-0 stands in it twice");
+    check("faults: [{at: 3, partition: [[runner-0], [runner-0]]}]", "runner-0 is in it twice");
     check("faults: [{at: 3, lie: {on: runner-0, votes: ones}}]", "only their votes lie");
     check("faults: [{at: 3, lie: {on: validator-0, votes: big}}]", "expected ones, zeros or flip");
     check(
         "faults: [{at: 3, lie: {on: validator-0, votes: ones, of: validator-1}}]",
-        "validator-1 is no runner",
+        "validator-1 is not a runner",
     );
     check("faults: [{at: 3, lie: {on: validator-0, votes: ones, of: runner-4}}]", "no runner-4");
     check("liars: {runner-0: ones}", "only their votes lie");
-    check("liars: {validator-0: big}", "`big` is no lie: expected ones");
+    check("liars: {validator-0: big}", "`big` is not a lie: expected ones");
     check("block_time: 60s\nblocks: 20000", "blocks times block_time in s");
     check("faults: [{at: 3, for: 2h, kill: runner-0}]", "faults[0].for in s: 7200 is not from 0");
 }

@@ -14,7 +14,8 @@ fn present(net: &Devnet, height: Height) -> usize {
     net.state(0).expect("it is there").present_at(height).map_or(0, <[_]>::len)
 }
 
-/// A minute of a devnet under load, with a validator that crashes and returns; the hash of its log.
+/// Runs a devnet under load for a minute, with a validator that crashes and returns; returns its
+/// log's hash.
 async fn a_minute(context: Context) -> Hash {
     let mut net = Devnet::new(context, 4, 8).await.expect("it is there");
     reach(&net, 6).await;
@@ -38,7 +39,7 @@ async fn a_minute(context: Context) -> Hash {
         assert_eq!(state.job(job_id).expect("it is there").status.name(), "Verified", "{job_id}");
     }
     assert_eq!(net.cluster.disagreement().expect("it is there"), None);
-    // Four validators: everybody is connected to three of them, the one that returned included.
+    // With four validators, each runner is connected to three, including the one that returned.
     assert!(net.runners.values().all(|runner| *runner.count().borrow() == 3));
     let connected: usize = net.gateways.lock().values().map(|g| g.connected().len()).sum();
     assert_eq!(connected, 24);

@@ -1,7 +1,7 @@
-//! A thousand timers due in every block while validators crash and return: everybody fires the
-//! same ones, for the same money.
+//! A thousand timers due in every block while validators crash and return: the same timers fire on
+//! all validators, for the same money.
 //!
-//! `COWBOYCTL_TIMER_BLOCKS=500` makes it as many blocks as that.
+//! `COWBOYCTL_TIMER_BLOCKS=500` sets the number of blocks.
 
 use super::{
     actors::{deploy, send},
@@ -24,9 +24,9 @@ use cowboy_simulation::{
 use rand::RngExt as _;
 use std::env;
 
-/// Timers that schedule their successors. They have a cap, or an agent that bids no more than so
-/// much, so that the lane's price finds its level: bids of twice the price would drive it up until
-/// everybody is broke. Some expire soon, some fail now and then.
+/// Timers that schedule their successors. Each has a price cap, or an agent with a maximum bid, so
+/// that the lane's price settles: bids of twice the price would drive it up until all payers are
+/// broke. Some expire soon, some fail now and then.
 const BEAT: &str = r#"
 def again(ctx, number, first):
     extra = {}
@@ -65,24 +65,24 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
     )
 "#;
 
-/// Timers that are due in every block, once there are as many.
+/// Number of timers due in every block, once the target is reached.
 const DUE: u64 = 1_000;
-/// Timers that there are, about: those that were lost are replaced. What fired in the last two
-/// blocks may not be due again yet.
+/// Approximate number of timers; lost ones are replaced. Timers that fired in the last two blocks
+/// may not be due again yet.
 const TIMERS: usize = 2_400;
-/// Timers that one call schedules.
+/// Number of timers that one call schedules.
 const BATCH: usize = 100;
-/// Cycles of the lane: a few hundred of the thousand fire.
+/// The lane's cycle limit: a few hundred of the thousand fire.
 const LANE: u64 = 700_000;
 
-/// How many blocks it takes.
+/// The number of blocks to run.
 fn blocks() -> u64 {
     let wanted = env::var("COWBOYCTL_TIMER_BLOCKS").ok();
     wanted.map_or(100, |wanted| wanted.parse().expect("COWBOYCTL_TIMER_BLOCKS is a number"))
 }
 
-/// Replaces timers that failed, expired or were never there, by calls from all accounts in turn.
-/// A call that only a validator knew which crashed then is lost, and made up for later.
+/// Replaces timers that failed, expired or were never scheduled, by calls from all accounts in
+/// turn. A call that only a crashed validator knew is lost and made up for later.
 fn top_up(cluster: &Cluster, actors: &[Address], turn: &mut usize) {
     let services = cluster.running().next().expect("most validators run").services();
     let there = services.ledger.head().timers().len();
@@ -116,7 +116,7 @@ fn validators_fire_the_same_timers() {
         let mut watching: Vec<_> = (0..4).map(|index| watch(&cluster, index)).collect();
         let (mut turn, mut topped_up, mut stopped, mut crashes) = (0, 0, None, 0);
         let mut next_change = cluster.heights().0.get() + 8;
-        // The block from which on as many are due.
+        // The first block with enough due timers.
         let mut full = None;
         let end = |full: Option<u64>| full.map(|full| full + blocks());
         while end(full).is_none_or(|end| cluster.heights().0.get() < end) {
@@ -130,7 +130,7 @@ fn validators_fire_the_same_timers() {
                 let lanes = lanes(&cluster, height, height);
                 full = lanes.last().filter(|lane| due(lane) >= DUE).map(|_| height);
             }
-            // Those of the last time are in blocks by now.
+            // The previous calls are in blocks by now.
             if height >= topped_up + 4 {
                 topped_up = height;
                 top_up(&cluster, &actors, &mut turn);
@@ -146,7 +146,7 @@ fn validators_fire_the_same_timers() {
                 }
                 None => {
                     let index = context.random_range(0..4);
-                    // Every other one returns from a snapshot of the middle of an epoch instead
+                    // Every second crash restarts from a snapshot in the middle of an epoch instead
                     // of executing its blocks again.
                     if crashes % 2 == 0 {
                         let running = cluster.validator(index).expect("it runs");
@@ -165,7 +165,7 @@ fn validators_fire_the_same_timers() {
         }
         let last = cluster.heights().1.get() + 3;
         assert!(cluster.reach(last, 10 * MINUTE).await, "stuck at {:?}", cluster.heights());
-        // Blocks, roots, receipts, fires, lanes and events of all four.
+        // Compares blocks, roots, receipts, fires, lanes and events of all four.
         settle(&cluster).await;
         let full = full.expect("it was reached");
         let lanes = lanes(&cluster, full, last);
@@ -184,7 +184,7 @@ fn validators_fire_the_same_timers() {
     });
 }
 
-/// What the lanes of the best informed validator did.
+/// The lanes in the store of the validator with the highest head.
 fn lanes(cluster: &Cluster, from: u64, to: u64) -> Vec<StoredLane> {
     let services = cluster.running().map(|validator| validator.services());
     let furthest = services.max_by_key(|services| services.ledger.head().height());
@@ -192,7 +192,7 @@ fn lanes(cluster: &Cluster, from: u64, to: u64) -> Vec<StoredLane> {
     store.lanes(Height::new(from), Height::new(to)).expect("stored")
 }
 
-/// Timers that were due in a block.
+/// The number of timers that were due in a block.
 pub(super) fn due(lane: &StoredLane) -> u64 {
     let report = &lane.report;
     report.fired + report.deferred + report.expired + report.insolvent

@@ -1,5 +1,5 @@
-//! Proofs that are false on purpose: each is a valid proof of something else, into which the public
-//! inputs that the chain asks for are put. Nothing but the pairing tells it from a true one.
+//! Proofs that are false on purpose: each is a valid proof of another statement with the public
+//! inputs that the chain expects put into it. Only the pairing check tells it from a true one.
 
 use super::{Core, ToProve};
 use crate::speculation::pipeline::{Fault, elements};
@@ -10,7 +10,7 @@ use cowboy_engine::{
 };
 
 impl Core {
-    /// What a task's false proof is made of; `None`: the fault is no false proof.
+    /// The inputs of a task's false proof; `None` if the fault is not a false proof.
     pub(super) fn misproof(
         &self,
         (number, at): (u64, usize),
@@ -39,8 +39,8 @@ impl Core {
         Some(ToProve { task, witness, says: Some(says) })
     }
 
-    /// What is proved of another task: the first of the pipeline that has an output. When no other
-    /// task has one, it is proved of a task that no chain knows.
+    /// The statement of another task: the first of the pipeline that has an output. When no other
+    /// task has one, the task id is one that no chain knows.
     fn of_another_task(&self, (number, at): (u64, usize), witness: Witness) -> ([u8; 32], Witness) {
         let tasks = self.runs[&number].tasks.iter().enumerate().filter(|(other, _)| *other != at);
         let mut proved = tasks.filter_map(|(_, task)| Some((task, task.output.as_deref()?)));

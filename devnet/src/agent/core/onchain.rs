@@ -1,4 +1,4 @@
-//! What the chain says of tasks, and where an earlier process stopped.
+//! The chain's answers about tasks, and resuming after an earlier process.
 
 use super::{Action, Core, Count};
 use crate::{
@@ -19,7 +19,7 @@ use cowboy_engine::{
 };
 use serde_json::json;
 
-/// The name that an error of the chain's begins with.
+/// The name at the start of one of the chain's errors.
 fn name(error: &str) -> &str {
     error.split(':').next().unwrap_or_default()
 }
@@ -37,7 +37,7 @@ impl Core {
             self.spans.done(&letter.task, Stage::Submit, Ok(()));
             self.spans.begin(place.0, &letter.task, Stage::Wait, attempt);
             self.change(place, |task| task.times.delivered = task.times.delivered.or(Some(now)));
-            // Stale where it was undone meanwhile.
+            // Stale if the task was undone since.
             let _ = self.machine.submitted(letter.task, submission, now);
         }
         self.go_on(now);
@@ -55,7 +55,7 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The chain refused what a letter said.
+    /// The chain refused a letter.
     pub(in crate::agent) fn refused(&mut self, letter: &Letter, error: &str, now: u64) {
         tracing::info!(task = %letter.task, kind = letter.kind.name(), error, "the chain refuses");
         let Some(place) = self.place(&letter.task) else { return };
@@ -65,13 +65,13 @@ impl Core {
             self.spans.done(&letter.task, Stage::Wait, Err(error));
         }
         match letter.kind {
-            // Its commitment was refused before it, and goes out again.
+            // Its commitment was refused before it and is sent again, so this is too.
             Kind::Complete { .. } if present && name(error) == "NoCommitment" => {
                 let attempt = self.machine.task(&letter.task).map_or(0, |task| task.submissions);
                 self.spans.begin(place.0, &letter.task, Stage::Submit, attempt);
                 self.send(letter.task, letter.attempt, letter.kind);
             }
-            // It is made from outputs that its parents have no more: it is made again.
+            // Its inputs are outputs that its parents no longer have: the task is run again.
             Kind::Complete { .. } | Kind::Commit
                 if present && ["StaleInputs", "ParentNotCommitted"].contains(&name(error)) =>
             {
@@ -84,15 +84,15 @@ impl Core {
                     self.change(place, |task| task.reason = Some(error.to_owned()));
                 }
                 self.counts.push(Count::ProofFailed { task: letter.task });
-                // Stale where it was undone meanwhile.
+                // Stale if the task was undone since.
                 let _ = self.machine.answer(letter.task, submission, Answer::Rejected, now);
             }
-            // The chain asks for more than when the task was accepted.
+            // The bond price has risen since the task was accepted.
             Kind::Commit if present && name(error) == "BondTooLow" && self.raises(place, now) => {
                 self.send(letter.task, letter.attempt, Kind::Commit);
             }
-            // As far as the chain knows nothing has failed: it has taken the ancestor's proof after
-            // all. The bond comes back all the same, unless another attempt has use for it.
+            // For the chain nothing has failed: it took the ancestor's proof after all. Cancelling
+            // releases the bond, unless another attempt uses it.
             Kind::Resolve(Some(RollbackReason::AncestorFailed))
                 if present && name(error) == "NoAncestorFailed" =>
             {
@@ -117,13 +117,14 @@ impl Core {
                 };
                 self.undo(letter.task, reason, now);
             }
-            // The bond is where the chain says it is.
+            // The bond stays as the chain has it.
             _ => {}
         }
         self.go_on(now);
     }
 
-    /// Locks as much for a task as the chain asks for now, if it is more and there is stake for it.
+    /// Raises a task's bond to the chain's current price, if that is higher and enough stake is
+    /// free.
     fn raises(&mut self, place: (u64, usize), now: u64) -> bool {
         let task = &self.runs[&place.0].tasks[place.1];
         let (id, before) = (task.id, task.bond.unwrap_or(0));
@@ -135,9 +136,9 @@ impl Core {
         true
     }
 
-    /// Books what the blocks up to `next` have resolved that were not seen here.
+    /// Books what blocks below `next` resolved while this agent did not see them.
     pub(in crate::agent) fn book_missed(&mut self, ledger: &Ledger, next: Height, now: u64) {
-        /// Events that are read at a time.
+        /// Events read at a time.
         const PAGE: u32 = 1_000;
         while self.booked.next() < next {
             let from = self.booked.next();
@@ -145,11 +146,12 @@ impl Core {
             let page = match ledger.store().events(filter) {
                 Ok(page) => page,
                 Err(error) => {
-                    tracing::error!(%error, %from, "what was slashed since then is not known");
+                    tracing::error!(%error, %from, "slashes since this block are unknown");
                     return;
                 }
             };
-            // A page may end within a block, which is read again as a whole; none fills a page.
+            // A page may end within a block, which is then read again as a whole. No block fills a
+            // page.
             let last = page.rows.last().filter(|_| page.more).map(|event| event.height);
             let until = last.map_or(next, |last| last.max(from.next())).min(next);
             for event in page.rows.iter().filter(|event| event.height < until) {
@@ -161,7 +163,7 @@ impl Core {
         }
     }
 
-    /// The chain has ended a commitment, and says what that cost.
+    /// The chain has resolved a commitment and says how much it slashed and released.
     pub(in crate::agent) fn resolved(&mut self, event: &CommitmentResolved, now: u64) {
         let CommitmentResolved { task_id, agent, reason, released, slashed } = event;
         if *agent != self.agent {
@@ -199,8 +201,8 @@ impl Core {
         self.heed_all(now);
     }
 
-    /// The chain has taken the proof of a task; `commitment` is the one to the
-    /// output it has, where that is known.
+    /// The chain has accepted a task's proof; `commitment` is the output commitment on the chain,
+    /// if known.
     pub(in crate::agent) fn completed(
         &mut self,
         task: &TaskId,
@@ -215,7 +217,7 @@ impl Core {
         let run = &self.runs[&place.0];
         let known = self.machine.commitment(task).map(|one| one.opening.output_commitment);
         match run.tasks[place.1].status {
-            // Its output is compared when it is there.
+            // Its output is compared when it arrives.
             TaskStatus::Running => return,
             status if status.is_final() || status == TaskStatus::Waiting => {}
             _ if commitment.is_some_and(|taken| Some(taken) != known) => {
@@ -233,17 +235,17 @@ impl Core {
         self.actions.push(Action::ConfirmAt { task: *task, at: at.saturating_add(late) });
     }
 
-    /// The chain has another output of a task than the one that is known here, as after a kill
-    /// before that was stored: it fails for good, since what is built on this one is not the
-    /// chain's.
+    /// The chain has another output of the task than this agent, for example after a kill before
+    /// that output was stored. The task fails for good, because its descendants here are built on
+    /// an output that the chain does not have.
     pub(super) fn is_another(&mut self, (number, at): (u64, usize), now: u64) {
         let attempts = self.runs[&number].entry(at).attempts;
         self.change((number, at), |task| task.failures = attempts);
-        let reason = "the chain has another output of it, which is lost".to_owned();
+        let reason = "the chain has another output of it, which is lost here".to_owned();
         self.fails((number, at), reason, now);
     }
 
-    /// The chain's confirmation is told.
+    /// The chain has confirmed a task.
     pub(in crate::agent) fn confirm(&mut self, task: &TaskId, now: u64) {
         match self.machine.confirm(*task, now) {
             Ok(Confirmation::Held) => {
@@ -255,7 +257,7 @@ impl Core {
         self.go_on(now);
     }
 
-    /// Why a task that is not live was undone, as the chain is to be told.
+    /// The reason to give the chain for a task that was undone.
     fn undone_for(&self, place: (u64, usize)) -> RollbackReason {
         let task = &self.runs[&place.0].tasks[place.1];
         let undone = self.rollbacks.iter().rev().find(|one| Some(one.number) == task.undone_by);
@@ -266,17 +268,17 @@ impl Core {
         reason.unwrap_or(RollbackReason::ManualCancel)
     }
 
-    /// Goes on where an earlier process stopped, the chain being at `state`: what was under way is
-    /// done again, and the chain is told what it does not know yet.
+    /// Resumes where an earlier process stopped, with the chain at `state`: does unfinished work
+    /// again, and sends the chain what it does not know yet.
     pub(in crate::agent) fn resume(&mut self, state: &State, now: u64) {
         self.resuming = true;
         if self.machine.away().is_some() {
-            // It was there until its last block, whenever something was stored here.
+            // The chain was reachable up to its last block, whatever was stored here later.
             self.machine.chain_lost(state.head().timestamp_ms, now);
         }
-        // With the first block claims last longer by as much.
+        // At the first block, claims are extended by the same time.
         let longer = self.machine.away().map_or(0, |away| now.saturating_sub(away.since));
-        // Parents come before their children on the chain as well.
+        // The chain too wants parents before their children.
         let tasks = self.runs.values().flat_map(|run| {
             run.pipeline.order.iter().map(|at| (run.tasks[*at].id, (run.number, *at)))
         });
@@ -315,7 +317,7 @@ impl Core {
                         self.actions.push(Action::Execute { task, attempt, spec, until });
                     }
                     Err(error) => {
-                        self.fails((number, at), format!("its work cannot be made: {error}"), now);
+                        self.fails((number, at), format!("its job cannot be built: {error}"), now);
                     }
                 }
                 continue;
@@ -330,7 +332,7 @@ impl Core {
         self.resuming = false;
     }
 
-    /// The chain may have taken proofs in blocks that were not seen here.
+    /// The chain may have accepted proofs in blocks that this agent did not see.
     pub(in crate::agent) fn catch_up(&mut self, state: &State, now: u64) {
         let open = self.runs.values().filter(|run| run.open > 0).flat_map(|run| &run.tasks);
         let taken = |id: &TaskId| {

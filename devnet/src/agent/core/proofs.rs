@@ -1,23 +1,23 @@
-//! Proofs as their provers tell of them: begun, begun again, made or given up.
+//! Reports of the provers: proofs that were begun, restarted, made or given up.
 
 use super::{Core, Count};
 use crate::{agent::spans::Stage, api::types::TaskStatus};
 use cowboy_engine::speculation::{RollbackReason, TaskId};
 
 impl Core {
-    /// A prover begins with a task's proof.
+    /// A prover has begun a task's proof.
     pub(in crate::agent) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
         if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
             match self.machine.proving(*task, now) {
                 Ok(()) => self.spans.begin(number, task, Stage::Generate, attempt),
-                Err(error) => tracing::debug!(%task, %error, "its proof is not waited for"),
+                Err(error) => tracing::debug!(%task, %error, "its proof is not expected"),
             }
         }
         self.go_on(now);
     }
 
-    /// The prover of a task's proof has died, at this attempt of its; the proof is begun again
-    /// where attempts are left.
+    /// The prover of a task's proof died at this attempt. The proof is restarted while attempts are
+    /// left.
     pub(in crate::agent) fn prover_lost(
         &mut self,
         task: &TaskId,
@@ -35,7 +35,7 @@ impl Core {
         }
     }
 
-    /// A task's proof is there, or could not be made.
+    /// A task's proof is made, or has failed.
     pub(in crate::agent) fn proved(
         &mut self,
         task: &TaskId,

@@ -1,7 +1,7 @@
-//! Whether the chain can be reached, and at what pace it goes.
+//! Whether the chain can be reached, and its pace.
 //!
-//! Blocks say that it can. Where none has come for a while, or no validator runs, the machine is
-//! told that the chain is away: time counts against nothing until the next block.
+//! Every block shows that it can. When no block has come for a while, or no validator runs, the
+//! machine is told that the chain is away; no time limit runs until the next block.
 
 use super::Core;
 use crate::agent::{
@@ -10,21 +10,21 @@ use crate::agent::{
 };
 use std::collections::VecDeque;
 
-/// Blocks without which the chain is away, at the pace it is meant to have.
+/// Missing blocks, at the nominal pace, after which the chain is away.
 const SILENT_BLOCKS: u64 = 4;
-/// How long it is silent at least before it is away, in ms: less than any `confirmationTimeoutMs`.
+/// Minimum silence before the chain is away, in ms: shorter than any `confirmationTimeoutMs`.
 const SILENT_MS: u64 = 2_000;
-/// Blocks whose times are remembered.
+/// Maximum number of block times kept.
 const BLOCKS: usize = 1_024;
 
-/// What was seen of the chain.
+/// Observations of the chain.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// The pace of blocks as the topology has it, in ms.
+    /// Time between blocks as the topology sets it, in ms.
     block_ms: u64,
-    /// When blocks were seen, and how long after they were made, oldest first, Unix ms and ms.
+    /// When each block was seen (Unix ms), and how long after it was made (ms), oldest first.
     blocks: VecDeque<(u64, u64)>,
-    /// When the last block was seen, or this process began, Unix ms.
+    /// When the last block was seen, or else when this process began, Unix ms.
     last: Option<u64>,
 }
 
@@ -38,8 +38,8 @@ impl Reach {
         if blocks > SILENT_MS { blocks } else { SILENT_MS }
     }
 
-    /// The pace that blocks had from then to then, and how long after they were made they were
-    /// seen, in ms: medians, or what is meant to be.
+    /// The time between blocks seen in this span, and the delay from making a block to seeing it,
+    /// in ms: medians, or the nominal pace and 0 if too few blocks were seen.
     fn pace(&self, from: u64, to: u64) -> (u64, u64) {
         let within = self.blocks.iter().filter(|(at, _)| (from..=to).contains(at));
         let within: Vec<(u64, u64)> = within.copied().collect();
@@ -49,15 +49,15 @@ impl Reach {
     }
 }
 
-/// The one in the middle.
+/// The median; the upper one of two.
 fn median(mut all: Vec<u64>) -> Option<u64> {
     all.sort_unstable();
     all.get(all.len() / 2).copied()
 }
 
 impl Core {
-    /// Before anything else that happens at `now`: whether the chain is away by then. `running`:
-    /// whether a validator runs.
+    /// Checks whether the chain is away at `now`; called before any other event of that time.
+    /// `running`: whether a validator runs.
     pub(in crate::agent) fn look(&mut self, running: bool, now: u64) {
         let last = *self.reach.last.get_or_insert(now);
         if self.machine.away().is_some() {
@@ -68,7 +68,7 @@ impl Core {
         }
     }
 
-    /// A block was seen that was made then, Unix ms.
+    /// A block made at `made` (Unix ms) was seen.
     pub(in crate::agent) fn seen(&mut self, made: u64, now: u64) {
         let reach = &mut self.reach;
         reach.last = Some(now);
@@ -80,7 +80,7 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The chain is back: claims last longer by the time that it was away.
+    /// The chain is back: extends claims by the time that it was away.
     pub(super) fn prolonged(&mut self, away_ms: u64) {
         tracing::info!(away_ms, "the chain can be reached again");
         let open = self.runs.values().filter(|run| run.open > 0);
@@ -95,7 +95,7 @@ impl Core {
         }
     }
 
-    /// When something is due next, Unix ms.
+    /// The next deadline, Unix ms.
     pub(in crate::agent) fn due(&self) -> Option<u64> {
         let busy = self.machine.graph().live() > 0 && self.machine.away().is_none();
         let silent = self.reach.last.filter(|_| busy);
@@ -103,8 +103,8 @@ impl Core {
         self.machine.next_deadline().into_iter().chain(silent).min()
     }
 
-    /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
-    /// nothing where a task is not confirmed, or was retried: its pipeline waited for people.
+    /// How long this devnet would take for a fully confirmed pipeline with speculation off, in ms.
+    /// `None` if a task is not confirmed, or was retried: that pipeline waited for a person.
     pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
         if run.tasks.iter().any(|task| task.retried_at.is_some()) {
             return None;
@@ -112,7 +112,7 @@ impl Core {
         let added = |at: usize| {
             Cost::added(run.pipeline.tasks[at].fault.filter(|_| run.tasks[at].attempt == 1))
         };
-        // All proofs are of one circuit: those that take longer share the processors with others.
+        // All proofs use one circuit, so slower ones only shared the processors with others.
         let proofs = run.tasks.iter().enumerate();
         let proofs = proofs.filter_map(|(at, task)| {
             task.proof_ms.map(|ms| ms.saturating_sub(added(at).0)).filter(|ms| *ms > 0)

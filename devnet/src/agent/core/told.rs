@@ -1,4 +1,4 @@
-//! What the components tell, as the journal has it: with names, and without anything secret.
+//! Events of the components as the journal records them: with names, and without secrets.
 
 use super::Core;
 use crate::{
@@ -12,7 +12,7 @@ use cowboy_engine::{
 use serde_json::{Map, Value, json};
 
 impl Core {
-    /// Takes into the journal what the machine tells.
+    /// Records the machine's events in the journal.
     pub(in crate::agent) fn tell(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             let about = self.about(event.task.as_ref());
@@ -21,8 +21,7 @@ impl Core {
         }
     }
 
-    /// Takes into the journal what the agent itself has to tell of a task, after what the machine
-    /// did before.
+    /// Records one of the agent's own events about a task, after the machine's earlier ones.
     pub(super) fn tell_of(&mut self, task: &TaskId, kind: &str, data: Value, now: u64) {
         self.tell();
         let about = self.about(Some(task));
@@ -38,8 +37,8 @@ impl Core {
         }
     }
 
-    /// An event's fields, without the task and pipeline that it is about. A submission's number is
-    /// left out: only the agent can use it.
+    /// An event's fields without its task and pipeline. The submission's number is left out because
+    /// only the agent can use it.
     fn data(&self, kind: &EventKind) -> Map<String, Value> {
         let wei = |amount: &Wei| amount.to_string();
         let hash = |hash: &Hash| hash.to_string();

@@ -1,4 +1,4 @@
-//! Tasks that end without being confirmed: what follows from it, and who is tried again.
+//! Tasks that end without being confirmed: the consequences, and which are tried again.
 
 use super::{Action, AskError, Core, Count, MAX_OPEN, NAMED, ROLLBACKS, Undone};
 use crate::{agent::letter::Kind, api::types::TaskStatus};
@@ -22,7 +22,7 @@ impl Core {
         self.stirred = true;
     }
 
-    /// Ends tasks at somebody's wish: one with what depends on it, or all of a pipeline.
+    /// Ends tasks on request: one with its descendants, or all of a pipeline.
     pub(in crate::agent) fn cancel(
         &mut self,
         number: u64,
@@ -65,8 +65,8 @@ impl Core {
         Ok((before - after) as u64)
     }
 
-    /// Has tasks tried again that failed or were rolled back, each as a new attempt: those that are
-    /// named and what was rolled back below them, or all. Yields their names, parents first.
+    /// Retries failed or rolled back tasks, each as a new attempt: the named ones and what was
+    /// rolled back below them, or all. Returns their names, parents first.
     pub(in crate::agent) fn retry(
         &mut self,
         number: u64,
@@ -116,7 +116,7 @@ impl Core {
                     let (task, parent, status) = (name(*at), name(parent), status(parent));
                     return Err(AskError::ParentEnded { task, parent, status });
                 }
-                // Below something that was cancelled.
+                // It is below a cancelled task.
                 Some(_) => drop(wanted.remove(at)),
             }
         }
@@ -150,7 +150,7 @@ impl Core {
         Ok(again_names)
     }
 
-    /// A pipeline has a trace while a task of it is not final.
+    /// Keeps a pipeline's trace open while one of its tasks is not final.
     pub(in crate::agent) fn trace(&mut self, number: u64) {
         let run = &self.runs[&number];
         if run.open > 0 {
@@ -183,7 +183,7 @@ impl Core {
             reason: summary.reason.to_string(),
             tasks: summary.tasks,
             undone: plan.tasks.iter().take(NAMED).map(|task| name(self, task)).collect(),
-            // More follows from the chain's events.
+            // The chain's events add what is still to come.
             slashed,
             released,
         };
@@ -194,12 +194,12 @@ impl Core {
         self.rollbacks.push_back(undone);
         self.counts.push(Count::RolledBack(summary.clone()));
         let run = &self.runs[&number];
-        // Of what was built on an output that is gone, the attempt does not count.
+        // A task that fails because an ancestor's output is gone does not use up an attempt.
         let own = summary.reason != RollbackReason::AncestorFailed;
         let again = !run.tasks[trigger].cancelled
             && (!own || run.tasks[trigger].failures + 1 < run.entry(trigger).attempts);
         let because = run.entry(trigger).id.clone();
-        // To the chain, the one that failed first: that it did is what the others are given up for.
+        // The trigger goes to the chain first, because its failure is the reason for the others.
         for task in plan.tasks.iter().rev() {
             let Some(place) = self.place(task) else { continue };
             let attempt = self.runs[&place.0].tasks[place.1].attempt;
@@ -213,7 +213,7 @@ impl Core {
             let is_trigger = *task == summary.trigger;
             let run = &self.runs[&place.0];
             let (attempt, status) = (run.tasks[place.1].attempt, run.tasks[place.1].status);
-            // A refused output is of no use; one that may yet be on the chain is the only one.
+            // A refused output is useless; an output that may still be on the chain must be kept.
             let refused = is_trigger && summary.reason == RollbackReason::ProofFailed;
             let landed = run.tasks[place.1].landed;
             let undecided = run.tasks[place.1].may_have_landed() && !refused;
@@ -241,7 +241,7 @@ impl Core {
                 }
             });
         }
-        // Their parents first: what can run is what has all of its parents' outputs.
+        // Parents first: a task can run when all of its parents have outputs.
         for task in plan.tasks.iter().rev() {
             let Some((number, at)) = self.place(task) else { continue };
             let run = &self.runs[&number];
@@ -276,7 +276,7 @@ impl Core {
         }
     }
 
-    /// A task is final without being confirmed, and so is what waits for it.
+    /// A task ends without being confirmed, and so do the tasks that wait for it.
     pub(in crate::agent) fn ended(&mut self, number: u64, at: usize, status: TaskStatus, now: u64) {
         let because = self.runs[&number].entry(at).id.clone();
         let why = if status == TaskStatus::Cancelled { "was cancelled" } else { "failed" };

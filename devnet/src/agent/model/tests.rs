@@ -1,11 +1,11 @@
-//! The model over times that are made up.
+//! The model with invented times.
 
 use super::*;
 use crate::speculation::pipeline::Pipeline;
 
 const COST: Cost = Cost { work_ms: 10, proof_ms: 1_000, late_ms: 0 };
 
-/// Blocks each 100 ms, of which one is seen 20 ms after it was made.
+/// A block every 100 ms, seen 20 ms after it was made.
 fn devnet(settings: &[(&str, &str)]) -> Devnet {
     let config = Config::default().with(settings.iter().copied()).unwrap();
     Devnet::synchronous(&config, 0, (100, 20))
@@ -43,7 +43,7 @@ fn wide(tasks: u32) -> String {
 #[test]
 fn a_chain_is_one_after_the_other() {
     let usual = devnet(&[]);
-    // 1,010 ms and the first block at 50 ms after a tenth of a second that is late enough.
+    // 1,010 ms, then the next block; blocks are at 50 ms after each multiple of 100 ms.
     check(&chain(1), COST, &usual, 1_050);
     check(&chain(2), COST, &usual, 2_150);
     check(&chain(2), Cost { late_ms: 7, ..COST }, &usual, 2_157);
@@ -61,7 +61,7 @@ fn a_wide_pipeline_waits_for_branches_provers_and_submissions() {
     check(&wide(8), COST, &fewer("maxParallelBranches"), 2_150);
     check(&wide(8), COST, &fewer("proof.workerThreads"), 2_050);
     check(&wide(8), COST, &fewer("maxConcurrent"), 1_150);
-    // The post lets 32 transactions go at once: proofs wait for a block behind claims.
+    // The post sends at most 32 transactions at a time: proofs wait one block behind claims.
     check(&wide(16), Cost { proof_ms: 0, ..COST }, &many, 150);
     check(&wide(8), Cost { proof_ms: 0, ..COST }, &many, 50);
 }
@@ -80,7 +80,7 @@ fn a_diamond_is_as_long_as_its_longest_path() {
 fn ahead_of_the_chain_outputs_wait_for_outputs_and_proofs_for_blocks() {
     let usual = ahead(&[("proof.workerThreads", "8")]);
     let five = played(&chain(5), COST, &usual);
-    // Proofs at 1,010 to 1,050 ms; a block for each from the one at 1,050 ms on.
+    // Proofs at 1,010 to 1,050 ms, then one block for each from 1,050 ms on.
     assert_eq!(five.length_ms, Some(1_450));
     let depths: Vec<_> = five.tasks.iter().filter_map(|task| task.depth).collect();
     assert_eq!(depths, [0, 1, 2, 3, 4]);
@@ -103,13 +103,13 @@ fn what_is_not_accepted_says_for_what_it_waits() {
     let shallow = ahead(&[("maxDepth", "1")]);
     assert_eq!(waits(&chain(3), &shallow, 2), [(Reason::DepthExceeded, 20, Some(1_050))]);
     let narrow = ahead(&[("maxParallelBranches", "2")]);
-    // The last had no turn to be refused.
+    // The last never had a turn to be refused.
     for at in [2, 5] {
         let reasons: Vec<_> = waits(&wide(6), &narrow, at).iter().map(|wait| wait.0).collect();
         assert_eq!(reasons, [Reason::TooManyBranches], "{at}");
     }
     let poor = Devnet { stake: Wei::cby(260), ..ahead(&[]) };
-    // 200 CBY while the first is not confirmed, 150 while the second is not, then 100.
+    // 200 CBY are locked until the first is confirmed, 150 until the second is, then 100.
     assert_eq!(waits(&chain(3), &poor, 2), [(Reason::InsufficientStake, 20, Some(1_150))]);
     let never = Devnet { stake: Wei::cby(99), ..ahead(&[]) };
     assert_eq!(waits(&chain(1), &never, 0), [(Reason::InsufficientStake, 0, None)]);
@@ -123,8 +123,8 @@ fn a_breaker_that_is_open_lets_one_through_when_its_time_is_over() {
     let open = Devnet { breaker_ms: Some(500), ..ahead(&[]) };
     let three = played(&chain(3), COST, &open);
     let begins: Vec<_> = three.tasks.iter().map(|task| task.scheduled_ms.unwrap()).collect();
-    // The probe at 500 ms; what is built on it waits for the breaker until its parent, which
-    // decides, is confirmed.
+    // The probe starts at 500 ms. Its child waits for the breaker until the probe is confirmed,
+    // which closes it.
     assert_eq!(begins[..2], [0, 500]);
     assert!(begins[2] > three.tasks[1].confirmed_ms.unwrap() - 1, "{begins:?}");
     assert_eq!(three.tasks[1].waits[0].reason, Reason::BreakerOpen);

@@ -1,4 +1,4 @@
-//! What makes a proof, in whatever process: Groth16 with the devnet's key, or `mock`.
+//! A proof generator, in any process: Groth16 with the devnet's key, or `mock`.
 
 use cowboy_engine::{
     chain::Scheme,
@@ -6,17 +6,17 @@ use cowboy_engine::{
     proof::{PROOF_BYTES, Prover, ProvingKey, Statement, Witness, mock},
 };
 
-/// Which generator, and what its key follows from.
+/// Which generator, and the secret that its key derives from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secret {
-    /// The setup's seed.
+    /// The seed of the setup.
     Groth16([u8; 32]),
     /// The key itself.
     Mock([u8; 32]),
 }
 
 impl Secret {
-    /// Of a chain with this scheme, whose keys were drawn from `seed`.
+    /// The secret for a chain with this scheme, whose keys were drawn from `seed`.
     pub(super) fn of(scheme: &Scheme, seed: [u8; 32]) -> Self {
         match scheme {
             Scheme::Groth16(_) => Self::Groth16(seed),
@@ -25,14 +25,13 @@ impl Secret {
     }
 }
 
-/// Makes proofs.
 pub(super) enum Maker {
     Groth16(Box<Prover>),
     Mock([u8; 32]),
 }
 
 impl Maker {
-    /// Ready to prove, which takes some 500 ms.
+    /// Prepares the generator, which takes about 500 ms.
     pub(super) fn new(secret: Secret) -> Self {
         match secret {
             Secret::Groth16(seed) => Self::Groth16(Box::new(Prover::new(ProvingKey::setup(&seed)))),
@@ -40,7 +39,7 @@ impl Maker {
         }
     }
 
-    /// It as bytes, as secret as what it was made from.
+    /// The generator as bytes, which are as secret as the input of [`Maker::new`].
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let (generator, bytes) = match self {
             Self::Groth16(prover) => (0, prover.to_tables()),
@@ -49,8 +48,8 @@ impl Maker {
         [&[generator], &bytes[..]].concat()
     }
 
-    /// The one that `bytes` are, which are believed; takes some milliseconds. `None`: of no
-    /// generator, or of another length.
+    /// Decodes a generator in a few milliseconds, trusting the bytes. `None` if the generator is
+    /// unknown or the length is wrong.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes.split_first()? {
             (0, tables) => Some(Self::Groth16(Box::new(Prover::from_tables(tables)?))),
@@ -59,7 +58,7 @@ impl Maker {
         }
     }
 
-    /// The name of the key that its proofs are checked with.
+    /// The id of the key that checks its proofs.
     pub(super) fn key(&self) -> Hash {
         match self {
             Self::Groth16(prover) => prover.key().verifying_key().id(),

@@ -1,19 +1,19 @@
-//! A prover in a process of its own, and how the devnet talks to it.
+//! A prover in a separate process, and the devnet's protocol with it.
 //!
-//! The devnet starts its own program with the one argument [`ARGUMENT`], and nothing of its
-//! environment. All else goes through the standard streams, in frames of fixed lengths, integers
-//! big-endian:
+//! The devnet starts its own program with the single argument [`ARGUMENT`] and an empty
+//! environment. All communication goes through the standard streams, in frames of fixed lengths
+//! with big-endian integers:
 //!
 //! | who | bytes | what |
 //! |---|---|---|
-//! | devnet | 4, n | n, and what it proves with: the generator, its tables or `mock`'s key |
-//! | prover | 8 + 32 | [`GREETING`], and which key it proves for: it is ready |
-//! | devnet | 264 | a proof to be made: task, agent, output, salt, what blinds it, the least time |
+//! | devnet | 4, n | n, and the proving key: the generator, its tables or `mock`'s key |
+//! | prover | 8 + 32 | [`GREETING`] and the id of its key: it is ready |
+//! | devnet | 264 | a request: task, agent, output, salt, blinding seed, minimum time |
 //! | prover | 388 | the proof |
 //!
-//! The last two repeat, one proof at a time. The prover ends when its input does, whatever it is
-//! doing: a devnet that is killed leaves none behind. The devnet kills it when a proof is not
-//! wanted any more, and when its answer is another one than was asked for.
+//! The last two repeat, one proof at a time. The prover ends when its input ends, even in the
+//! middle of a proof, so a killed devnet leaves no provers behind. The devnet kills a prover when
+//! its proof is no longer wanted, or when it answers with a proof of another statement.
 
 use super::{super::core::ToProve, maker::Maker};
 use cowboy_engine::{
@@ -35,28 +35,28 @@ use tokio::{
     time::timeout,
 };
 
-/// What a program is given as its only argument to be a prover.
+/// The single argument that makes a program a prover.
 pub const ARGUMENT: &str = "__prover";
 
-/// What a prover opens with.
+/// The first bytes that a prover sends.
 const GREETING: [u8; 8] = *b"prover/1";
-/// Bytes of a proof to be made.
+/// Length of a request.
 const REQUEST_BYTES: usize = 32 * 8 + 8;
-/// The most bytes of what it proves with, which are some 8 MB.
+/// Maximum length of a proving key, which takes about 8 MB.
 const MAX_MAKER_BYTES: u32 = 64 << 20;
-/// What a start may take: it takes some 30 ms of a processor, and processors are shared.
+/// Time limit of a start, which needs about 30 ms of a possibly busy processor.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// What the end of one may take that has closed its output.
+/// Time limit for the process to end after it has closed its output.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A proof to be made, as it is told.
+/// The request for a proof.
 pub(super) struct Request {
     pub(super) task: [u8; 32],
     pub(super) agent: [u8; 32],
     pub(super) witness: Witness,
-    /// What blinds it.
+    /// The seed of the blinding.
     pub(super) seed: [u8; 32],
-    /// What it takes at least, in ms.
+    /// Minimum time that the proof takes, in ms.
     pub(super) latency_ms: u64,
 }
 
@@ -66,7 +66,7 @@ impl Request {
         Self { task: what.task, agent, witness: what.witness, seed, latency_ms }
     }
 
-    /// What its proof says.
+    /// The statement that the proof proves.
     fn statement(&self) -> Statement {
         Statement::of(&self.task, &self.agent, &self.witness)
     }
@@ -82,7 +82,7 @@ impl Request {
         bytes.try_into().expect("eight times 32 bytes, and eight")
     }
 
-    /// The request that `bytes` are; `None`: a number of the witness is at or above the modulus.
+    /// Decodes a request; `None` if a number of the witness is not below the modulus.
     fn from_bytes(bytes: &[u8; REQUEST_BYTES]) -> Option<Self> {
         let (words, latency) = bytes.as_chunks::<32>();
         let [task, agent, a, b, c, d, salt, seed] = words.try_into().ok()?;
@@ -94,35 +94,35 @@ impl Request {
     }
 }
 
-/// A prover's end, whatever it died of.
+/// The ways in which a prover can be lost.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Lost {
-    /// It has ended, or was killed.
+    /// It ended or was killed.
     #[error("its prover died: {0}")]
     Died(String),
-    /// It has proved something else.
+    /// It proved another statement.
     #[error("its prover answered with a proof of another statement")]
     Strange,
 }
 
-/// Why there is no prover.
+/// Why no prover was started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     /// It was killed before it was ready.
     #[error(transparent)]
     Lost(Lost),
-    /// It is not started, or ends by itself.
+    /// It could not be started, or ended by itself.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It does not become ready.
+    /// It did not become ready in time.
     #[error("it is not ready after {} s", START_TIMEOUT.as_secs())]
     Late,
-    /// Another program, or one of another version.
+    /// It is another program, or another version.
     #[error("it proves for another key than this chain's")]
     OtherKey,
 }
 
-/// A running prover. Dropped, it is killed.
+/// A running prover, killed when dropped.
 pub(super) struct Process {
     child: Child,
     stdin: ChildStdin,
@@ -130,8 +130,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program` as a prover for this key, which it proves for with `maker`, and waits until
-    /// it is ready.
+    /// Starts `program` as a prover for `key`, sends it `maker`, and waits until it is ready.
     pub(super) async fn start(
         program: &Path,
         maker: &[u8],
@@ -142,9 +141,9 @@ impl Process {
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A panic's text goes where this process' own goes.
+            // A panic's message goes to this process's stderr.
             .stderr(Stdio::inherit())
-            // A signal from the terminal is for the devnet, which ends its provers itself.
+            // A terminal signal is for the devnet, which ends its provers itself.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
@@ -173,17 +172,18 @@ impl Process {
         }
     }
 
-    /// How it has ended, once its output was closed.
+    /// Its exit status after it has closed its output; `None` if it still runs.
     async fn end(&mut self) -> Option<ExitStatus> {
         timeout(END_TIMEOUT, self.child.wait()).await.ok()?.ok()
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Has a proof made. Dropped before that is done, the process has to go with it.
+    /// Has a proof made. If this future is dropped before it is done, the process must be dropped
+    /// too.
     pub(super) async fn prove(&mut self, request: &Request) -> Result<[u8; PROOF_BYTES], Lost> {
         let mut proof = [0; PROOF_BYTES];
         let asked = async {
@@ -205,7 +205,7 @@ fn died(status: ExitStatus) -> Lost {
     Lost::Died(status.to_string())
 }
 
-/// What a prover for this key opens with.
+/// The greeting of a prover for this key.
 fn greeted(key: &Hash) -> [u8; GREETING.len() + 32] {
     let mut bytes = [0; GREETING.len() + 32];
     let (greeting, id) = bytes.split_at_mut(GREETING.len());
@@ -223,9 +223,9 @@ fn read_maker(input: &mut impl Read) -> io::Result<Maker> {
     Maker::from_bytes(&bytes).ok_or_else(|| io::Error::other("nothing to prove with"))
 }
 
-/// Is a prover until `input` ends: what a program does that was started with [`ARGUMENT`]. `ended`
-/// is called as soon as it does, also while a proof is made, and had best end the process. An error
-/// says that `output` is closed, or that `input` has something else than a devnet says.
+/// Runs as a prover until `input` ends, for a program started with [`ARGUMENT`]. `ended` is called
+/// as soon as that happens, even during a proof, and should end the process. Fails if `output` is
+/// closed or `input` is not a devnet's.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
@@ -233,7 +233,7 @@ pub fn serve(
 ) -> io::Result<()> {
     let maker = read_maker(&mut input)?;
     let (sender, requests) = mpsc::sync_channel(1);
-    // Reads while a proof is made as well, and so sees the end of the devnet that asked for it.
+    // Keeps reading during a proof, so that it notices when the devnet ends.
     thread::spawn(move || {
         let mut request = [0; REQUEST_BYTES];
         while input.read_exact(&mut request).is_ok() && sender.send(request).is_ok() {}
@@ -270,7 +270,7 @@ mod tests {
         let read = Request::from_bytes(&bytes).unwrap();
         assert_eq!((read.to_bytes(), read.latency_ms), (bytes, u64::MAX - 1));
         assert_eq!(read.statement(), request(5).statement());
-        // A number of the witness beyond the field.
+        // A number of the witness that is not below the modulus.
         let mut beyond = bytes;
         beyond[64..96].fill(0xff);
         assert!(Request::from_bytes(&beyond).is_none());

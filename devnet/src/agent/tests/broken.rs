@@ -1,4 +1,4 @@
-//! An agent whose books are not as they should be any more.
+//! An agent with corrupted books.
 
 use super::super::{Agent, Config};
 use crate::{
@@ -56,7 +56,7 @@ async fn an_agent_whose_books_break_says_so_and_stores_no_more() {
     };
     assert!(tokio::task::spawn_blocking(breaks).await.unwrap_err().is_panic());
     timeout(Duration::from_secs(30), agent.failed()).await.expect("it says so");
-    assert!(agent.submit(pipeline()).is_err(), "nothing is begun any more");
+    assert!(agent.submit(pipeline()).is_err(), "nothing is started after that");
     agent.stop().await;
     let agent = open(&path);
     assert_eq!(agent.pipelines(&PipelineQuery::default()).len(), 1);

@@ -1,4 +1,4 @@
-//! The core over a world in which everything takes its time: runners, provers that are few, a chain
+//! The core in a simulated world in which everything takes time: runners, few provers, and a chain
 //! that makes blocks at a pace and may stop.
 
 use super::{AGENT, START, checked, options};
@@ -21,10 +21,10 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-/// The pace of blocks, and how long after it was made one is seen, in ms.
+/// Time between blocks, and from making a block to seeing it, in ms.
 const BLOCK_MS: u64 = 500;
 const SEEN_MS: u64 = 150;
-/// What a task's work takes, in ms.
+/// Time of a task's work, in ms.
 const WORK_MS: u64 = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,10 +43,10 @@ struct Timed {
     begun: u64,
     places: usize,
     to_prove: VecDeque<(TaskId, u32, u64)>,
-    /// Letters that no validator has, and those that one has, since when.
+    /// Letters that no validator has, and letters that one has, with the time it got them.
     waiting: VecDeque<Letter>,
     flying: VecDeque<(u64, Letter)>,
-    /// From when to when no validator runs.
+    /// The period in which no validator runs.
     stopped: (u64, u64),
 }
 
@@ -123,7 +123,7 @@ impl Timed {
         keccak256(&[label.as_bytes()])
     }
 
-    /// The next thing happens; false: nothing will before `until`.
+    /// Performs the next event; false if no event comes before `until`.
     fn step(&mut self, until: u64) -> bool {
         let due = self.core.due().unwrap_or(u64::MAX).max(self.now);
         let next = self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
@@ -175,7 +175,7 @@ impl Timed {
         });
     }
 
-    /// Submits a pipeline and goes on until it has ended; its number.
+    /// Submits a pipeline and runs until it has ended; returns its number.
     fn run(&mut self, yaml: &str) -> u64 {
         let pipeline = checked(yaml);
         let number = self.act(|core, now| core.submit(pipeline, now)).unwrap();
@@ -186,7 +186,7 @@ impl Timed {
         number
     }
 
-    /// How long a pipeline took.
+    /// The time that a pipeline took.
     fn took(&self, number: u64) -> u64 {
         let run = &self.core.runs[&number];
         assert_eq!(run.status(), PipelineStatus::Completed);
@@ -211,8 +211,8 @@ const DIAMONDS: &str = "name: diamonds\ntasks:\n- { id: a, command: [x] }\n\
     - { id: e, depends_on: [d], command: [x] }\n- { id: f, depends_on: [d], command: [x] }\n\
     - { id: g, depends_on: [e, f], command: [x] }\n";
 
-/// Eight chains of eleven at the source's own 5 s proofs, of which four are made at a time: the
-/// last proof waits longer for a prover than it may take.
+/// Eight chains of eleven tasks with the source's 5 s proofs, four made at a time: the last proof
+/// waits for a prover longer than the proof timeout.
 #[test]
 fn proofs_that_wait_for_a_prover_are_not_late() {
     let mut world = Timed::new(&[("mode", "aggressive"), ("proof.latency", "5s")]);
@@ -227,7 +227,7 @@ fn proofs_that_wait_for_a_prover_are_not_late() {
     assert!(waited > world.core.machine.config().proof_timeout_ms, "{waited} ms");
 }
 
-/// The figure that a pipeline is compared with is what it takes with speculation off.
+/// The reported synchronous time is the time with speculation off.
 #[test]
 fn synchronously_is_what_the_same_devnet_takes_without_speculation() {
     let task = |n| format!("- {{ id: t{n}, command: [x] }}\n");
@@ -260,8 +260,7 @@ fn synchronously_is_what_the_same_devnet_takes_without_speculation() {
     }
 }
 
-/// What is planned is what the agent then does: bonds exactly, its time but for where in a block it
-/// begins.
+/// The agent does what the forecast says: bonds exactly, time up to where in a block it begins.
 #[test]
 fn a_forecast_is_what_then_happens() {
     let task = |n| format!("- {{ id: t{n}, command: [x] }}\n");
@@ -305,7 +304,7 @@ fn a_forecast_is_what_then_happens() {
     }
 }
 
-/// Validators stop while proofs are due, for longer than any time that counts against one.
+/// Validators stop while proofs are due, for longer than any time limit.
 #[test]
 fn a_lost_chain_is_no_failed_proof() {
     let settings = [
@@ -326,7 +325,7 @@ fn a_lost_chain_is_no_failed_proof() {
     }
 }
 
-/// After ten tries nothing is accepted, until the first block.
+/// After ten tries nothing is accepted until the first block.
 #[test]
 fn a_chain_that_stays_away_pauses_speculation() {
     let mut world = Timed::new(&[("proof.latency", "2s")]);

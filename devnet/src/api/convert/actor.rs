@@ -1,4 +1,4 @@
-//! What actors did, stored and said.
+//! Receipts, stores and logs of actors.
 
 use crate::{
     api::types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
@@ -10,10 +10,10 @@ use cowboy_engine::{
 };
 use serde_json::Value;
 
-/// The largest integer that JSON's readers agree on (RFC 8259, section 6).
+/// The largest integer that all JSON readers agree on (RFC 8259, section 6).
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// What actors did for a transaction.
+/// The work of actors for a transaction.
 pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
@@ -59,8 +59,8 @@ pub(in crate::api) fn change(change: &Change) -> StateChange {
     }
 }
 
-/// JSON of an actor's making. Integers that readers would round become decimal strings. What is no
-/// JSON, which the engine does not yield, is shown as text.
+/// JSON from an actor. Integers that readers would round become decimal strings. Bytes that are not
+/// JSON, which the engine never produces, are shown as text.
 pub(in crate::api) fn value(json: &[u8]) -> Value {
     serde_json::from_slice(&with_safe_integers(json))
         .unwrap_or_else(|_| String::from_utf8_lossy(json).into_owned().into())
@@ -96,7 +96,7 @@ fn with_safe_integers(json: &[u8]) -> Vec<u8> {
     safe
 }
 
-/// The length of the string that opens `json`, with its quotes.
+/// The length in bytes of the string at the start of `json`, including its quotes.
 fn string_len(json: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = json.get(at) {

@@ -1,5 +1,5 @@
-//! What a draw read, and what the same votes, seed and MRU record come to under other rules: told
-//! by the API, and computed again by a client that checks it.
+//! The inputs of a draw, and the results of the same votes, seed and MRU record under other rules.
+//! The API reports them, and a client that verifies them computes them again.
 
 use super::count;
 use crate::api::types::{MruRead, PresenceRead, SeedSource, UnderRule};
@@ -12,40 +12,38 @@ use cowboy_engine::{
 };
 use std::collections::BTreeSet;
 
-/// The rule of a draw that looks at no presence.
+/// The name of the rule that ignores presence.
 const NO_FILTER: &str = "shadow";
 
-/// A draw, and what goes with it on the chain.
+/// A draw with its context on the chain.
 pub(crate) struct Scene<'a> {
-    /// A state that knows the draw's validators and runners: of the block that drew or a later one.
+    /// The state after the block that drew or a later one, which knows the draw's validators and
+    /// runners.
     pub state: &'a State,
     /// The block that drew.
     pub height: Height,
-    /// The draw.
     pub draw: &'a DrawRecord,
-    /// How many runners the job wants.
+    /// The number of runners that the job wants.
     pub wanted: u32,
-    /// Who passed the filters and left the registry in the block that drew.
+    /// The runners that passed the filters and left the registry in the block that drew.
     pub gone: &'a BTreeSet<Address>,
-    /// The votes that the draw's P(h) follows from.
+    /// The votes from which the draw's P(h) follows.
     pub ballots: Option<&'a Ballots>,
 }
 
-/// The certificate that a P(h) follows from, as the chain has it.
+/// The certificate on the chain from which a P(h) follows.
 #[derive(Debug, Clone)]
 pub(crate) struct Ballots {
-    /// h.
     pub height: Height,
     /// The block that embeds it.
     pub embedded_in: Height,
-    /// The certificate.
     pub certificate: Certificate,
-    /// The runners that its bitmaps are about.
+    /// The runners in its bitmaps, in order.
     pub order: Order,
 }
 
 impl Ballots {
-    /// Who P(h) has under a rule, in the registry's order.
+    /// The runners in P(h) under a rule, in registry order.
     fn present(&self, state: &State, rule: ThresholdRule) -> Vec<Address> {
         let votes: Vec<(u32, &Bitmap)> =
             self.certificate.votes.iter().map(|vote| (vote.validator, &vote.presence)).collect();
@@ -54,7 +52,7 @@ impl Ballots {
     }
 }
 
-/// What would have come of a draw under a rule, by addresses.
+/// The result that a draw would have had under a rule, by addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     rule: &'static str,
@@ -65,7 +63,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The same with names.
+    /// Converts to the API's type, with names in place of addresses.
     pub fn named(&self, present: Vec<String>, committee: Vec<String>) -> UnderRule {
         let Self { rule, in_force, same, .. } = *self;
         UnderRule { rule: rule.to_owned(), in_force, present, committee, same }
@@ -73,12 +71,12 @@ impl Outcome {
 }
 
 impl Scene<'_> {
-    /// The MRU runner that the draw favours, and how many times its weight counts.
+    /// The MRU runner that the draw favours, and the factor of its weight.
     pub fn favoured(&self) -> Option<(Address, u64)> {
         self.draw.favoured(self.height).map(|favoured| (favoured.runner, favoured.multiplier))
     }
 
-    /// What the seed is made of.
+    /// The source of the seed.
     pub fn seed_source(&self) -> SeedSource {
         let rule: SeedRule = self.state.params().selection_seed;
         let certificate = self.draw.certificate;
@@ -103,7 +101,7 @@ impl Scene<'_> {
         })
     }
 
-    /// The MRU record that the draw read, whose runner is called so.
+    /// The MRU record that the draw read; `name` gives the runner's name.
     pub fn mru(&self, name: impl FnOnce(&Address) -> String) -> Option<MruRead> {
         let read = self.draw.mru?;
         let candidate = |runner: Address| {
@@ -126,8 +124,8 @@ impl Scene<'_> {
         by_filters && !self.gone.contains(&verdict.runner)
     }
 
-    /// What would have come of the draw under each threshold rule, and without the presence filter.
-    /// Empty where the votes are not known.
+    /// The results that the draw would have had under each threshold rule, and without the presence
+    /// filter. Empty if the votes are not known.
     pub fn outcomes(&self) -> Vec<Outcome> {
         if self.draw.presence.is_some() && self.ballots.is_none() {
             return Vec::new();

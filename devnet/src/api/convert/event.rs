@@ -1,4 +1,4 @@
-//! Events of the chain as the API tells them.
+//! Events of the chain as JSON.
 
 use super::{
     actor, address, amount, hex,
@@ -32,7 +32,7 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-/// An event and its place.
+/// An event with its position.
 pub(in crate::api) fn event(stored: &StoredEvent) -> Event {
     let StoredEvent { height, position, event } = stored;
     Event {

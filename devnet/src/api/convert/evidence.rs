@@ -1,4 +1,4 @@
-//! Blocks and certificates as fields. A client that has the bytes makes the same of them.
+//! Blocks and certificates as fields. A client derives the same fields from the bytes.
 
 use crate::api::types::{
     Bytes, BytesText, CertificateEvidence, HeaderEvidence, OpenBlock, VoteEvidence,
@@ -32,8 +32,8 @@ pub fn header(header: &Header) -> HeaderEvidence {
     }
 }
 
-/// A certificate's fields on the chain `chain_id`, where `committee` is its epoch's, in the order
-/// in which votes number it.
+/// A certificate's fields on the chain `chain_id`; `committee` is its epoch's, in the order of the
+/// indices in votes.
 pub fn certificate(
     certificate: &Certificate,
     chain_id: u64,

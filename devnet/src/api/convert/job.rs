@@ -49,11 +49,11 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
     })
 }
 
-/// How the result is verified; of a mode only the fields that it takes.
+/// The verification of the result, with only the fields that its mode uses.
 fn verification(verification: &Verification) -> Value {
     let Verification { mode, runners, threshold, vote_field, checks, similarity } = verification;
     let mut shown = json!({ "mode": mode.name(), "runners": runners });
-    let fields = shown.as_object_mut().expect("it is one");
+    let fields = shown.as_object_mut().expect("it is an object");
     if let Some(threshold) = threshold {
         fields.insert("threshold".into(), (*threshold).into());
     }
@@ -81,8 +81,8 @@ fn check(check: &Check) -> Value {
     json!({ check.name(): value })
 }
 
-/// The work of each kind. Headers and environment are lists of pairs: their order counts, and a
-/// name may stand there twice.
+/// The work of each kind. Headers and environment are lists of pairs because their order counts and
+/// a name may occur twice.
 fn parameters(work: &Work) -> Value {
     match work {
         Work::Llm(work) => {
@@ -124,7 +124,7 @@ fn parameters(work: &Work) -> Value {
     }
 }
 
-/// Where a job stands.
+/// A job's status.
 pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
     match status {
         spec::JobStatus::Pending => JobStatus::Pending,
@@ -137,14 +137,14 @@ pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
     }
 }
 
-/// A result as text, where it is text.
+/// A result as text, if it is UTF-8.
 pub(in crate::api) fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// What a draw made of a runner, called `runner`. `gone`: those that passed the filters and
-/// left the registry in the block that drew. `favoured`: the MRU runner, and how many times its
-/// weight counts in draw 0.
+/// A draw's verdict on the runner with the name `runner`. `gone`: the runners that passed the
+/// filters and left the registry in the block that drew. `favoured`: the MRU runner, and the factor
+/// of its weight in draw 0.
 pub(crate) fn candidate(
     verdict: &Verdict,
     gone: &BTreeSet<Address>,

@@ -1,4 +1,5 @@
-//! From protocol values to the API's: by hand, since the protocol's own types know no JSON.
+//! Conversions from protocol values to the API's types, by hand because the protocol's types do not
+//! implement serde.
 
 pub(super) mod actor;
 pub(crate) mod draw;
@@ -21,22 +22,19 @@ pub(super) fn optional_hex(bytes: Option<&Vec<u8>>) -> Value {
     bytes.map_or(Value::Null, |bytes| hex(bytes))
 }
 
-/// An amount.
 pub(super) fn amount(wei: Wei) -> Value {
     wei.get().to_string().into()
 }
 
-/// An address.
 pub(super) fn address(address: &Address) -> Value {
     address.to_string().into()
 }
 
-/// A height.
 pub(super) fn height(height: Height) -> Value {
     height.get().into()
 }
 
-/// How many there are, as JSON counts them; the chain's bounds are far below the limit.
+/// A length as `u32`, saturating; the chain's bounds are far below the limit.
 pub(crate) fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

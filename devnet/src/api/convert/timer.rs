@@ -24,7 +24,7 @@ pub(super) fn settings(settings: &[Setting]) -> Value {
     Value::Object(settings.iter().map(entry).collect())
 }
 
-/// Where a timer stands that has not ended, after the block at `head`.
+/// The status after the block at `head` of a timer that has not ended.
 pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {
     if timer.height <= head { TimerStatus::Due } else { TimerStatus::Scheduled }
 }
@@ -40,7 +40,7 @@ pub(in crate::api) const fn ended(end: End) -> TimerStatus {
     }
 }
 
-/// Where the queue has a timer after the block at `head`.
+/// The queue's tier that holds a timer after the block at `head`.
 pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
     match Place::of(timer.height, timer.scheduled_at, head) {
         Place::CarryOver => TimerTier::CarryOver,
@@ -59,7 +59,7 @@ pub(in crate::api) fn bid(bid: Bid) -> TimerBid {
     }
 }
 
-/// Where the money for a fire went.
+/// The use of the money set aside for a fire.
 pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
     TimerCharge {
         burned_cycle: charged.burned_cycle.into(),
@@ -70,7 +70,7 @@ pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
     }
 }
 
-/// What a handler returned.
+/// A handler's return value.
 pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
     let result = &fire.outcome.result;
     (!result.is_empty()).then(|| actor::value(result))
@@ -91,7 +91,7 @@ pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {
     }
 }
 
-/// What a block's lane did.
+/// The report of a block's lane.
 pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
     let report = &stored.report;
     let share = u128::from(report.consumed) * 1_000 / u128::from(report.capacity.max(1));
@@ -134,7 +134,7 @@ pub(in crate::api) fn buckets(
     buckets.into_iter().map(bucket).collect()
 }
 
-/// A limit in a request, as the store takes it.
+/// The limit of a request, in the store's type.
 pub(in crate::api) fn limit(asked: Option<usize>, default: usize, most: usize) -> u32 {
     count(asked.unwrap_or(default).min(most))
 }

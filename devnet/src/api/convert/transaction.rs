@@ -1,4 +1,4 @@
-//! Transactions and what came of them.
+//! Transactions and their results.
 
 use super::{
     address, amount, height, hex, job,
@@ -23,7 +23,7 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-/// What a transaction of `sender` does: the payload's fields.
+/// The fields of the payload of a transaction of `sender`.
 pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
     match &signed.transaction.payload {
         Payload::Transfer(Transfer { to, amount: moved }) => {
@@ -208,7 +208,7 @@ pub(super) fn hashes(list: &[Hash]) -> Vec<Value> {
     list.iter().map(|hash| hex(&hash.0)).collect()
 }
 
-/// What is asked of a timer; what is null gets a default.
+/// The request for a timer; null fields get a default.
 fn timer(request: &Request) -> Value {
     let Request {
         actor,
@@ -253,7 +253,7 @@ fn offers(capabilities: &Capabilities) -> Value {
     })
 }
 
-/// What came of a transaction in a block.
+/// The status of a transaction in a block.
 pub(in crate::api) const fn status(status: &Status) -> TransactionStatus {
     match status {
         Status::Success => TransactionStatus::Success,
@@ -262,7 +262,7 @@ pub(in crate::api) const fn status(status: &Status) -> TransactionStatus {
     }
 }
 
-/// A failure's text cut into the error's name, which opens it, and the rest in words.
+/// Splits a failure's text into the error's name at its start and the rest.
 pub(in crate::api) fn failure(text: &str) -> (String, String) {
     match text.split_once(": ") {
         Some((name, message)) => (name.to_owned(), message.to_owned()),

@@ -10,7 +10,7 @@ use crate::{
 };
 use cowboy_engine::{chain::State, primitives::Address};
 
-/// Accounts in a list at most: the devnet's own first, then others by address.
+/// Maximum number of accounts in a list: the devnet's own first, then others by address.
 const LISTED: usize = 10_000;
 
 /// `GET /v1/accounts`
@@ -27,8 +27,9 @@ pub(super) fn show(view: &View, text: &str) -> Result<Account, ApiError> {
     Ok(account(view, &waiting(view), &view.resolve("account", text)?))
 }
 
-/// What validators have executed, and what waits there: the others know it a moment later. What
-/// waits at a validator that has fallen behind may never reach the others, and claims no nonce.
+/// The states and mempools of the running validators; each mempool reaches the others a moment
+/// later. Validators that have fallen behind are left out, because their transactions may never
+/// reach the others and so claim no nonce.
 fn waiting(view: &View) -> Vec<(State, Mempool)> {
     let running = view.backend.running();
     let executed = running.into_iter().map(|one| (one.ledger.head(), one.mempool));

@@ -1,4 +1,4 @@
-//! Actors: what is deployed, what it stores, what a call of it would do.
+//! Actors: deployments, stores, and the effects of trial calls.
 
 use crate::{
     api::{
@@ -113,7 +113,8 @@ pub(super) fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog
         rows.into_iter().filter(|line| line.height <= view.head()).collect();
     let mut next = view.head().next().max(from.unwrap_or_default());
     if let Some(last) = lines.last().filter(|_| more && from.is_some()).map(|last| last.height) {
-        // The last block may go on: it opens the next page, unless it is all there is of this one.
+        // The last block may be incomplete, so it opens the next page, unless it is the only one on
+        // this page.
         let whole = lines.partition_point(|line| line.height < last);
         next = if whole > 0 {
             lines.truncate(whole);
@@ -169,7 +170,7 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
     Ok(told(ran, (actor, trial.handler, sender), state.height()))
 }
 
-/// The function of a gas bidding agent.
+/// The handler of a gas bidding agent.
 const AGENT_HANDLER: &str = "getGasBid";
 
 /// Whether an actor has a handler of this name.
@@ -178,17 +179,17 @@ fn has_handler(state: &chain::State, actor: &chain::Actor, name: &str) -> bool {
     module.is_some_and(|module| module.handlers().iter().any(|known| known.name == name))
 }
 
-/// The fields of an agent's context that a payload gives: a JSON object, or nothing.
+/// The fields of an agent's context in a payload, which is a JSON object or empty.
 fn context(payload: &[u8]) -> Result<[Option<u128>; 8], ApiError> {
     let mut given = [None; 8];
     if payload.iter().all(u8::is_ascii_whitespace) {
         return Ok(given);
     }
     let fields = actor::GBA_CONTEXT_FIELDS;
-    let hint = || format!("getGasBid is asked with a JSON object of any of: {}", fields.join(", "));
+    let hint = || format!("getGasBid takes a JSON object with any of: {}", fields.join(", "));
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(payload)
         .map_err(|error| {
-            ApiError::bad_request(format!("the payload is no JSON object: {error}")).hint(hint())
+            ApiError::bad_request(format!("the payload is not a JSON object: {error}")).hint(hint())
         })?;
     for (name, value) in object {
         let place = fields.iter().position(|field| *field == name).ok_or_else(|| {
@@ -200,14 +201,14 @@ fn context(payload: &[u8]) -> Result<[Option<u128>; 8], ApiError> {
             other => other.as_u64().map(u128::from),
         };
         given[place] = Some(number.ok_or_else(|| {
-            let what = format!("`{name}` of the context is no whole number from 0 to 2^128 - 1");
-            ApiError::bad_request(what).hint("one beyond 2^64 is written as a string of digits")
+            let what = format!("`{name}` of the context is not an integer from 0 to 2^128 - 1");
+            ApiError::bad_request(what).hint("write one beyond 2^64 as a string of digits")
         })?);
     }
     Ok(given)
 }
 
-/// What a trial did, as the API tells it.
+/// The API's answer for a dry run.
 fn told(
     ran: chain::DryRun,
     (actor, handler, sender): (Address, String, Address),
@@ -247,12 +248,12 @@ fn told(
     }
 }
 
-/// The state after a block that is not too long ago.
+/// The state after a recent block.
 fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
     view.reached(height)?;
     let rooted = view.state_at(height).ok_or_else(|| {
         let oldest = (view.head().get() + 1).saturating_sub(STATES_KEPT as u64);
-        ApiError::not_found(format!("the state after block {height} is not kept any more")).hint(
+        ApiError::not_found(format!("the state after block {height} is no longer kept")).hint(
             format!("validators keep the last {STATES_KEPT} at most: from about block {oldest} on"),
         )
     })?;

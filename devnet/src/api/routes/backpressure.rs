@@ -1,4 +1,4 @@
-//! Runners that the devnet's process runs: what they take on, and starting and stopping them.
+//! Runners of the devnet's process: their capacity, and starting and stopping them.
 
 use crate::api::{
     backend::{Backend, Switch},
@@ -81,7 +81,7 @@ pub(super) async fn stop(
     switch(&shared.backend, &runner, Switch::Stop).await
 }
 
-/// The runner of the process that a name or an address stands for.
+/// Resolves a name or an address of a runner of the process.
 fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
     let address = backend.names.resolve(text);
     let found = address.filter(|address| backend.runner_runs(address).is_some());
@@ -89,7 +89,7 @@ fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
         let mut names: Vec<_> = backend.runners().collect();
         names.sort();
         let what = format!("the devnet's process runs no runner `{}`", shown(text));
-        let others = "one in a process of its own answers to the name that it was started with";
+        let others = "a runner in a separate process is addressed by the name it was started with";
         let hint = match names.is_empty() {
             true => format!("it runs none; {others}"),
             false => format!("its runners are {}; {others}", names.join(", ")),

@@ -104,7 +104,7 @@ pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
     })
 }
 
-/// The heights of the blocks that the certificates in the block at `height` are for.
+/// The heights that the certificates in the block at `height` certify.
 pub(in crate::api) fn certificate_heights(
     view: &View,
     height: Height,
@@ -116,7 +116,7 @@ pub(in crate::api) fn certificate_heights(
     };
     let candidates = parent.candidates(parent.hash());
     let (heights, _) = chain::block::certify(&candidates, blocks).map_err(|error| {
-        ApiError::internal(format!("block {height} carries certificates that it cannot: {error}"))
+        ApiError::internal(format!("block {height} carries invalid certificates: {error}"))
     })?;
     Ok(heights.into_iter().map(Height::get).collect())
 }
@@ -127,11 +127,11 @@ pub(super) fn transaction(view: &View, hash: &str) -> Result<Transaction, ApiErr
     if let Some(stored) = view.store().transaction(&hash)? {
         return included(view, hash, stored);
     }
-    // What one validator has taken, the others know a moment later.
+    // A validator's mempool gets transactions from the others a moment later.
     let running = view.backend.running();
     let mut pools = running.iter().map(|one| one.mempool.with(|pool| pool.get(&hash).cloned()));
     let Some(waiting) = pools.find_map(|found| found) else {
-        // It waits nowhere any more: a block may have taken it meanwhile.
+        // No mempool has it: a block may have included it in the meantime.
         let now = View::of(view.backend.clone(), None)?;
         let stored = now.store().transaction(&hash)?.ok_or_else(|| {
             let message =
@@ -176,7 +176,7 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     Ok(transaction)
 }
 
-/// What a transaction says, before what came of it.
+/// A transaction without its results.
 fn describe(
     view: &View,
     hash: Hash,
@@ -223,7 +223,8 @@ pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiEr
     let Page { rows: mut events, more } = view.store().events(filter)?;
     let mut next = None;
     if let Some(last) = events.last().filter(|_| more).map(|last| last.height) {
-        // The last block may go on: it opens the next page, unless it is all there is of this one.
+        // The last block may be incomplete, so it opens the next page, unless it is the only one on
+        // this page.
         let whole = events.partition_point(|event| event.height < last);
         next = Some(if whole > 0 {
             events.truncate(whole);

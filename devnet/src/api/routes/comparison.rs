@@ -1,8 +1,8 @@
-//! Draws with the presence filter and without it: what the one phase chose, and what the other
-//! would have (spec connectivity.md §7).
+//! Draws with and without the presence filter: the choice of the actual phase, and the choice that
+//! the other phase would have made (spec connectivity.md §7).
 //!
-//! From what is stored alone: a draw's record says of each runner whether it was present and which
-//! other filter drops it. The draw is done again with the same seed and the same MRU runner.
+//! Only stored records are needed: a draw's record tells for each runner whether it was present and
+//! which other filter dropped it. The draw is repeated with the same seed and the same MRU runner.
 
 use super::{
     job::{find, named},
@@ -53,7 +53,7 @@ type Range = (Height, Height, Page<StoredDraw>);
 
 fn of_job(view: &View, query: &ComparisonQuery, job: &str) -> Result<Range, ApiError> {
     if query.from.is_some() || query.to.is_some() {
-        return Err(ApiError::bad_request("job: a job has one draw, whatever the range")
+        return Err(ApiError::bad_request("job: a job has one draw, so a range does not apply")
             .hint("give the job or a range of blocks"));
     }
     let id = named(view, job)?;
@@ -76,7 +76,7 @@ fn of_blocks(view: &View, query: &ComparisonQuery) -> Result<Range, ApiError> {
     Ok((from, to, view.store().draws(from, to, COMPARED_DRAWS)?))
 }
 
-/// What a draw chose, and what it would have chosen the other way round.
+/// A draw's choice, and its choice with the presence filter switched the other way.
 fn other_way(view: &View, stored: &StoredDraw) -> Result<ComparedDraw, ApiError> {
     let StoredDraw { height, draw } = stored;
     let job = find(view, &draw.job_id)?;

@@ -1,4 +1,4 @@
-//! What changes state: transactions, starting and stopping.
+//! Routes that change state: transactions, starting and stopping.
 
 use crate::api::{
     backend::{Membership, MembershipError, SaveError, Switch},
@@ -20,7 +20,7 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
-    chain::{Payload, SignedTransaction},
+    chain::{Payload, SignedTransaction, admission::AdmissionError},
     primitives::Shortfall,
 };
 use std::{
@@ -28,9 +28,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How far the chain goes without its pace upon one request, in blocks.
+/// Maximum number of blocks for which one request lifts the pace.
 const MAX_ADVANCE: u64 = 100_000;
-/// And for how long: whoever asked may have gone.
+/// Maximum time, in milliseconds, for which one request lifts the pace, because its client may have
+/// gone.
 const MAX_ADVANCE_MS: u64 = 3_600_000;
 
 /// `POST /v1/transactions`
@@ -53,8 +54,7 @@ pub(super) async fn submit(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// `POST /runner/{runner}/heartbeat`: the transaction is signed by the runner, which is as good as
-/// the token for what it can do.
+/// `POST /runner/{runner}/heartbeat`: the runner's signature on the transaction replaces the token.
 pub(super) async fn heartbeat(
     State(shared): State<Arc<Shared>>,
     InPath(runner): InPath<String>,
@@ -88,9 +88,9 @@ fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("transaction: {error}")))
 }
 
-/// Hands a transaction to the mempools of all validators that run, so that one that is paused, cut
-/// off or killed next does not keep it to itself. The validator with the highest head decides
-/// whether it is taken; of two with the same nonce, that is the first.
+/// Submits a transaction to the mempools of all running validators, so that it is not lost when one
+/// of them is paused, isolated or killed next. The validator with the highest head decides whether
+/// it is accepted; when two transactions have the same nonce, the first wins.
 fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     takes_part(view)?;
     let _turn = view.backend.submissions.lock();
@@ -102,33 +102,35 @@ fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted,
     Ok(accepted)
 }
 
-/// Hands a transaction to one validator's mempool, which tells the others.
+/// Submits a transaction to one validator's mempool, which passes it on to the others.
 fn accept_at(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     takes_part(view)?;
     let _turn = view.backend.submissions.lock();
     hand_in(view, signed)
 }
 
-/// A transaction that is in a block already was accepted before: a client that lost the first
-/// answer gets the same again.
+/// Submits a transaction to a mempool. A transaction that is already in a block counts as accepted,
+/// so that a client that lost the first answer gets the same answer again.
 fn hand_in(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     let (taker, hash) = (&view.running, signed.hash());
     let known = match taker.mempool.submit(signed, &taker.ledger.newest().state) {
         Ok(is_new) => !is_new,
         Err(_) if taker.ledger.store().transaction(&hash)?.is_some() => true,
-        Err(MempoolError::InsufficientBalance(short)) => return Err(insufficient(view, &short)),
+        Err(MempoolError::Admission(AdmissionError::InsufficientBalance(short))) => {
+            return Err(insufficient(view, &short));
+        }
         Err(error) => return Err(error.into()),
     };
     Ok(TransactionAccepted { hash: Text(hash), known })
 }
 
-/// A refusal that says by name who pays, and how that account gets what is missing.
+/// A refusal that names the payer, with a hint on how to fund that account.
 fn insufficient(view: &View, short: &Shortfall) -> ApiError {
     let name = view.backend.names.get(&short.payer);
     ApiError::rejected(view.with_payer(short.to_string())).hint(funding(short, name.as_deref()))
 }
 
-/// Refused while every validator that runs waits for space on its disk.
+/// Refuses while every running validator waits for disk space.
 pub(super) fn takes_part(view: &View) -> Result<(), ApiError> {
     let slots = view.backend.slots();
     let running: Vec<_> = slots.iter().filter(|slot| slot.running().is_some()).collect();
@@ -136,7 +138,7 @@ pub(super) fn takes_part(view: &View) -> Result<(), ApiError> {
         Some(reasons) if !reasons.is_empty() => {
             let message = format!("validators are paused: {}", reasons[0]);
             Err(ApiError::unavailable(message).hint(
-                "make room there, and they go on; `storage.reserve` in the topology is the reserve",
+                "free some disk space and they resume; the topology's `storage.reserve` is kept free",
             ))
         }
         _ => Ok(()),
@@ -151,14 +153,14 @@ pub(super) async fn advance(
 ) -> Result<(StatusCode, Json<Advance>), ApiError> {
     let AdvanceRequest { blocks, within_ms } = request;
     if !(1..=MAX_ADVANCE).contains(&blocks) {
-        let what = format!("blocks: {blocks}, where 1 to {MAX_ADVANCE} may be");
+        let what = format!("blocks: {blocks}, expected 1 to {MAX_ADVANCE}");
         return Err(ApiError::bad_request(what));
     }
     if !(1..=MAX_ADVANCE_MS).contains(&within_ms) {
-        let what = format!("within_ms: {within_ms}, where 1 to {MAX_ADVANCE_MS} may be");
+        let what = format!("within_ms: {within_ms}, expected 1 to {MAX_ADVANCE_MS}");
         return Err(ApiError::bad_request(what));
     }
-    // Refused where no validator runs.
+    // This fails if no validator runs.
     let newest = |backend| View::of(backend, None).map(|view| view.backend.newest().height());
     let from = shared.blocking(newest).await?;
     let backend = &shared.backend;
@@ -204,7 +206,7 @@ pub(super) async fn save(
 ) -> Result<(StatusCode, Json<Snapshot>), ApiError> {
     let name = request.snapshot.as_deref().map(parsed).transpose()?;
     let backend = shared.backend.clone();
-    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    // A separate task, so that it completes even if the client no longer waits.
     let task = tokio::spawn(async move { (backend.hooks.save)(name).await });
     let saved = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
     let saved = saved.map_err(|error| match error {
@@ -290,7 +292,7 @@ pub(super) async fn leave(
 
 async fn change(shared: &Arc<Shared>, change: Membership) -> Result<String, ApiError> {
     let backend = shared.backend.clone();
-    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    // A separate task, so that it completes even if the client no longer waits.
     let task = tokio::spawn(async move { (backend.hooks.membership)(change).await });
     let changed = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
     changed.map_err(|error| match error {

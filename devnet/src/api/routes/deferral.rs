@@ -1,15 +1,16 @@
-//! Why a due timer did not fire, block by block: derived from what the lanes of those blocks did.
+//! The reasons why a due timer did not fire, block by block, derived from the reports of those
+//! blocks' lanes.
 //!
-//! Nothing is stored of a timer that waits. What the chain did with it follows from its record and
-//! the block's lane, in the order in which the chain looks (timers.md §3 to §6): its time has
-//! passed and it waits for the GC budget; its cap is below the block's price; it asks for more
-//! cycles than a fire gets, or for more cells than the lane has; its limits still fitted what the
-//! lane used, so that only its payer can have held it back; else the lane was full.
+//! The chain stores no reasons for waiting timers. They follow from the timer's record and the
+//! block's lane, in the order of the chain's checks (timers.md §3 to §6): it has expired and waits
+//! for the GC budget; its cap is below the block's price; it asks for more cycles than a fire may
+//! get, or for more cells than the lane has; its limits still fitted into the rest of the lane, so
+//! that only its payer can have held it back; otherwise the lane was full.
 //!
-//! That is exact but for two things. Whether the payer could pay is told only where there was room
-//! and the price was covered: else it is not asked about. And the bids of an agent are known as of
-//! the last one: for blocks before, it is held against how many timers the block priced out, and
-//! otherwise taken as it is, which the explanation says.
+//! This is exact with two exceptions. Whether the payer could pay is only known if there was room
+//! and the price was covered; otherwise the chain does not check it. And only the last bid of an
+//! agent is known: for earlier blocks, the bid is compared with the number of timers that the block
+//! priced out, and otherwise used as it is, which the explanation says.
 
 use crate::{
     api::types::{Deferral, DeferralReason},
@@ -21,35 +22,36 @@ use cowboy_engine::{
 };
 use std::collections::BTreeSet;
 
-/// Runs that are told of at most: the newest ones.
+/// Maximum number of runs in an answer: the newest ones.
 pub(super) const RUNS: usize = 1_000;
 
-/// What is known of a timer that waits, or waited.
+/// A timer that waits or waited, with its history.
 pub(super) struct Subject<'a> {
-    /// Its record: the payload does not matter.
+    /// Its record; the payload is not used.
     pub timer: &'a Timer,
-    /// Its extensions, ascending: from which block on it lived until when. Before the first of
-    /// them, or without any, the record tells.
+    /// Its extensions, ascending: the block of each, and the new last height. Before the first
+    /// extension the record's last height applies.
     pub lives: &'a [(Height, Height)],
-    /// Where it was held to lower limits, ascending.
+    /// The blocks that lowered its limits, ascending.
     pub clamps: &'a [Clamp],
-    /// Blocks in which it was told that its agent gave no bid: it is told once, until the agent
-    /// answers again.
+    /// Blocks with an event that its agent gave no bid. There is only one such event until the
+    /// agent answers again.
     pub unanswered: &'a BTreeSet<Height>,
 }
 
-/// A due timer was held to lower limits.
+/// A block lowered the limits of a due timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clamp {
     /// The first block with the new limits.
     pub at: Height,
-    /// What it asked for before.
+    /// Its limits before.
     pub before: Room,
-    /// What it asks for since.
+    /// Its limits since then.
     pub after: Room,
 }
 
-/// Why the timer did not fire in these blocks, in all of which it was due: ascending.
+/// The reasons why the timer did not fire in these blocks, ascending. It must have been due in all
+/// of them.
 pub(super) fn explain(subject: &Subject<'_>, lanes: &[StoredLane]) -> Vec<Deferral> {
     let mut runs: Vec<(Height, &StoredLane, DeferralReason)> = Vec::new();
     for lane in lanes {
@@ -79,7 +81,7 @@ impl Subject<'_> {
         life.map_or(self.timer.expires_at, |(_, expires_at)| *expires_at)
     }
 
-    /// What it asked for in the block at this height.
+    /// Its limits in the block at this height.
     fn asks(&self, at: Height) -> Room {
         let since = self.clamps.partition_point(|clamp| clamp.at <= at);
         let last = since.checked_sub(1).and_then(|index| self.clamps.get(index));
@@ -121,8 +123,8 @@ impl Subject<'_> {
         if report.priced_out == 0 || self.unanswered.contains(&lane.height) {
             return false;
         }
-        // From the last time that it was told on, the agent has failed whenever it was asked, and a
-        // default bid covers the price of its own block.
+        // Since the last such event, the agent has failed whenever it was asked, and a default bid
+        // covers the price of its own block.
         let told = self.unanswered.last();
         let failing = bid.failed && told.is_some_and(|told| *told < lane.height);
         let all = report.priced_out.saturating_add(report.over_cap) >= report.deferred;
@@ -143,12 +145,12 @@ impl Subject<'_> {
                 match self.timer.bid.filter(|_| self.timer.gba.is_some()) {
                     Some(bid) if bid.failed => format!(
                         "its agent failed, and the default bid is below {what} of {price} wei per \
-                         cycle; the last one known is {} wei, earlier ones may have been others",
+                         cycle; the last known one is {} wei, earlier ones may have differed",
                         bid.max_fee_per_cycle
                     ),
                     Some(bid) => format!(
-                        "its agent's bid is below {what} of {price} wei per cycle; the last bid \
-                         known is {} wei, earlier ones may have been others",
+                        "its agent's bid is below {what} of {price} wei per cycle; the last known \
+                         bid is {} wei, earlier ones may have differed",
                         bid.max_fee_per_cycle
                     ),
                     None => format!(
@@ -158,7 +160,7 @@ impl Subject<'_> {
                 }
             }
             DeferralReason::OverCap if cycles > *cap => {
-                format!("it asks for {cycles} cycles, and under {policy} a fire gets {cap} at most")
+                format!("it asks for {cycles} cycles, and under {policy} a fire gets at most {cap}")
             }
             DeferralReason::OverCap => format!(
                 "it asks for {cells} cells, and the lane has {} in all",
@@ -189,7 +191,7 @@ impl Subject<'_> {
             ),
             DeferralReason::GcWaiting => format!(
                 "its time passed at {}; block {height} removed {} other timers, which was all \
-                 that the GC budget paid for",
+                 that the GC budget allowed",
                 self.expires_at(*height),
                 report.expired.saturating_add(report.insolvent)
             ),
@@ -197,7 +199,7 @@ impl Subject<'_> {
     }
 }
 
-/// What the lane of a block had left in the end.
+/// The unused room of a block's lane.
 const fn left(lane: &StoredLane) -> Room {
     let report = &lane.report;
     let all = Room { cycles: report.capacity, cells: report.cell_capacity };
@@ -306,10 +308,10 @@ mod tests {
     #[test]
     fn reasons_are_tried_in_the_order_of_the_chain() {
         let late = "its time passed at 30; block 31 removed 3 other timers, which was all that the \
-                    GC budget paid for";
+                    GC budget allowed";
         check(&timer(), &[dear(31, 99)], &[(31, 31, DeferralReason::GcWaiting, late)]);
         let over = Timer { gas_limit: 251, ..timer() };
-        let capped = "it asks for 251 cycles, and under eip1559 a fire gets 250 at most";
+        let capped = "it asks for 251 cycles, and under eip1559 a fire gets at most 250";
         check(&over, &[lane(10)], &[(10, 10, DeferralReason::OverCap, capped)]);
         let priced = "its cap of 50 wei per cycle is below the lane basefee of 51 wei";
         check(&over, &[dear(10, 51)], &[(10, 10, DeferralReason::PricedOut, priced)]);
@@ -351,10 +353,10 @@ mod tests {
         use DeferralReason::{LaneFull, PricedOut};
         assert_eq!(reason(&asking(bid(19)), &lane(10), &[]), PricedOut);
         assert_eq!(reason(&asking(bid(20)), &lane(10), &[]), LaneFull);
-        // The default bid covers the price: nobody has asked, or the agent failed.
+        // The default bid covers the price: the agent was not asked, or it failed.
         assert_eq!(reason(&asking(None), &lane(10), &[]), LaneFull);
         assert_eq!(reason(&asking(bid(19)), &lane(10), &[10]), LaneFull);
-        // None was priced out, or all of them were.
+        // No timer was priced out, or all of them were.
         let (mut none, mut all) = (lane(10), lane(10));
         (none.report.priced_out, all.report.priced_out) = (0, 3);
         assert_eq!(reason(&asking(bid(19)), &none, &[]), LaneFull);

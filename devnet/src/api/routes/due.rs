@@ -1,7 +1,8 @@
-//! What the next block's lane makes of due timers, and what their agents would bid in it.
+//! The fate of due timers in the next block's lane, and the bids that their agents would make in
+//! it.
 //!
 //! Both work on the newest state and change nothing. A page of due timers costs one pass over all
-//! timers that wait; a quote costs that and one question, which has the chain's own bound.
+//! waiting timers; a quote costs the same plus one question, which the chain's own limit bounds.
 
 use super::{
     actor,
@@ -52,11 +53,11 @@ pub(super) fn list(view: &View, query: &DueQuery) -> Result<DueTimers, ApiError>
     })
 }
 
-/// What the newest block did, which tells why timers did not fire in it.
+/// The newest block's lane and events, which tell why timers did not fire in it.
 struct Newest {
     height: Height,
     lane: Option<StoredLane>,
-    /// Timers of which it was told that their agents gave no bid.
+    /// Timers with an event that their agents gave no bid.
     unanswered: BTreeSet<Hash>,
 }
 
@@ -72,7 +73,7 @@ impl Newest {
         Ok(Self { height, lane: view.store().lanes(height, height)?.pop(), unanswered })
     }
 
-    /// Why a timer did not fire in it, where it was due.
+    /// The reason why a timer did not fire in it, if the timer was due.
     fn reason(&self, timer: &Timer) -> Option<(DeferralReason, String)> {
         let lane = self.lane.filter(|_| timer.height <= self.height)?;
         let told = self.unanswered.contains(&timer.id).then_some(self.height);
@@ -120,7 +121,7 @@ const fn fate(fate: Fate) -> DueFate {
     }
 }
 
-/// Why an agent is not asked.
+/// The reason why an agent is not asked, in words.
 fn unasked(why: Unasked) -> String {
     let text = match why {
         Unasked::Policy => "under fifo no agent is asked",
@@ -165,7 +166,7 @@ fn in_words(prospect: &Prospect, prices: &Prices) -> String {
         }
         Fate::OverCap if gas > cap => {
             let policy = prices.policy.name();
-            format!("it asks for {gas} cycles, and under {policy} a fire gets {cap} at most")
+            format!("it asks for {gas} cycles, and under {policy} a fire gets at most {cap}")
         }
         Fate::OverCap => {
             format!("it asks for {cells} cells, and the lane has {} in all", room.cells)
@@ -184,7 +185,7 @@ pub(super) fn bid(view: &View, text: &str) -> Result<TimerQuote, ApiError> {
             QuoteError::UnknownTimer(_) => ApiError::conflict(what)
                 .hint(format!("see what became of it: cowboyctl timer show {id}")),
             QuoteError::NoAgent(_) => ApiError::conflict(what)
-                .hint("one that names an agent: cowboyctl timer schedule ACTOR --gba AGENT"),
+                .hint("schedule one with an agent: cowboyctl timer schedule ACTOR --gba AGENT"),
         }
     })?;
     let Quote { height, prices, gba, context, cycles, paid_cycles, cost, answer, .. } = quote;

@@ -69,7 +69,7 @@ pub(super) fn show(view: &View, height: &str) -> Result<Evidence, ApiError> {
     })
 }
 
-/// A final block, read and as it is stored. `height` is at most the head.
+/// A final block, decoded and as it is stored. `height` is at most the head.
 fn raw(view: &View, height: Height) -> Result<(chain::Block, RawBlock), ApiError> {
     let block = view.block(height)?;
     let (state_root, _) = view.executed(height)?;
@@ -83,7 +83,8 @@ fn raw(view: &View, height: Height) -> Result<(chain::Block, RawBlock), ApiError
     Ok((block, raw))
 }
 
-/// A certificate of a block as it is stored, damaged or not: the client verifies it.
+/// A certificate of a block as it is stored, whether or not it is damaged, because the client
+/// verifies it.
 fn certificate(view: &View, height: Height) -> Result<Option<BytesText>, ApiError> {
     let bytes = match readable(view.store().presence(height))? {
         Some(StoredPresence { certificate, .. }) => Some(certificate),
@@ -92,7 +93,7 @@ fn certificate(view: &View, height: Height) -> Result<Option<BytesText>, ApiErro
     Ok(bytes.map(|bytes| Bytes(bytes).into()))
 }
 
-/// A record, where it can be read: one that is damaged is evidence of nothing.
+/// A record, or `None` if it is damaged, because a damaged record proves nothing.
 fn readable<T>(stored: Result<Option<T>, StorageError>) -> Result<Option<T>, ApiError> {
     match stored {
         Err(StorageError::Corrupt { .. }) => Ok(None),

@@ -1,4 +1,4 @@
-//! Faults laid on purpose.
+//! Injected faults.
 
 use crate::api::{
     error::ApiError,
@@ -23,8 +23,8 @@ pub(super) async fn lay(
     InBody(request): InBody<FaultRequest>,
 ) -> Result<Json<Fault>, ApiError> {
     let backend = shared.backend.clone();
-    // A task of its own: a node that is killed is healed by its fault, whether or not somebody
-    // still waits for the answer.
+    // A separate task, so that a killed node always gets its fault, even if the client no longer
+    // waits: the fault heals it.
     let task = tokio::spawn(async move { faults::lay(&backend, &request).await });
     task.await.map_err(|error| ApiError::internal(error.to_string()))?.map(Json)
 }

@@ -100,8 +100,8 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     })
 }
 
-/// What runners said last of an open job to whatever validator: each tells only the one whose
-/// assignment it accepted.
+/// The last progress reports of an open job's runners, from all validators: each runner reports
+/// only to the validator from which it accepted the assignment.
 fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
     let validators = view.backend.slots();
     let mut newest: BTreeMap<Address, Progress> = BTreeMap::new();
@@ -113,7 +113,8 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
             }
         }
     }
-    // Whoever has not committed, in draw order; a validator may not have heard yet of the rest.
+    // Only runners that have not committed, in draw order; a validator may still list the others
+    // because it has not seen their commitments yet.
     let open = match &job.status {
         JobStatus::Assigned(_) => committee(job).to_vec(),
         JobStatus::Running(round) => round.silent(),
@@ -130,8 +131,8 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
         .collect()
 }
 
-/// `GET /v1/jobs/{id}/dispatches`: by attempt, runner and validator. Of those that run now, which
-/// remember what they have dispatched since they started.
+/// `GET /v1/jobs/{id}/dispatches`: by attempt, runner and validator. Only running validators
+/// answer, and they remember only their dispatches since they started.
 pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiError> {
     let id = named(view, id)?;
     find(view, &id)?;
@@ -181,8 +182,8 @@ pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
     })
 }
 
-/// The id that a request says: by a name, whole or by its beginning, or the newest job's, the one
-/// that the list begins with.
+/// Resolves the job id in a request: a name, an id, the beginning of an id, or `latest` for the
+/// newest job, which is the first in the list.
 pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
     if text != "latest" {
         let named = view.backend.labels.id(NamedKind::Job, text);
@@ -196,7 +197,7 @@ pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
     })
 }
 
-/// A job of the chain, unless the block that ended it is no longer kept.
+/// A job on the chain, unless the block that ended it is no longer kept.
 pub(super) fn find<'a>(view: &'a View, id: &Hash) -> Result<&'a spec::Job, ApiError> {
     let job = view.state.job(id).ok_or_else(|| {
         ApiError::not_found(format!("there is no job {id}")).hint("list them: cowboyctl job ls")
@@ -207,8 +208,8 @@ pub(super) fn find<'a>(view: &'a View, id: &Hash) -> Result<&'a spec::Job, ApiEr
     Ok(job)
 }
 
-/// The result of a verified job. The store may be a block ahead of the state that the job is read
-/// from; a result of a job that is not verified there is none yet.
+/// The result of a verified job. The store may be a block ahead of the job's state: while the job
+/// is not verified in that state, a stored result does not count yet.
 fn stored_result(
     view: &View,
     id: &Hash,
@@ -233,7 +234,7 @@ const fn outcome(job: &spec::Job) -> Option<&Outcome> {
     }
 }
 
-/// Why there is no result, and what the last of the runners said that could not do the work.
+/// The reason why there is no result, with the last runner's report that it could not do the work.
 fn failure(view: &View, job: &spec::Job, events: &[StoredEvent]) -> Option<String> {
     match &job.status {
         JobStatus::Failed(Failure { height, reason, .. }) => {
@@ -255,14 +256,15 @@ fn failure(view: &View, job: &spec::Job, events: &[StoredEvent]) -> Option<Strin
             })
         }
         JobStatus::Cancelled(cancelled) => {
-            Some(format!("its submitter took it back in block {}", cancelled.height))
+            Some(format!("its submitter cancelled it in block {}", cancelled.height))
         }
         _ => None,
     }
 }
 
-/// The last report of failed work up to a block: who, and why. What a runner says is any text: it
-/// is made one line, without what moves a terminal's cursor.
+/// The last report of failed work up to a block: the runner and its reason. A runner's reason can
+/// be any text, so control characters are replaced: it becomes one line that cannot move a
+/// terminal's cursor.
 fn last_report(view: &View, events: &[StoredEvent], up_to: Height) -> Option<String> {
     let reports = events.iter().filter(|stored| stored.height <= up_to);
     let last = reports.rev().find_map(|stored| match &stored.event.kind {
@@ -275,7 +277,7 @@ fn last_report(view: &View, events: &[StoredEvent], up_to: Height) -> Option<Str
     })
 }
 
-/// How many committees were drawn up to a block.
+/// The number of committees drawn up to a block.
 pub(super) fn attempts(events: &[StoredEvent], up_to: Height) -> u32 {
     let drawn = events.iter().filter(|stored| {
         stored.height <= up_to && matches!(stored.event.kind, EventKind::JobAssigned(_))
@@ -283,8 +285,8 @@ pub(super) fn attempts(events: &[StoredEvent], up_to: Height) -> u32 {
     convert::count(drawn.count())
 }
 
-/// What happened to a job. While it waits there is an event per block: of each run of them, the
-/// first and the last tell all.
+/// The events of a job. While it waits there is an event per block; only the first and the last of
+/// each run are listed.
 fn history(events: Vec<StoredEvent>, times: &mut Times<'_>) -> Result<Vec<JobEvent>, ApiError> {
     let waits = |stored: Option<&StoredEvent>| {
         stored.is_some_and(|stored| matches!(stored.event.kind, EventKind::JobWaiting(_)))

@@ -1,5 +1,5 @@
-//! What Prometheus scrapes: the timer lane, presence, runners' connections and the log of every
-//! devnet, and speculation where an agent runs.
+//! The metrics that Prometheus scrapes: the timer lane, presence, runners' connections and the log
+//! of every devnet, and speculation if an agent runs.
 
 use super::Route;
 use crate::{
@@ -21,7 +21,7 @@ use axum::{
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::sync::Arc;
 
-/// The one route.
+/// The only route of this module.
 pub(super) fn route() -> Route {
     let summary = "Metrics of the timer lane, presence and connections, and of speculation where the devnet has an agent";
     Route {
@@ -50,7 +50,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse,
     Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text))
 }
 
-/// What the process has lost of its log.
+/// The metrics of the process's own log.
 fn of_log() -> String {
     let mut registry = Registry::with_prefix("devnet");
     let lost: Counter = Counter::default();

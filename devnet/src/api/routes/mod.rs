@@ -1,7 +1,8 @@
-//! The routes: one table that the router, the OpenAPI document and their test are made from.
+//! The routes: one table from which the router, the OpenAPI document and their test are built.
 //!
 //! A handler of a read is a plain function from a [`View`] (one validator's chain) or a [`Glance`]
-//! (the whole devnet) and the request's parameters to the answer. It runs where it may block.
+//! (the whole devnet) and the request's parameters to the answer. It runs on a thread that may
+//! block.
 
 mod account;
 mod actor;
@@ -59,7 +60,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// Where a devnet is saved; it takes as long as it takes.
+/// The route that saves a devnet, which has a longer time limit than the others.
 pub(super) const SNAPSHOTS: &str = "/v1/snapshots";
 
 /// One method of one path.
@@ -91,7 +92,7 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/chain/parameters",
-            "What a signer has to know about the chain, and its limits",
+            "The chain's parameters and limits that a signer has to know",
             Answer::one::<Parameters>(),
             |view, (), Nothing {}| chain::parameters(view),
         ),
@@ -103,13 +104,13 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/chain/burned",
-            "What was burned since genesis, by what it was paid for",
+            "The wei burned since genesis, by purpose",
             Answer::one::<Burned>(),
             |view, (), Nothing {}| Ok(chain::burned(view)),
         ),
         view(
             "/v1/chain/proofs/{subject}",
-            "A proof of what the state has under a key, with header and certificate",
+            "A proof of the state's value under a key, with header and certificate",
             Answer::one::<StateProof>(),
             |view, kind: String, query: ProofQuery| proof::prove(view, &kind, &query),
         ),
@@ -133,13 +134,13 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/chain/transactions/{hash}",
-            "A transaction and what came of it",
+            "A transaction and its receipt",
             Answer::one::<Transaction>(),
             |view, hash: String, Nothing {}| chain::transaction(view, &hash),
         ),
         view(
             "/v1/chain/events",
-            "A page of events, whole blocks of them",
+            "A page of events; blocks are never split",
             Answer::one::<EventPage>(),
             |view, (), query: EventQuery| chain::events(view, &query),
         ),
@@ -148,15 +149,15 @@ fn others() -> Vec<Route> {
             path: "/v1/events",
             handler: get(events::events),
             operation: Operation::new(
-                "Every block as it becomes final: events of type `block`, their ids the heights; one of \
-                 type `replaced` ends a stream that makes room for another",
+                "Every block as it becomes final: events of type `block`, with the heights as ids; \
+                 one of type `replaced` ends a stream that makes room for another",
                 Answer::stream::<BlockNotice>(),
             )
             .query::<NodeQuery>()
             .query::<StreamQuery>()
             .header(
                 "Last-Event-ID",
-                "The height of the last block seen: the stream goes on after it",
+                "The height of the last block seen: the stream continues after it",
             ),
         },
         Route {
@@ -164,7 +165,7 @@ fn others() -> Vec<Route> {
             path: "/v1/chain/advance",
             handler: post(control::advance),
             operation: Operation::new(
-                "Has the chain go as fast as consensus goes for a number of blocks",
+                "Lifts the pace of the chain for a number of blocks",
                 Answer::accepted::<Advance>(),
             )
             .body::<AdvanceRequest>()
@@ -172,7 +173,7 @@ fn others() -> Vec<Route> {
         },
         view(
             "/v1/accounts",
-            "The devnet's accounts and 10,000 others at most",
+            "The accounts, the devnet's own first, at most 10,000",
             Answer::many::<Account>(),
             |view, (), Nothing {}| account::list(view),
         ),
@@ -209,7 +210,7 @@ fn others() -> Vec<Route> {
             path: "/v1/transactions",
             handler: post(control::submit),
             operation: Operation::new(
-                "Hands a signed transaction to the mempools of all validators, or of one",
+                "Submits a signed transaction to the mempools of all validators, or of one",
                 Answer::accepted::<TransactionAccepted>(),
             )
             .query::<NodeQuery>()
@@ -233,7 +234,7 @@ fn others() -> Vec<Route> {
             path: "/v1/runners/{runner}/backpressure",
             handler: get(backpressure::show),
             operation: Operation::new(
-                "What a runner of the devnet's process takes on",
+                "The capacity for jobs of a runner of the devnet's process",
                 Answer::one::<RunnerLoad>(),
             ),
         },
@@ -242,7 +243,7 @@ fn others() -> Vec<Route> {
             path: "/v1/runners/{runner}/backpressure",
             handler: post(backpressure::limit),
             operation: Operation::new(
-                "Limits how many jobs a runner takes at a time; those in hand go on",
+                "Limits the number of jobs that a runner takes at a time; running jobs continue",
                 Answer::one::<RunnerLoad>(),
             )
             .body::<LimitRequest>()
@@ -253,7 +254,7 @@ fn others() -> Vec<Route> {
             path: "/v1/runners/{runner}/capabilities",
             handler: post(backpressure::change),
             operation: Operation::new(
-                "Has a runner not do some of what it is registered for, or do it again",
+                "Withdraws registered abilities of a runner for now, or restores them",
                 Answer::one::<RunnerLoad>(),
             )
             .body::<CapabilitiesRequest>()
@@ -264,7 +265,7 @@ fn others() -> Vec<Route> {
             path: "/v1/runners/{runner}/pause",
             handler: post(backpressure::pause),
             operation: Operation::new(
-                "Has a runner take no new jobs: it is not present",
+                "Pauses a runner: it takes no new jobs and is not present",
                 Answer::one::<RunnerLoad>(),
             )
             .needs_token(),
@@ -273,11 +274,8 @@ fn others() -> Vec<Route> {
             method: Method::POST,
             path: "/v1/runners/{runner}/resume",
             handler: post(backpressure::resume),
-            operation: Operation::new(
-                "Has a paused runner take jobs again",
-                Answer::one::<RunnerLoad>(),
-            )
-            .needs_token(),
+            operation: Operation::new("Resumes a paused runner", Answer::one::<RunnerLoad>())
+                .needs_token(),
         },
         Route {
             method: Method::POST,
@@ -327,14 +325,14 @@ fn others() -> Vec<Route> {
             path: "/v1/validators/{validator}/resync",
             handler: post(control::resync),
             operation: Operation::new(
-                "Starts a validator, running or not, without the chain that it has stored",
+                "Restarts a validator, running or not, without its stored chain",
                 Answer::one::<Validator>(),
             )
             .needs_token(),
         },
         glance(
             "/v1/faults",
-            "What was broken on purpose and is in force, the oldest first",
+            "The injected faults in force, oldest first",
             Answer::many::<Fault>(),
             |glance, ()| Ok(fault::list(glance)),
         ),
@@ -343,7 +341,7 @@ fn others() -> Vec<Route> {
             path: "/v1/faults",
             handler: post(fault::lay),
             operation: Operation::new(
-                "Lays a fault; one of the same kind at the same place is replaced",
+                "Injects a fault; one of the same kind at the same place is replaced",
                 Answer::one::<Fault>(),
             )
             .body::<FaultRequest>()
@@ -360,7 +358,7 @@ fn others() -> Vec<Route> {
             path: "/v1/faults/{fault}",
             handler: delete(fault::heal),
             operation: Operation::new(
-                "Heals the fault of a number, or those laid on a node",
+                "Heals the fault with a number, or the faults of a node",
                 Answer::many::<Fault>(),
             )
             .needs_token(),
@@ -391,7 +389,7 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/actors/{actor}/logs",
-            "What an actor logged and emitted, and how calls of it failed",
+            "Lines and events from an actor, and the errors of failed calls",
             Answer::one::<ActorLog>(),
             |view, actor: String, query: LogQuery| actor::logs(view, &actor, &query),
         ),
@@ -400,7 +398,7 @@ fn others() -> Vec<Route> {
             path: "/v1/actors/{actor}/dry-run",
             handler: post(actor::dry_run),
             operation: Operation::new(
-                "What a call of an actor would do; changes nothing",
+                "The effects that a call of an actor would have; changes nothing",
                 Answer::one::<DryRun>(),
             )
             .query::<NodeQuery>()
@@ -414,7 +412,7 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/jobs/{id}",
-            "A job and what happened to it",
+            "A job and its events",
             Answer::one::<Job>(),
             |view, id: String, Nothing {}| job::show(view, &id),
         ),
@@ -426,13 +424,13 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/jobs/{id}/dispatches",
-            "To whom each running validator dispatched a job, and how that went",
+            "The dispatches of a job by each running validator, and their outcomes",
             Answer::many::<JobDispatch>(),
             |view, id: String, Nothing {}| job::dispatches(view, &id),
         ),
         view(
             "/v1/jobs/{id}/explain",
-            "How a job's runners were drawn, or why not",
+            "How a job's runners were drawn, or why none were",
             Answer::one::<Explanation>(),
             |view, id: String, query: ExplanationQuery| selection::explain(view, &id, &query),
         ),
@@ -450,43 +448,43 @@ fn others() -> Vec<Route> {
         ),
         view(
             "/v1/timers/due",
-            "The timers that are due in the next block: rank, weight, why they wait",
+            "The timers due in the next block: rank, weight, reasons for waiting",
             Answer::one::<DueTimers>(),
             |view, (), query: DueQuery| due::list(view, &query),
         ),
         view(
             "/v1/timers/fees",
-            "What the timer lane of blocks did, the oldest first",
+            "Reports of blocks' timer lanes, oldest first",
             Answer::many::<LaneBlock>(),
             |view, (), query: LaneQuery| timer::fees(view, &query),
         ),
         view(
             "/v1/timers/fairness",
-            "Who is favoured in the next block's timer lane",
+            "The weights of accounts in the next block's timer lane",
             Answer::one::<Fairness>(),
             |view, (), Nothing {}| timer::fairness(view),
         ),
         view(
             "/v1/timers/{timer}",
-            "A timer, what became of it, and why it did not fire where it did not",
+            "A timer, its outcome, and the reasons why it did not fire",
             Answer::one::<Timer>(),
             |view, timer: String, Nothing {}| timer::show(view, &timer),
         ),
         view(
             "/v1/timers/{timer}/bid",
-            "What a timer's agent would bid in the next block, and where that would rank it",
+            "The bid of a timer's agent for the next block, and the timer's rank with it",
             Answer::one::<TimerQuote>(),
             |view, timer: String, Nothing {}| due::bid(view, &timer),
         ),
         view(
             "/v1/presence/compare",
-            "What draws chose, and what with the presence filter the other way round",
+            "The choices of draws with and without the presence filter",
             Answer::one::<PresenceComparison>(),
             |view, (), query: ComparisonQuery| comparison::compare(view, &query),
         ),
         view(
             "/v1/presence/{height}",
-            "Canonical presence: which runners the certificate of a block shows present",
+            "Canonical presence: the runners that a block's certificate shows as present",
             Answer::one::<Presence>(),
             |view, height: String, Nothing {}| presence::show(view, &height),
         ),
@@ -524,7 +522,7 @@ fn others() -> Vec<Route> {
             path: "/v1/validators",
             handler: post(control::join),
             operation: Operation::new(
-                "Starts a validator that follows the chain, and votes once the committee has it",
+                "Starts a validator that follows the chain, and votes once it is in the committee",
                 Answer::created::<Validator>(),
             )
             .body::<JoinRequest>()
@@ -535,7 +533,7 @@ fn others() -> Vec<Route> {
             path: "/v1/validators/{validator}/leave",
             handler: post(control::leave),
             operation: Operation::new(
-                "Stops a validator that the committee has let go, and forgets it",
+                "Stops and removes a validator that has left the committee",
                 Answer::one::<Left>(),
             )
             .needs_token(),
@@ -545,7 +543,7 @@ fn others() -> Vec<Route> {
             path: SNAPSHOTS,
             handler: post(control::save),
             operation: Operation::new(
-                "Saves the devnet as a snapshot: its validators stop for it and start again",
+                "Saves the devnet as a snapshot; its validators stop meanwhile and start again",
                 Answer::created::<Snapshot>(),
             )
             .body::<SaveRequest>()
@@ -563,14 +561,14 @@ fn others() -> Vec<Route> {
             path: "/runner/{runner}/heartbeat",
             handler: post(control::heartbeat),
             operation: Operation::new(
-                "A runner's heartbeat: a `runner_heartbeat` transaction that it signed",
+                "A runner's heartbeat: a signed `runner_heartbeat` transaction",
                 Answer::accepted::<TransactionAccepted>(),
             )
             .body::<TransactionRequest>(),
         },
         view(
             "/runner/{runner}/jobs",
-            "The open jobs that the chain assigns to a runner, which polls; 410 in phase sunset",
+            "The open jobs assigned to a runner that polls; 410 in phase sunset",
             Answer::one::<PolledJobs>(),
             |view, runner: String, Nothing {}| polling::jobs(view, &runner),
         ),
@@ -579,7 +577,7 @@ fn others() -> Vec<Route> {
             path: "/runner/{runner}/job_commit",
             handler: post(polling::job_commit),
             operation: Operation::new(
-                "A runner's signed commitment, where no connection takes it; 410 in phase sunset",
+                "A runner's signed commitment, for lack of a connection; 410 in phase sunset",
                 Answer::accepted::<ResultAccepted>(),
             )
             .body::<CommitRequest>(),
@@ -589,7 +587,7 @@ fn others() -> Vec<Route> {
             path: "/runner/{runner}/job_failure",
             handler: post(polling::job_failure),
             operation: Operation::new(
-                "A runner's signed word that it cannot do a job; 410 in phase sunset",
+                "A runner's signed report that it cannot do a job; 410 in phase sunset",
                 Answer::accepted::<ResultAccepted>(),
             )
             .body::<FailureRequest>(),
@@ -599,7 +597,7 @@ fn others() -> Vec<Route> {
             path: "/runner/{runner}/job_result",
             handler: post(polling::job_result),
             operation: Operation::new(
-                "A runner's signed result, where no connection takes it; 410 in phase sunset",
+                "A runner's signed result, for lack of a connection; 410 in phase sunset",
                 Answer::accepted::<ResultAccepted>(),
             )
             .body::<ResultRequest>(),
@@ -613,7 +611,7 @@ fn others() -> Vec<Route> {
     ]
 }
 
-/// No parameters of its own in the query.
+/// No further parameters in the query.
 #[derive(Debug, Deserialize, IntoParams)]
 struct Nothing {}
 

@@ -1,4 +1,4 @@
-//! Gives names to actors, timers and jobs, and finds ids by their beginnings.
+//! Gives names to actors, timers and jobs, and resolves ids by their beginnings.
 
 use super::{actor, job, timer};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 use cowboy_engine::primitives::Hash;
 
-/// Gives a name, or only says that it is free.
+/// Gives a name, or only checks that it is free.
 pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, ApiError> {
     let NameRequest { kind, name, id } = request;
     let name: Name =
@@ -49,7 +49,7 @@ pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, Api
             return Err(taken());
         }
         None if labels.count(kind) >= MOST => {
-            let message = format!("the devnet has {MOST} names of {kind}s, the most");
+            let message = format!("the devnet has {MOST} names of {kind}s, the maximum");
             return Err(
                 ApiError::conflict(message).hint("use the name of one that has ended, or none")
             );
@@ -65,7 +65,7 @@ pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, Api
     Ok(NameRequest { kind, name: name.to_string(), id: Some(id) })
 }
 
-/// Whether a name can go to another: what has it is a timer or a job that has ended.
+/// Whether a name can be reassigned, because it belongs to a timer or a job that has ended.
 fn has_ended(view: &View, kind: NamedKind, id: &str) -> bool {
     match kind {
         NamedKind::Actor => false,
@@ -77,8 +77,7 @@ fn has_ended(view: &View, kind: NamedKind, id: &str) -> bool {
     }
 }
 
-/// The id among `all` that a text is, or that it is the beginning of. `what` names their kind, as
-/// `job`.
+/// Resolves a whole id, or the beginning of one among `all`. `what` names their kind, as `job`.
 pub(super) fn only<'a>(
     what: &str,
     text: &str,

@@ -1,8 +1,8 @@
-//! What runners reach over HTTP where a connection does not do: their jobs, and where results go
-//! (spec connectivity.md §6, §7).
+//! Routes for runners without a working connection: polling of jobs, and delivery of results (spec
+//! connectivity.md §6, §7).
 //!
-//! Polling says nothing about presence: no request here reaches a validator's view. From phase
-//! `sunset` on all these routes are gone.
+//! Polling has no effect on presence: no request here reaches a validator's view. In phase `sunset`
+//! all these routes are gone.
 
 use super::control::takes_part;
 use crate::{
@@ -74,8 +74,8 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
     Ok(answer)
 }
 
-/// What the chain waits for from this member of the job's committee; `None`: it has not committed
-/// in time, and there is nothing left for it to do.
+/// The next step that the chain expects from this member of the job's committee; `None` if the
+/// member has not committed in time and has nothing left to do.
 fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
     Some(match &job.status {
         _ if job.attempt.is_reported_by(runner) => Wanted::Nothing,
@@ -90,8 +90,7 @@ fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
     })
 }
 
-/// `POST /runner/{runner}/job_result`: the result is signed by the runner, which is as good as a
-/// token for what it can do.
+/// `POST /runner/{runner}/job_result`: the runner's signature on the result replaces the token.
 pub(super) async fn job_result(
     State(shared): State<Arc<Shared>>,
     InPath(runner): InPath<String>,
@@ -102,7 +101,7 @@ pub(super) async fn job_result(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, signed likewise.
+/// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, also signed.
 pub(super) async fn job_commit(
     State(shared): State<Arc<Shared>>,
     InPath(runner): InPath<String>,
@@ -113,7 +112,7 @@ pub(super) async fn job_commit(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// `POST /runner/{runner}/job_failure`: a runner's word that it cannot do the job, signed likewise.
+/// `POST /runner/{runner}/job_failure`: a runner's report that it cannot do the job, also signed.
 pub(super) async fn job_failure(
     State(shared): State<Arc<Shared>>,
     InPath(runner): InPath<String>,
@@ -124,8 +123,8 @@ pub(super) async fn job_failure(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// Checks a result as one from a connection, and submits it the same way: that of a runner which
-/// works alone, or one that was committed to.
+/// Checks and submits a result like one from a connection: the result of a runner that works alone,
+/// or one with a commitment.
 fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
@@ -143,14 +142,14 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
     let submitted = SubmitResult { job_id: job_id.0, runner, result: result.0.0, runner_signature };
     match check_result(&view.state, &submitted) {
         Ok(_) => hand_in(view, Handed::Result(submitted))?,
-        // Whoever lost the first answer gets the same again.
+        // A runner that lost the first answer gets the same answer again.
         Err(ResultError::WrongState { .. }) if is_final(&view.state, &submitted) => {}
         Err(error) => return Err(refused(&view.state, &submitted.job_id, error)),
     }
     Ok(ResultAccepted { job_id })
 }
 
-/// Checks a commitment as one from a connection, and submits it the same way.
+/// Checks and submits a commitment like one from a connection.
 fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
@@ -163,11 +162,11 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
             let deadline_block = job.deadline();
             hand_in(view, Handed::Commit { commit, deadline_block })?;
         }
-        // Whoever lost the first answer gets the same again.
+        // A runner that lost the first answer gets the same answer again.
         Err(ResultError::AlreadyCommitted(_) | ResultError::WrongState { .. })
             if is_committed(&view.state, &commit) => {}
         Err(error) => {
-            // A second commitment that the runner has signed is evidence, whatever it hoped for.
+            // A second commitment signed by the runner is evidence against it.
             let signed = view.state.job(&job_id.0).map(Job::deadline);
             if let Some(deadline_block) =
                 signed.filter(|deadline| is_signed(&view.state, &commit, *deadline))
@@ -187,14 +186,14 @@ fn is_signed(state: &chain::State, commit: &CommitResult, deadline: Height) -> b
     record.is_some_and(|record| record.pubkey.verify(&digest, &commit.runner_signature))
 }
 
-/// Checks a report of failed work as one from a connection, and submits it the same way.
+/// Checks and submits a report of failed work like one from a connection.
 fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
     let FailureRequest { job_id, reason, runner_signature } = request;
     let (got, limit) = (reason.len(), Reason::LIMIT);
     if got > limit {
-        let message = format!("reason: {got} bytes, {limit} may be");
+        let message = format!("reason: {got} bytes, expected at most {limit}");
         return Err(ApiError::bad_request(message));
     }
     let report = ReportFailure {
@@ -205,7 +204,8 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
     };
     match check_failure(&view.state, &report) {
         Ok(_) => hand_in(view, Handed::Failure(report))?,
-        // Whoever lost the first answer gets the same again, also when the attempt is over.
+        // A runner that lost the first answer gets the same answer again, even when the attempt is
+        // over.
         Err(_) if is_reported(&view.state, &report) => {}
         Err(error) => return Err(refused(&view.state, &job_id.0, error)),
     }
@@ -228,7 +228,7 @@ fn signature(bytes: &BytesText) -> Result<Signature, ApiError> {
     Ok(Signature(signature))
 }
 
-/// Whether the chain has this very commitment.
+/// Whether the chain already has this exact commitment.
 fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
     let status = state.job(&commit.job_id).map(|job| &job.status);
     let Some(JobStatus::Running(round) | JobStatus::Committed(round)) = status else {
@@ -238,12 +238,12 @@ fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
     known.is_some_and(|known| known.hash == commit.commitment)
 }
 
-/// Whether the chain has a report of this runner, which it takes once per job.
+/// Whether the chain already has a report of this runner; it accepts one per job.
 fn is_reported(state: &chain::State, report: &ReportFailure) -> bool {
     state.job(&report.job_id).is_some_and(|job| job.attempt.is_reported_by(&report.runner))
 }
 
-/// Whether this very result is the job's.
+/// Whether this exact result is the job's.
 fn is_final(state: &chain::State, submitted: &SubmitResult) -> bool {
     state.job(&submitted.job_id).is_some_and(|job| match &job.status {
         JobStatus::Verified(_, outcome) => {
@@ -264,7 +264,7 @@ fn refused(state: &chain::State, job_id: &Hash, error: ResultError) -> ApiError 
     }
 }
 
-/// Refuses in the phase that has no polling any more.
+/// Refuses in phase `sunset`, which no longer has polling.
 fn still_polled(state: &chain::State) -> Result<(), ApiError> {
     if state.phase().polls() {
         return Ok(());

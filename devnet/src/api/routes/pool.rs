@@ -22,12 +22,12 @@ pub(super) fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
     }
     let hint = match nearest(pool, view.state.entitlements().pools().map(|(pool, _)| pool)) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "its first member makes one: cowboyctl pool grant POOL RUNNER".to_owned(),
+        None => "the first grant creates a pool: cowboyctl pool grant POOL RUNNER".to_owned(),
     };
     Err(ApiError::not_found(format!("there is no pool `{}`", shown(pool))).hint(hint))
 }
 
-/// A pool that there is.
+/// Describes an existing pool.
 fn describe(view: &View, pool: &str) -> Pool {
     let entitlements = view.state.entitlements();
     let owner = entitlements.owner(pool).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Canonical presence: what the chain concluded, and from which votes.
+//! Canonical presence, and the votes from which the chain derived it.
 
 use crate::{
     api::{
@@ -73,7 +73,7 @@ pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
     })
 }
 
-/// The height of a request: `latest` is the newest one whose P(H) is known.
+/// The height in a request: `latest` is the newest one with a known P(H).
 fn asked(view: &View, text: &str) -> Result<Height, ApiError> {
     let newest = view.state.known_presence().map(|known| known.height);
     match newest {
@@ -89,10 +89,10 @@ fn stored(view: &View, height: Height) -> Result<StoredPresence, ApiError> {
     view.store().presence(height)?.ok_or_else(|| without_certificate(view, height))
 }
 
-/// Why a final block has no certificate on the chain.
+/// The error for a final block without a certificate on the chain.
 fn without_certificate(view: &View, height: Height) -> ApiError {
     if height == Height::GENESIS {
-        return ApiError::not_found("nobody votes on genesis: it has no certificate");
+        return ApiError::not_found("genesis has no certificate: no validator votes on it");
     }
     if let Err(pruned) = view.kept(height) {
         return pruned;
@@ -118,19 +118,19 @@ pub(super) fn decoded(stored: &StoredPresence) -> Result<Certificate, ApiError> 
 fn damaged(stored: &StoredPresence, what: &str) -> ApiError {
     let height = stored.height;
     ApiError::internal(format!("the stored {what} of block {height} is damaged"))
-        .hint(format!("cowboyctl presence verify {height} says how; another validator has a copy"))
+        .hint(format!("cowboyctl presence verify {height} shows how; another validator has a copy"))
 }
 
 fn ballots(certificate: &Certificate) -> Vec<(u32, &Bitmap)> {
     certificate.votes.iter().map(|vote| (vote.validator, &vote.presence)).collect()
 }
 
-/// How many validators vote on the block at `height`.
+/// The number of validators that vote on the block at `height`.
 fn validators(view: &View, height: Height) -> u32 {
     count(view.state.validators_in(view.state.epoch_at(height)).len())
 }
 
-/// The name of the validator that votes on the block at `height` number `index`.
+/// The name of the validator with the index `index` in the votes on the block at `height`.
 fn voter(view: &View, height: Height, index: u32) -> String {
     let committee = view.state.committee_in(view.state.epoch_at(height));
     let address: Option<Address> = committee.get(index as usize).map(|v| v.pubkey.address());

@@ -1,4 +1,4 @@
-//! Proofs over a recent state: the header and certificate of each, and what it shows.
+//! Proofs of entries in a recent state, each with a header and a certificate.
 
 use super::{actor, job, timer};
 use crate::{
@@ -7,19 +7,16 @@ use crate::{
         types::{Bytes, ProofQuery, StateProof, Text},
         view::{self, View},
     },
-    chain::ledger::STATES_KEPT,
+    chain::{anchor::LOOKED_AT, ledger::STATES_KEPT},
 };
 use cowboy_engine::{
     chain::{self, Certificate, Header, MAX_PROOF_BYTES, State, Subject},
     primitives::{Address, Hash, Height},
 };
 
-/// Kinds of proofs, as they are asked for.
+/// The kinds of proofs, by their names in requests.
 const KINDS: &str =
     "account, actor, stored, job, runner, task, presence, timer, timers or validators";
-
-/// Blocks after a state that are looked at for a header which names it.
-const LOOKED_AT: u64 = 64;
 
 /// `GET /v1/chain/proofs/{subject}`
 pub(super) fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<StateProof, ApiError> {
@@ -47,7 +44,7 @@ pub(super) fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<State
     Ok(StateProof { kind, key, height, state_root, header_height, header_hash, proof })
 }
 
-/// What a request is about.
+/// The subject of a request.
 fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiError> {
     let newest = match kind {
         "presence" => Some((Subject::Presence, "the newest that is known")),
@@ -68,7 +65,7 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
         "stored" => {
             let (actor, key) = key.split_once('/').ok_or_else(|| {
                 let key = view::shown(key);
-                ApiError::bad_request(format!("`{key}` is no place in a store"))
+                ApiError::bad_request(format!("`{key}` is not a key in a store"))
                     .hint("expected an actor, a slash and the key in its store: 0x12…/n")
             })?;
             Subject::Stored(actor_address(view, actor)?, key.to_owned())
@@ -88,7 +85,8 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
     })
 }
 
-/// An address, whether an actor has it or not, or enough of the beginning of an actor's.
+/// Resolves an address, whether or not an actor has it, or enough of the beginning of an actor's
+/// address.
 fn actor_address(view: &View, text: &str) -> Result<Address, ApiError> {
     match view.backend.names.resolve(text) {
         Some(address) => Ok(address),
@@ -96,7 +94,7 @@ fn actor_address(view: &View, text: &str) -> Result<Address, ApiError> {
     }
 }
 
-/// An id, whether a timer has it or not, or enough of the beginning of a timer's.
+/// Resolves an id, whether or not a timer has it, or enough of the beginning of a timer's id.
 fn timer_id(view: &View, text: &str) -> Result<Hash, ApiError> {
     match text.parse::<Text<Hash>>() {
         Ok(id) => Ok(id.0),
@@ -114,7 +112,7 @@ fn heights(text: &str) -> Result<Subject, ApiError> {
         Some((Some(from), Some(to))) if from <= to => Ok(Subject::Timers { from, to }),
         _ => {
             let text = view::shown(text);
-            Err(ApiError::bad_request(format!("`{text}` is no range of heights"))
+            Err(ApiError::bad_request(format!("`{text}` is not a range of heights"))
                 .hint("expected two heights, both included: 120..150"))
         }
     }
@@ -138,7 +136,7 @@ fn anchor_of(view: &View, at: Height) -> Result<(State, Header, Certificate), Ap
     if view.state_at(at).is_none() {
         let message = format!("the state after block {at} is no longer kept");
         return Err(ApiError::gone(message)
-            .hint(format!("states of the last {STATES_KEPT} blocks are; since the last start")));
+            .hint(format!("the last {STATES_KEPT} states since the last start are kept")));
     }
     let head = view.head();
     for height in (at.next().get()..=head.get()).take(LOOKED_AT as usize).map(Height::new) {
@@ -158,7 +156,8 @@ fn anchor_of(view: &View, at: Height) -> Result<(State, Header, Certificate), Ap
     Err(ApiError::unavailable(message).hint("wait for the next block: cowboyctl chain wait +1"))
 }
 
-/// What a block names, where it has a certificate and the state is kept.
+/// The state that a block names, with its header and certificate; `None` if the block has no
+/// certificate or the state is not kept.
 fn anchored(view: &View, height: Height) -> Result<Option<(State, Header, Certificate)>, ApiError> {
     let Some(certificate) = view.store().certificate(height)? else { return Ok(None) };
     let header = view.block(height)?.header;

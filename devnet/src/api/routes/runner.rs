@@ -20,10 +20,10 @@ use std::{
     time::Duration,
 };
 
-/// Changes of a runner's reputation that are shown.
+/// Maximum number of changes in a runner's reputation history.
 const REPUTATION_STEPS: usize = 20;
 
-/// Who should be connected to whom and who is, found once per request.
+/// The required and the actual connections, collected once per request.
 pub(super) struct Network {
     /// Per registered runner, in registry order: the validators of its subset, nearest first.
     subsets: Vec<(Address, Vec<Address>)>,
@@ -31,7 +31,7 @@ pub(super) struct Network {
     links: BTreeMap<Address, BTreeMap<Address, Link>>,
     /// The highest head of any validator.
     pub highest: Height,
-    /// Where the chain has halted: for how long there has been no block.
+    /// The time since the newest block, if the chain has halted.
     halted: Option<Duration>,
 }
 
@@ -63,8 +63,8 @@ impl Network {
         expected.map(|(runner, _)| runner)
     }
 
-    /// The runners that are connected to a validator, in registry order; those that are no longer
-    /// registered come last.
+    /// The runners connected to a validator, in registry order; those no longer registered come
+    /// last.
     pub fn connected_to(&self, validator: &Address) -> Vec<&Address> {
         let mut connected: Vec<_> =
             self.links.get(validator).into_iter().flat_map(BTreeMap::keys).collect();
@@ -82,8 +82,8 @@ impl Network {
         self.links.get(validator)?.get(runner)
     }
 
-    /// What keeps a validator from counting a runner as present; `None`: nothing does, or the
-    /// validator does not run.
+    /// The condition that keeps a validator from counting a runner as present; `None` if there is
+    /// no such condition, or the validator does not run.
     fn unmet(&self, validator: &Address, runner: &Address) -> Option<PresenceCondition> {
         let Some(link) = self.links.get(validator)?.get(runner) else {
             return Some(PresenceCondition::NotConnected);
@@ -130,7 +130,7 @@ pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
             ConnectionEnd { by, reason, height: last.at.get() }
         });
     }
-    // Without a validator nobody keeps events.
+    // Without a running validator there are no events.
     let steps = match View::of(glance.backend.clone(), None) {
         Ok(view) => view.store().reputation_of(&address, view.head(), REPUTATION_STEPS)?,
         Err(_) => Vec::new(),
@@ -206,7 +206,7 @@ fn describe(
     }
 }
 
-/// What a draw in the child of this state's block would read of a runner's presence.
+/// A runner's presence as a draw in the child of this state's block would read it.
 fn presence(state: &State, halted: Option<Duration>, runner: &Address) -> RunnerPresence {
     let next = state.height().next();
     let known = state.known_presence();
@@ -228,9 +228,9 @@ fn presence(state: &State, halted: Option<Duration>, runner: &Address) -> Runner
     }
 }
 
-/// What keeps a runner from being present: a condition of the chain's, else the one that most of
-/// its validators name. `None`: it is present and some validator counts it, or no validator of its
-/// subset runs.
+/// The condition that keeps a runner from being present: one of the chain's, else the one that most
+/// of its validators report. `None` if it is present and some validator counts it, or if no
+/// validator of its subset runs.
 fn unmet(
     glance: &Glance,
     network: &Network,
@@ -268,7 +268,7 @@ fn unmet(
     {
         return None;
     }
-    // The first in order of those that as many validators name.
+    // Among conditions reported by equally many validators, the first in order wins.
     let most = found.iter().rev().max_by_key(|(_, named)| named.len());
     let Some((condition, named)) = most else {
         let of = presence.of.filter(|_| presence.standing == PresenceStanding::Absent)?;

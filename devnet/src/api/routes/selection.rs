@@ -1,4 +1,4 @@
-//! How a job's runners were drawn, explained.
+//! Explains how a job's runners were drawn.
 
 use super::{
     job::{find, named},
@@ -55,7 +55,7 @@ pub(super) fn explain(
         convert::job::candidate(verdict, &gone, favoured, view.name(&verdict.runner))
     };
     let mut candidates: Vec<_> = draw.verdicts.iter().map(judged).collect();
-    // The registry's order; who has left it since comes last.
+    // In registry order; runners that have left the registry come last.
     let order = view.state.registry().order();
     candidates.sort_by_key(|candidate| order.index(&candidate.address).unwrap_or(u32::MAX));
     let drawn = job.status.assignment().filter(|assignment| assignment.height == height);
@@ -99,7 +99,7 @@ pub(super) fn explain(
     })
 }
 
-/// What runners have told validators that they cannot do for now, of what the job needs.
+/// The abilities that the job needs and that runners have withdrawn for now at some validator.
 fn withdrawn(view: &View, spec: &JobSpec) -> Vec<Withdrawal> {
     let needed: BTreeSet<String> = needs::of(spec).map(|need| need.to_string()).collect();
     let mut said: BTreeMap<Address, BTreeSet<String>> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn withdrawn(view: &View, spec: &JobSpec) -> Vec<Withdrawal> {
         .collect()
 }
 
-/// The votes that P(h) follows from; `None` where they are no longer kept.
+/// The votes from which P(h) follows; `None` if they are no longer kept.
 fn ballots(view: &View, height: Height) -> Result<Option<Ballots>, ApiError> {
     let Some(stored) = view.store().presence(height)? else { return Ok(None) };
     let certificate = presence::decoded(&stored)?;
@@ -134,8 +134,8 @@ pub(super) fn redraw(
     selection::committee(candidates, seed, job.spec.verification.runners as usize, mru)
 }
 
-/// The runners that left the registry in a block and did not come back in it: the filters read the
-/// parent's registry, and the draw leaves these out.
+/// The runners that left the registry in a block and did not return in it. The filters read the
+/// parent's registry, so the draw leaves these out separately.
 pub(super) fn deregistered_in(view: &View, height: Height) -> Result<BTreeSet<Address>, ApiError> {
     let mut gone = BTreeSet::new();
     for stored in view.store().events_at(height)? {
@@ -152,8 +152,8 @@ pub(super) fn deregistered_in(view: &View, height: Height) -> Result<BTreeSet<Ad
     Ok(gone)
 }
 
-/// The draw of an attempt at the job, from 1, and which one it was; of the last where none is
-/// named.
+/// The draw of an attempt at the job, and the attempt's number from 1; the last attempt if none is
+/// given.
 fn draw_of(view: &View, id: &Hash, attempt: Option<u32>) -> Result<(u32, StoredDraw), ApiError> {
     let mut draws = view.store().draws_of(id)?;
     let count = convert::count(draws.len());

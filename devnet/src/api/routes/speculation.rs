@@ -1,4 +1,4 @@
-//! Pipelines of tasks: what the devnet's agent takes and tells.
+//! Pipelines of tasks: requests to the devnet's agent.
 
 use super::{Nothing, Route};
 use crate::api::{
@@ -30,7 +30,7 @@ use utoipa::IntoParams;
 /// Every route of speculation.
 pub(super) fn table() -> Vec<Route> {
     vec![
-        read("/v1/speculation", "What speculation is doing", Answer::one::<SpeculationStatus>(), {
+        read("/v1/speculation", "The state of speculation", Answer::one::<SpeculationStatus>(), {
             |agent, (), Nothing {}| Ok(agent.status())
         }),
         read(
@@ -61,7 +61,7 @@ pub(super) fn table() -> Vec<Route> {
             path: "/v1/speculation/pipelines/{pipeline}/cancel",
             handler: post(cancel),
             operation: Operation::new(
-                "Cancels what is not final of a pipeline",
+                "Cancels the tasks of a pipeline that are not final",
                 Answer::one::<TasksCancelled>(),
             )
             .needs_token(),
@@ -71,7 +71,7 @@ pub(super) fn table() -> Vec<Route> {
             path: "/v1/speculation/pipelines/{pipeline}/retry",
             handler: post(retry),
             operation: Operation::new(
-                "Has tasks tried again that failed or were rolled back",
+                "Retries tasks that failed or were rolled back",
                 Answer::one::<TasksRetried>(),
             )
             .body::<RetryRequest>()
@@ -115,7 +115,7 @@ pub(super) fn table() -> Vec<Route> {
         ),
         read(
             "/v1/speculation/events",
-            "A page of what the components of speculation did, oldest first: what is kept of it",
+            "A page of the kept events from the components of speculation, oldest first",
             Answer::one::<SpeculationEventPage>(),
             |agent, (), query: SpeculationEventQuery| {
                 check_events(&query)?;
@@ -127,14 +127,15 @@ pub(super) fn table() -> Vec<Route> {
             path: "/v1/speculation/events/stream",
             handler: get(feed::feed),
             operation: Operation::new(
-                "What the components of speculation do, as it happens: events of type `speculation`, \
-                 their ids the numbers; one of type `replaced` ends a stream that makes room for another",
+                "Events from the components of speculation as they happen: of type `speculation`, \
+                 with their numbers as ids; one of type `replaced` ends a stream that makes room \
+                 for another",
                 Answer::stream::<SpeculationEvent>(),
             )
             .query::<SpeculationEventQuery>()
             .header(
                 "Last-Event-ID",
-                "The number of the last event seen: the stream goes on after it",
+                "The number of the last event seen: the stream continues after it",
             ),
         },
         read(
@@ -157,17 +158,17 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-/// Whether there are events as a query wants them.
+/// Checks that the kind in a query exists.
 pub(in crate::api) fn check_events(query: &SpeculationEventQuery) -> Result<(), ApiError> {
     let Some(kind) = &query.kind else { return Ok(()) };
     if speculation_event_kinds().any(|one| one == kind) {
         return Ok(());
     }
     let all: Vec<_> = speculation_event_kinds().collect();
-    Err(ApiError::bad_request(format!("`{kind:.40}` is no event: expected {}", all.join(", "))))
+    Err(ApiError::bad_request(format!("`{kind:.40}` is not a kind: expected {}", all.join(", "))))
 }
 
-/// A read of what the agent knows.
+/// A read from the agent.
 fn read<P, Q, T>(
     path: &'static str,
     summary: &'static str,
@@ -188,7 +189,7 @@ where
     Route { method: Method::GET, path, handler: get(handler), operation }
 }
 
-/// Calls the agent where it holds up no other request.
+/// Calls the agent on a blocking thread, so that the call does not hold up other requests.
 async fn ask<T: Send + 'static>(
     shared: &Shared,
     call: impl FnOnce(&dyn Speculation) -> Result<T, ApiError> + Send + 'static,
@@ -203,8 +204,8 @@ async fn ask<T: Send + 'static>(
 
 fn numbered(text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| {
-        ApiError::bad_request(format!("`{text:.40}` is no pipeline's number"))
-            .hint("those that there are: cowboyctl speculation ls")
+        ApiError::bad_request(format!("`{text:.40}` is not a pipeline's number"))
+            .hint("list them: cowboyctl speculation ls")
     })
 }
 

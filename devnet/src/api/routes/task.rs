@@ -52,7 +52,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<ChainTask, ApiError> {
             let newest = tasks.min_by_key(|(id, task)| (Reverse(task.created_at), **id));
             newest.map(|(id, _)| *id).ok_or_else(|| {
                 ApiError::not_found("there is no task so far")
-                    .hint("put one up: cowboyctl task create --reward 1cby")
+                    .hint("create one: cowboyctl task create --reward 1cby")
             })?
         }
         id => names::only("task", id, view.state.tasks().map(|(id, _)| id))?,

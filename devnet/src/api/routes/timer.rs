@@ -1,7 +1,7 @@
-//! Timers, the lane that they fire in, and what governs them.
+//! Timers, the lane in which they fire, and the parameters that govern them.
 //!
-//! Lists are answered from the store, which has an index for each, so that they cost what they
-//! yield; counts are the calendar's own. No list reads a payload.
+//! Lists are answered from the store, which has an index for each, so that their cost is
+//! proportional to their length. Counts come from the calendar. No list reads a payload.
 
 use super::{
     actor,
@@ -37,14 +37,14 @@ use cowboy_engine::{
 };
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// Blocks that a timer's deferrals are derived for at most: the last ones.
+/// Maximum number of blocks for which a timer's deferrals are derived: the last ones.
 const DEFERRED_BLOCKS: u64 = 10_000;
-/// Events that are told of a timer at most: the newest ones.
+/// Maximum number of events listed for a timer: the newest ones.
 const EVENTS: u32 = 1_000;
-/// Members of the fairness list at most.
+/// Maximum number of members in the fairness list.
 const MEMBERS: usize = 1_000;
 
-/// `GET /v1/timers`: at most as many rows as the limit are read of each status asked for.
+/// `GET /v1/timers`: reads at most `limit` rows of each requested status.
 pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> {
     let actor = query.actor.as_deref().map(|text| actor::find(view, &view.state, text));
     let actor = actor.transpose()?.map(|(address, _)| address);
@@ -98,7 +98,7 @@ fn summary(view: &View, stored: &StoredTimer, head: Height) -> TimerSummary {
     }
 }
 
-/// Where a timer stands, and when it fired.
+/// A timer's status, and the height at which it fired.
 fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
     match stored.ended {
         None => (convert::timer::waiting(&stored.timer, head), None),
@@ -197,14 +197,14 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     }
 }
 
-/// A timer as the state that is looked at has it, where it waits there.
+/// A timer as the view's state has it, if it waits there; otherwise as stored.
 fn as_it_stands(view: &View, stored: StoredTimer) -> StoredTimer {
     let Some(timer) = view.state.timer(&stored.timer.id) else { return stored };
     let handler = Some(timer.call().0);
     StoredTimer { timer: timer::Timer { handler, payload: Vec::new(), ..timer }, ended: None }
 }
 
-/// What to say of an id that no timer has.
+/// The error for an id that no timer has.
 fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError, ApiError> {
     let hint = "list them: cowboyctl timer ls";
     if !whole {
@@ -220,12 +220,12 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
     })
 }
 
-/// Events about a timer and of its fire, in order.
+/// Events about a timer and from its fire, in order.
 fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
     let id = stored.timer.id;
     let mut events = view.store().events_of_timer(&id, EVENTS)?;
     if let Some((height, End::Fired | End::Failed)) = stored.ended {
-        // Events of its fire about other timers are found under those.
+        // `events_of_timer` does not return its fire's events that are not about this timer.
         let of_fire = |found: &StoredEvent| {
             found.event.timer == Some(id) && found.event.timer_id() != Some(id)
         };
@@ -237,7 +237,7 @@ fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiErro
     Ok(events)
 }
 
-/// Why a timer did not fire while it was due, and in how many blocks.
+/// The reasons why a timer did not fire while it was due, and the number of such blocks.
 fn deferrals(
     view: &View,
     stored: &StoredTimer,
@@ -246,7 +246,8 @@ fn deferrals(
     let timer = &stored.timer;
     let last = match stored.ended {
         None => Some(view.head()),
-        // Under that policy transactions come after the timers: it was passed over once more.
+        // Under `gba-auction` transactions come after the timers, so the lane deferred it once
+        // more.
         Some((height, End::Cancelled)) if cancelled_after_lane(view, height, events)? => {
             Some(height)
         }
@@ -284,7 +285,7 @@ fn deferrals(
     Ok((deferral::explain(&subject, &lanes), last.since(timer.height) + 1))
 }
 
-/// Whether the block at `height` cancelled a timer after its lane had passed it over.
+/// Whether the block at `height` cancelled a timer after its lane had deferred it.
 fn cancelled_after_lane(
     view: &View,
     height: Height,
@@ -298,7 +299,7 @@ fn cancelled_after_lane(
     Ok(by_transaction && lane.is_some_and(|lane| lane.report.policy == Policy::GbaAuction))
 }
 
-/// The most that a fire costs in the next block; `None` where its cap does not cover the price.
+/// The maximum cost of a fire in the next block; `None` if its cap does not cover the price.
 fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
     let state = &view.state;
     let prices = state.lane_prices(&state.timer_terms(state.height().next()));
@@ -336,8 +337,8 @@ pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, Api
     Ok(lanes.iter().map(convert::timer::lane).collect())
 }
 
-/// `GET /v1/timers/fairness`: one pass over those that fired in the window or have a weight of
-/// their own.
+/// `GET /v1/timers/fairness`: one pass over the accounts that fired in the window or have a weight
+/// of their own.
 pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let state = &view.state;
     let (next, params) = (state.height().next(), &state.params().timers);
@@ -387,7 +388,7 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
     let params = view.state.params();
     let now = view.state.governed();
     let genesis = Governed::first(&params.timers, params.connectivity, params.tasks.bonds);
-    // What is for the next block is its value.
+    // A proposal for the next block is already its value.
     let next = view.state.height().next();
     let later = || lane.pending.iter().filter(|proposal| proposal.height > next);
     let parameter = |key: &Key| {
@@ -421,7 +422,7 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
     Ok(Governed::KEYS.iter().map(parameter).chain(others).collect())
 }
 
-/// What draws are seeded by, which does not change on a running chain.
+/// The source of the draws' seeds, which does not change on a running chain.
 fn seed(state: &State) -> GovernedParameter {
     let rule = Setting::Word(state.params().selection_seed.to_string());
     GovernedParameter {
@@ -436,7 +437,7 @@ fn seed(state: &State) -> GovernedParameter {
         choices: Vec::new(),
         since: None,
         pending: Vec::new(),
-        about: "what the seeds of draws are made of, fixed at genesis: parent or certificate"
+        about: "the source of the seeds of draws, fixed at genesis: parent or certificate"
             .to_owned(),
     }
 }
@@ -456,6 +457,6 @@ fn phase(state: &State) -> GovernedParameter {
         choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),
         since: Some(state.migration().since.get()),
         pending: Vec::new(),
-        about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
+        about: "the role of presence and polling: shadow, hot-path or sunset".to_owned(),
     }
 }

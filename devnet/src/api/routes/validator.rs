@@ -66,7 +66,7 @@ fn supply(glance: &Glance) -> Supply {
     }
 }
 
-/// The newest block known, with the time at which a validator that runs executed it.
+/// The newest known block, with the time at which a running validator executed it.
 fn head(glance: &Glance) -> Result<Head, ApiError> {
     let height = glance.state.height();
     let mut finalized_at = None;
@@ -97,21 +97,21 @@ pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorS
     let address = glance.resolve("validator", text)?;
     let slot = glance.backend.slot_at(&address);
     slot.ok_or_else(|| {
-        ApiError::not_found(format!("{} is no validator", glance.name(&address)))
-            .hint("see which there are: cowboyctl validator ls")
+        ApiError::not_found(format!("{} is not a validator", glance.name(&address)))
+            .hint("list them: cowboyctl validator ls")
     })
 }
 
-/// The validators by the number that votes know them by.
+/// The validators by their index in votes.
 ///
-/// Those that are not in the committee come last, in the order in which they joined.
+/// Validators outside the committee come last, in the order in which they joined.
 fn in_order(glance: &Glance) -> Vec<Arc<ValidatorSlot>> {
     let mut slots = glance.backend.slots();
     slots.sort_by_key(|slot| index(glance, slot).unwrap_or(u32::MAX));
     slots
 }
 
-/// The number that votes on the next block know a validator by.
+/// A validator's index in votes on the next block.
 fn index(glance: &Glance, slot: &ValidatorSlot) -> Option<u32> {
     let committee = glance.state.committee();
     (0..).zip(committee).find(|(_, v)| *v == slot.identity()).map(|(index, _)| index)

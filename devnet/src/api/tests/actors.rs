@@ -1,4 +1,4 @@
-//! Actors over the API: what is deployed and stored, dry runs at any recent height, logs.
+//! Actors over the API: deployments and stores, dry runs at any recent height, logs.
 
 use super::fixture::*;
 use crate::{
@@ -44,7 +44,7 @@ def fill(ctx, payload):
 const BUDGET: Budget = Budget { cycles: 500_000, cells: 300_000 };
 
 impl Devnet {
-    /// Makes a metered transaction of `dev-0` final, and says its hash.
+    /// Makes a metered transaction of `dev-0` final, and returns its hash.
     pub(super) fn metered(&mut self, payload: Payload) -> Hash {
         let signed = self.sign("dev-0", payload);
         let signed = signed.transaction.clone().buying(BUDGET).sign(&key("dev-0"));
@@ -112,7 +112,7 @@ async fn actors_are_listed_and_shown() {
         [("n", &json!(1))]
     );
 
-    // The beginning of an address does, where it stands for one actor.
+    // The beginning of an address is enough if it is unambiguous.
     let (a, b) = (first.to_string(), second.to_string());
     let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     assert_eq!(devnet.client.actor(&a[..=common], &all()).await.unwrap(), actor);
@@ -122,9 +122,9 @@ async fn actors_are_listed_and_shown() {
         let error = devnet.client.actor(&a[..common], &all()).await.unwrap_err();
         assert!(error.to_string().contains("is the beginning of"), "{error}");
     }
-    for nobody in ["0x", "0xzz", "counter", "dev-0", &address("faucet").to_string()] {
-        let error = devnet.client.actor(nobody, &all()).await.unwrap_err();
-        assert_eq!(error.code(), Some(ErrorCode::NotFound), "{nobody}: {error}");
+    for unknown in ["0x", "0xzz", "counter", "dev-0", &address("faucet").to_string()] {
+        let error = devnet.client.actor(unknown, &all()).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::NotFound), "{unknown}: {error}");
     }
 }
 
@@ -185,7 +185,7 @@ async fn a_receipt_tells_what_actors_did() {
     assert_eq!((*receipt.actor, receipt.log[0].text.as_str()), (actor, "bumped to 1"));
     let causes = receipt.usage.by_cause;
     assert!(causes.evaluation > 0 && causes.storage > 0 && causes.effects > 0);
-    // An eighth of what was bought is paid for, used or not.
+    // At least an eighth of the bought cycles is paid for, used or not.
     let fee = transaction.fee.unwrap();
     assert_eq!(fee.cycles, (21_000 + BUDGET.cycles) / 8);
     assert_eq!(fee.cycles - fee.unused, 21_000 + receipt.usage.cycles);
@@ -256,7 +256,7 @@ async fn a_state_that_is_too_old_is_said_to_be() {
     let request = trial("read", Some(1));
     let error = devnet.client.dry_run(&actor.to_string(), &request).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::NotFound));
-    assert!(error.to_string().contains("is not kept any more"), "{error}");
+    assert!(error.to_string().contains("is no longer kept"), "{error}");
     let request = trial("read", Some(2));
     assert!(devnet.client.dry_run(&actor.to_string(), &request).await.is_ok());
 }
@@ -299,7 +299,7 @@ async fn logs_hold_lines_events_and_failures() {
     assert_eq!(second.name.as_deref(), Some("bumped"));
     assert_eq!(second.data.as_ref().map(|data| &data["n"]), Some(&Value::from(1)));
     assert!(fourth.text.as_ref().is_some_and(|text| text.starts_with("ActorError: ")));
-    // The last ones; from a height on, whole blocks.
+    // Without a height, the last lines; with one, whole blocks.
     assert_eq!(log(None, Some(3)).await.0, all[3..]);
     let (lines, page) = log(Some(0), Some(3)).await;
     assert_eq!((lines.as_slice(), page.next), (&all[..2], 5));

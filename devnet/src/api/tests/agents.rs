@@ -1,4 +1,4 @@
-//! Agents over the API: what they would bid, where due timers rank and why they wait, burn by lane.
+//! Agents over the API: their bids, ranks and reasons of due timers, burn by lane.
 
 use super::fixture::*;
 use crate::{
@@ -14,7 +14,7 @@ use cowboy_engine::{
     timer::{Policy, Request},
 };
 
-/// Turns a loop, and is its own agent: bids twice the price and the tip that it was told.
+/// Runs a loop, and is its own agent: bids twice the price and the tip of its context.
 const BIDDER: &str = r#"
 def handle_timer(ctx, payload):
     for _ in range(100):
@@ -77,7 +77,7 @@ async fn due_timers_are_ranked_and_say_why_they_wait() {
     let one = |actor| request(actor, at, Some(rich));
     let ids = devnet.schedule(vec![one(rich), one(rich), one(rich), one(rich), one(poor)]);
 
-    // Before they are due in the next block there is nothing to rank.
+    // Timers are ranked only when they are due in the next block.
     let early = devnet.client.timers_due(&DueQuery::default()).await.unwrap();
     assert_eq!((early.due, early.timers.len()), (0, 0));
     let quote = devnet.client.timer_bid(&ids[0].to_string()[..14]).await.unwrap();
@@ -106,7 +106,7 @@ async fn due_timers_are_ranked_and_say_why_they_wait() {
     assert_eq!((*last.actor, last.agent), (poor, AgentState::NotAsked));
     assert!(last.not_asked.as_ref().unwrap().contains("payer cannot pay"), "{last:?}");
     assert!(last.outlook.contains("it waits for funds"), "{last:?}");
-    // By pages, and of one actor.
+    // A page, and the timers of one actor.
     let some = DueQuery { offset: Some(1), limit: Some(1), ..DueQuery::default() };
     let some = devnet.client.timers_due(&some).await.unwrap();
     assert_eq!((some.timers.as_slice(), some.next), (&page.timers[1..2], Some(2)));
@@ -117,7 +117,7 @@ async fn due_timers_are_ranked_and_say_why_they_wait() {
     devnet.push_empty(1);
     let fired = devnet.client.timer(&first.timer_id.to_string()).await.unwrap();
     assert_eq!(fired.fired_at, Some(at + 1), "as it was said");
-    // The fires count, under this policy too.
+    // The fires count under this policy too.
     let fairness = devnet.client.timer_fairness().await.unwrap();
     let members: Vec<_> =
         fairness.members.iter().map(|m| (*m.account, m.recent, m.weight_per_mille)).collect();
@@ -176,8 +176,8 @@ async fn a_dry_run_asks_an_agents_function() {
     assert_eq!(asked.result.unwrap()["max_fee_per_cycle"], 2_005);
     for (payload, text) in [
         (r#"{"nothing": 1}"#, "GBAContext has no field `nothing`"),
-        (r#"{"basefee_cycle": -1}"#, "no whole number"),
-        ("[1]", "no JSON object"),
+        (r#"{"basefee_cycle": -1}"#, "is not an integer"),
+        ("[1]", "is not a JSON object"),
     ] {
         let error = devnet.asked(bidder, payload).await.unwrap_err();
         assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{error}");

@@ -1,4 +1,4 @@
-//! Blocks, transactions, events, accounts, nodes: what is asked of one validator's chain.
+//! Blocks, transactions, events, accounts, nodes: reads of one validator's chain.
 
 use super::fixture::*;
 use crate::{
@@ -79,7 +79,7 @@ async fn a_block_tells_what_it_holds_and_did() {
     assert_eq!(error.code(), Some(ErrorCode::NotFound));
     let error = devnet.client.transaction("0x12").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::BadRequest));
-    assert!(error.to_string().contains("`0x12` is no transaction hash"), "{error}");
+    assert!(error.to_string().contains("`0x12` is not a valid transaction hash"), "{error}");
 }
 
 #[tokio::test]
@@ -98,14 +98,14 @@ async fn heights_are_numbers_or_latest_and_not_ahead() {
         let status = if height.is_empty() { 404 } else { 400 };
         check(&format!("/v1/chain/blocks/{height}"), status, "\"error\"").await;
     }
-    // One validator falls behind: it says so, and is not asked by default.
+    // A validator that has fallen behind says so, and does not answer by default.
     devnet.push_to(&[1], vec![], vec![]);
     assert_eq!(devnet.client.head().await.unwrap().height, 3);
     let behind = devnet.at("validator-0");
     assert_eq!(behind.head().await.unwrap().height, 2);
     let error = behind.block(BlockAt::Height(3)).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Unavailable));
-    assert!(error.to_string().contains("only got to 2"), "{error}");
+    assert!(error.to_string().contains("only reached 2"), "{error}");
 }
 
 #[tokio::test]
@@ -186,8 +186,8 @@ async fn accounts_count_what_waits() {
     assert_eq!(devnet.client.account(&faucet.address.to_string()).await.unwrap(), faucet);
     let dev = devnet.client.account("dev-0").await.unwrap();
     assert_eq!(dev.balance.0, Wei::cby(1_000_005));
-    let nobody = devnet.client.account(&address("nobody").to_string()).await.unwrap();
-    assert_eq!((nobody.name, nobody.balance.0, nobody.next_nonce), (None, Wei::ZERO, 0));
+    let new = devnet.client.account(&address("nobody").to_string()).await.unwrap();
+    assert_eq!((new.name, new.balance.0, new.next_nonce), (None, Wei::ZERO, 0));
     let error = devnet.client.account("nobody").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::NotFound));
 
@@ -251,7 +251,7 @@ async fn nodes_show_registry_set_and_connections() {
     let stopped = devnet.client.validator("validator-2").await.unwrap();
     assert_eq!((stopped.quic, stopped.connected_runners.len()), (None, 0));
     let error = devnet.client.validator("runner-0").await.unwrap_err();
-    assert_eq!(error.to_string(), "runner-0 is no validator");
+    assert_eq!(error.to_string(), "runner-0 is not a validator");
 
     let runners = devnet.client.runners().await.unwrap();
     assert_eq!(runners.iter().map(|r| r.index).collect::<Vec<_>>(), [0, 1, 2]);

@@ -1,4 +1,4 @@
-//! What the presence filter makes of draws, over the API.
+//! The effect of the presence filter on draws, over the API.
 
 use super::fixture::*;
 use crate::api::types::*;
@@ -24,8 +24,8 @@ async fn a_comparison_shows_what_the_filter_changes() {
     let mut devnet = devnet(Phase::Shadow).await;
     devnet.push_empty(1);
     let spec = || JobSpec { timeout_blocks: 40, ..spec() };
-    // As many as the three have room for. Each is drawn with the certificate of the block before,
-    // in which runner-1 is absent.
+    // As many jobs as the three runners have room for. Each is drawn with the certificate of the
+    // previous block, in which runner-1 is absent.
     let mut jobs = Vec::new();
     for nonce in 0..6 {
         let certificate = devnet.certificate(&[0, 2]);
@@ -46,14 +46,14 @@ async fn a_comparison_shows_what_the_filter_changes() {
         assert_eq!(draw.without_filter, [drawn.as_str()]);
         assert!(!draw.with_filter.contains(&"runner-1".to_owned()));
         assert_eq!(draw.same, draw.with_filter == draw.without_filter);
-        // What falls on an absent runner is what the filter would have changed.
+        // The filter would have changed only the draws that chose an absent runner.
         assert!(draw.same || drawn == "runner-1" || draw.with_filter.len() == 1);
     }
     let changed = compared.draws.iter().filter(|draw| !draw.same).count();
     assert_eq!(compared.changed as usize, changed);
     let absent = compared.draws.iter().filter(|draw| draw.without_filter == ["runner-1"]).count();
     assert!(changed >= absent && absent > 0, "the seeds of the test draw runner-1: {compared:?}");
-    // Where the two that are present have all the work that they take.
+    // The two present runners have no room left.
     let full = compared.draws.iter().filter(|draw| draw.with_filter.is_empty()).count();
     assert_eq!(compared.would_have_waited as usize, full);
 
@@ -86,7 +86,7 @@ async fn a_draw_without_presence_would_have_waited() {
         assert_eq!((compared.changed, compared.would_have_waited), (1, waited));
     };
     check(Phase::Shadow, false, 1).await;
-    // It did wait, and without the filter somebody would have been drawn.
+    // The job waited, and without the filter a runner would have been drawn.
     check(Phase::HotPath, true, 0).await;
     check(Phase::Sunset, true, 0).await;
 }

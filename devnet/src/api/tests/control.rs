@@ -1,4 +1,4 @@
-//! What changes state: who may, what is refused, and what happens.
+//! Requests that change state: authorization, refusals and effects.
 
 use super::fixture::*;
 use crate::{
@@ -184,7 +184,7 @@ async fn validators_stop_and_start() {
     assert_eq!(error.code(), Some(ErrorCode::Internal));
     assert!(error.to_string().ends_with("is not running: its port is taken"), "{error}");
     let error = client.start_validator("faucet").await.unwrap_err();
-    assert_eq!(error.to_string(), "faucet is no validator");
+    assert_eq!(error.to_string(), "faucet is not a validator");
     assert_eq!(client.stop_validator("x").await.unwrap_err().code(), Some(ErrorCode::NotFound));
 }
 

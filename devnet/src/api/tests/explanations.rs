@@ -1,4 +1,4 @@
-//! What explanations of draws say of presence, weights and seeds.
+//! Presence, weights and seeds in explanations of draws.
 
 use super::fixture::*;
 use crate::{api::types::ExplanationQuery, verification::Filters};
@@ -10,7 +10,7 @@ use cowboy_engine::{
 };
 use rusqlite::params;
 
-/// Who is present and drawn by three votes, of which one has runner 1.
+/// Three votes, of which one has runner 1: the present and the drawn runners under each rule.
 #[tokio::test]
 async fn the_same_votes_are_counted_under_every_rule() {
     for phase in [Phase::HotPath, Phase::Shadow] {
@@ -41,7 +41,7 @@ async fn the_same_votes_are_counted_under_every_rule() {
         let check = devnet.verify_selection(&text).await.unwrap();
         assert!(check.valid, "{check:?}");
 
-        // Without the votes the draw is explained, and what they would have come to is not.
+        // Without the votes the draw is still explained, but not its results under other rules.
         devnet.alter("DELETE FROM presence WHERE height = ?", params![1]);
         let node = devnet.at("validator-0");
         let without = node.explain(&text, &ExplanationQuery::default()).await.unwrap();
@@ -73,7 +73,7 @@ async fn weights_are_told_before_and_after_the_record_of_the_runner_used_last() 
     devnet.push_empty(1);
     assert!(devnet.verify_selection(&id).await.unwrap().valid);
 
-    // Past its time: told, and of no weight.
+    // An expired record is listed, and has no effect on weights.
     devnet.push_empty(257);
     let id = devnet.submit(spec()).to_string();
     let explained = devnet.client.explain(&id, &ExplanationQuery::default()).await.unwrap();

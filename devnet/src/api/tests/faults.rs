@@ -1,4 +1,4 @@
-//! Faults: what can be asked for, what is refused, what heals what.
+//! Faults: valid requests, refusals, healing.
 
 use super::fixture::*;
 use crate::{
@@ -65,7 +65,7 @@ async fn faults_are_laid_listed_and_healed() {
     assert_eq!(ids(&client.status().await.unwrap().faults), [1, 2, 3, 4]);
 
     assert_eq!(ids(&client.heal_faults(Some("runner-1")).await.unwrap()), [1, 2]);
-    // A partition is laid on no node.
+    // A partition does not belong to a node.
     assert!(client.heal_faults(Some("runner-1")).await.unwrap().is_empty());
     assert_eq!(ids(&client.heal_faults(Some("4")).await.unwrap()), [4]);
     let error = client.heal_faults(Some("4")).await.unwrap_err();
@@ -88,7 +88,7 @@ async fn what_is_killed_stands_as_a_fault_until_it_is_started() {
     assert_eq!(error.code(), Some(ErrorCode::Conflict));
     assert_eq!(error.to_string(), "validator `validator-0` is stopped already");
     client.start_validator("validator-0").await.unwrap();
-    assert!(client.faults().await.unwrap().is_empty(), "started by whomever");
+    assert!(client.faults().await.unwrap().is_empty(), "any start heals it");
 
     kill("validator-0").await.unwrap();
     kill("runner-2").await.unwrap();
@@ -97,7 +97,7 @@ async fn what_is_killed_stands_as_a_fault_until_it_is_started() {
     assert_eq!(ids(&client.heal_faults(None).await.unwrap()), [2, 3]);
     assert_eq!(status().await, ValidatorState::Starting);
     kill("runner-2").await.expect("it runs again");
-    // One that cannot be started stays, and is told of; the others are healed.
+    // A node that cannot be started stays killed and is reported; the others are healed.
     kill("validator-2").await.unwrap_err();
     kill("validator-1").await.unwrap();
 }
@@ -119,7 +119,7 @@ async fn lies_are_laid_on_validators_about_registered_runners() {
     assert_eq!(json!(["kind", "at", "votes", "of"].map(|key| about[key].clone())), expected);
     let all = client.lay_fault(&request("validator-0", LieKind::Zeros, None)).await.unwrap();
     assert_eq!(shown(&all).get("of"), None);
-    // It takes the place of the one about all, not of the one about a runner.
+    // It replaces the lie about all runners, not the one about one runner.
     client.lay_fault(&request("validator-0", LieKind::Flip, None)).await.unwrap();
     assert_eq!(ids(&client.faults().await.unwrap()), [1, 3]);
     let order = devnet.backend.newest().registry().order().clone();
@@ -128,7 +128,7 @@ async fn lies_are_laid_on_validators_about_registered_runners() {
         let told = Tap::new(devnet.backend.faults().clone(), node).vote(&order, seen.clone());
         told.ones().collect::<Vec<_>>()
     };
-    // First runner-1 is added, then everything turned round.
+    // First runner-1 is added, then every bit is flipped.
     assert_eq!(vote("validator-0"), [2]);
     assert_eq!(vote("validator-1"), [0]);
     let lies: Vec<_> = client.faults().await.unwrap().iter().map(|fault| fault.lies).collect();
@@ -144,8 +144,8 @@ async fn lies_are_laid_on_validators_about_registered_runners() {
     check(of_runner, ErrorCode::BadRequest, "only validators vote").await;
     let (missing, not_found) = ("no runner `validator-1` is registered", ErrorCode::NotFound);
     check(request("validator-0", LieKind::Ones, Some("validator-1")), not_found, missing).await;
-    let nobody = "no runner `` is registered";
-    check(request("validator-0", LieKind::Ones, Some("")), not_found, nobody).await;
+    let unknown = "no runner `` is registered";
+    check(request("validator-0", LieKind::Ones, Some("")), not_found, unknown).await;
     check(request("validator-9", LieKind::Ones, None), not_found, "no node `validator-9`").await;
 }
 
@@ -177,11 +177,11 @@ async fn nonsense_is_refused() {
     check(request(loss("runner-0..runner-1", 5)), bad, "no links to one another").await;
     let twice: &[&[&str]] = &[&["runner-0", "validator-0"], &["runner-0"]];
     check(request(partition(twice)), bad, "`runner-0` is in a partition twice").await;
-    check(request(partition(&[])), bad, "fewer than two groups").await;
+    check(request(partition(&[])), bad, "needs at least two groups").await;
     check(request(partition(&[&[], &["runner-0"]])), bad, "has no node").await;
     let all = ["validator-0", "validator-1", "validator-2", "validator-3"];
     let everybody = [&all[..], &["runner-0", "runner-1", "runner-2"]].concat();
-    check(request(partition(&[&everybody])), bad, "parts nobody").await;
+    check(request(partition(&[&everybody])), bad, "at least two groups").await;
     let lasting =
         |for_ms, for_blocks| FaultRequest { for_ms, for_blocks, ..request(pause("runner-0")) };
     check(lasting(Some(1), Some(1)), bad, "not both").await;

@@ -1,5 +1,5 @@
-//! A devnet without consensus: a test writes the blocks, with votes that are signed for real, and
-//! two of the four validators run.
+//! A devnet without consensus: tests write the blocks, with real signatures on votes, and two of
+//! the four validators run.
 
 use crate::{
     api::{
@@ -72,7 +72,7 @@ pub(super) const TOKEN: &str = "5ecret";
 pub(super) const START_MS: u64 = 1_790_000_000_000;
 const VALIDATORS: u32 = 4;
 const RUNNERS: u32 = 3;
-/// Results that wait in the fixture at most.
+/// Maximum number of results that wait in the fixture.
 const HANDED_IN: usize = 2;
 
 /// The key of an account or node.
@@ -124,8 +124,8 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
     }
 }
 
-/// What the runners said to a validator of every job: the first to the first only, the second to
-/// both.
+/// The runners' progress reports to a validator about every job: the first runner reports only to
+/// the first validator, the second to both.
 fn progress(validator: usize) -> Vec<Progress> {
     let told = |runner: &str, percent, height| Progress {
         runner: address(runner),
@@ -139,7 +139,7 @@ fn progress(validator: usize) -> Vec<Progress> {
     }
 }
 
-/// What a validator has done with runners.
+/// A validator's journal of its runners.
 fn journal(validator: usize) -> Journal {
     let mut journal = Journal::default();
     let runner = address(&format!("runner-{validator}"));
@@ -149,7 +149,7 @@ fn journal(validator: usize) -> Journal {
     journal
 }
 
-/// What was saved, as whoever saves it tells.
+/// The answer of the process that saves a snapshot.
 fn snapshot(name: &str) -> Snapshot {
     Snapshot {
         format: 1,
@@ -166,13 +166,13 @@ fn snapshot(name: &str) -> Snapshot {
     }
 }
 
-/// What every validator says it sees.
+/// The presence that every validator votes for.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<Bitmap>>>);
 
 impl Source for Seen {
     fn presence(&self, _: &[u8]) -> Bitmap {
-        self.0.lock().unwrap().clone().expect("set before anybody votes")
+        self.0.lock().unwrap().clone().expect("set before the first vote")
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) struct Devnet {
     pub backend: Arc<Backend>,
     pub client: Client,
     pub url: String,
-    /// Woken when somebody asks for the devnet's end.
+    /// Notified when a request asks for the devnet's end.
     pub shutdown: Arc<Notify>,
     /// The state after the newest block.
     pub state: State,
@@ -191,19 +191,19 @@ pub(super) struct Devnet {
     pub serving: Serving,
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
-    /// The results that runners handed in, to either of them.
+    /// The results that runners submitted to either validator.
     pub handed_in: mpsc::Receiver<Handed>,
-    /// In the order in which votes number the validators.
+    /// In the order of the validators' indices in votes.
     schemes: Vec<Scheme>,
     seen: Seen,
-    /// The time by the clock of the API, Unix ms.
+    /// The time of the API's clock, in Unix milliseconds.
     pub now_ms: Arc<AtomicU64>,
-    /// What the validators store.
+    /// The folder of the validators' stores.
     folder: TempDir,
 }
 
 impl Devnet {
-    /// Validators 0 and 1 run; nobody has proposed a block yet.
+    /// Validators 0 and 1 run; there is no block yet.
     pub async fn new() -> Self {
         Self::with_rule(ThresholdRule::Committee).await
     }
@@ -212,7 +212,7 @@ impl Devnet {
         Self::with(|params| params.threshold_rule = rule, Keep::default(), start).await
     }
 
-    /// A devnet whose API is not as patient, nor as roomy.
+    /// A devnet with other limits in its API.
     pub async fn within(limits: Limits) -> Self {
         let start = |listener, backend| start_within(limits, listener, backend);
         Self::with(|_| (), Keep::default(), start).await
@@ -343,7 +343,7 @@ impl Devnet {
                         };
                         async {
                             if answer.as_ref().is_ok_and(|saved| saved.snapshot == "large") {
-                                // Longer than other requests may take in tests of limits.
+                                // This is longer than other requests may take in tests of limits.
                                 let takes = Duration::from_millis(200);
                                 let _over = tokio::time::timeout(takes, pending::<()>()).await;
                             }
@@ -385,7 +385,7 @@ impl Devnet {
         }
     }
 
-    /// What its clients verify from.
+    /// The root of trust for its clients' verifications.
     pub fn root(&self) -> Root {
         let accounts = ["faucet", "dev-0"].map(|name| (name.to_owned(), address(name)));
         let nodes = named("validator", VALIDATORS).into_iter().chain(named("runner", RUNNERS));
@@ -407,7 +407,7 @@ impl Devnet {
         selection::check(&self.at("validator-0"), &self.root(), job, |_| ()).await
     }
 
-    /// A client that asks this validator.
+    /// A client that reads from this validator.
     pub fn at(&self, validator: &str) -> Client {
         self.client.clone().with_node(Some(validator.to_owned()))
     }
@@ -416,7 +416,7 @@ impl Devnet {
         self.parts[validator].ledger.store()
     }
 
-    /// Changes one row of what validator 0 stores, behind its back.
+    /// Changes one row of validator 0's store behind its back.
     pub fn alter(&self, sql: &str, values: impl rusqlite::Params) {
         let connection = rusqlite::Connection::open(file(&self.folder, 0)).unwrap();
         assert_eq!(connection.execute(sql, values).unwrap(), 1, "{sql}");
@@ -426,12 +426,12 @@ impl Devnet {
         &self.parts[validator].mempool
     }
 
-    /// The certificate of the newest block, by the first three validators, who see `present`.
+    /// A certificate of the newest block by the first three validators, which see `present`.
     pub fn certificate(&self, present: &[u32]) -> Certificate {
         self.certificate_by([present; 3])
     }
 
-    /// The same, where each of them sees others.
+    /// A certificate of the newest block in which each of the three sees other runners.
     pub fn certificate_by(&self, present: [&[u32]; 3]) -> Certificate {
         let head = self.state.head();
         let len = self.state.order_for_votes_on(head.height).unwrap().len();
@@ -481,7 +481,7 @@ impl Devnet {
         Block { header, certificates, transactions }
     }
 
-    /// Makes the next block final on the running validators that are numbered here.
+    /// Makes the next block final on the running validators with these numbers.
     pub fn push_to(
         &mut self,
         validators: &[usize],
@@ -498,7 +498,7 @@ impl Devnet {
         self.roots.insert(self.state.height(), self.state.root());
     }
 
-    /// Makes the blocks final on this validator that the other one has.
+    /// Makes the other validator's blocks final on this one.
     pub fn catch_up(&self, validator: usize) {
         let (behind, ahead) = (&self.parts[validator].ledger, &self.parts[1 - validator].ledger);
         for height in behind.head().height().get() + 1..=ahead.head().height().get() {
@@ -507,7 +507,7 @@ impl Devnet {
         }
     }
 
-    /// A block with its parent's certificate, in which everybody is present.
+    /// A block with its parent's certificate, in which every runner is present.
     pub fn push(&mut self, transactions: Vec<SignedTransaction>) {
         let everybody: Vec<u32> = (0..RUNNERS).collect();
         let certified = self.state.height() > Height::GENESIS;
@@ -562,7 +562,7 @@ impl Devnet {
         self.push(vec![signed]);
     }
 
-    /// Makes the API's chain be asked without the typed client.
+    /// Sends a GET request without the typed client.
     pub async fn get(&self, path: &str) -> reqwest::Response {
         reqwest::Client::builder()
             .no_proxy()
@@ -592,7 +592,7 @@ pub(super) fn spec() -> JobSpec {
     spec
 }
 
-/// A transaction as the API takes it.
+/// A transaction as a request's body.
 pub(super) fn request(signed: &SignedTransaction) -> TransactionRequest {
     TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) }
 }

@@ -1,4 +1,4 @@
-//! Jobs from submission to result, how their runners were drawn, and MRU.
+//! Jobs from submission to result, the draws of their runners, and MRU.
 
 use super::fixture::*;
 use crate::{
@@ -36,7 +36,7 @@ async fn a_job_is_shown_from_submission_to_result() {
     assert_eq!(job.spec["work"]["args"][0], "hi");
     assert_eq!(job.spec["work"]["stdin"], "0xff");
     assert_eq!(job.spec["max_price"], "10000000000");
-    // Of what runners said to two validators, the newest; of its own runner alone.
+    // Only the newest report of the job's own runner counts; runners reported to two validators.
     let (percent, height) = if name == "runner-0" { (40, 3) } else { (70, 4) };
     let detail = Some(format!("{percent} of 100 pages"));
     let progress = RunnerProgress { runner: name.clone(), percent, detail, height };
@@ -106,7 +106,7 @@ async fn jobs_are_listed_newest_first() {
     assert!(text.contains("bad_request") && text.contains("Verified"), "{text}");
 }
 
-/// What a draw records of a runner.
+/// A draw's verdict on a runner.
 fn of<'a>(draw: &'a mut DrawRecord, runner: &str) -> &'a mut Verdict {
     let found = draw.verdicts.iter_mut().find(|verdict| verdict.runner == address(runner));
     found.expect("every runner is judged")
@@ -116,7 +116,7 @@ fn of<'a>(draw: &'a mut DrawRecord, runner: &str) -> &'a mut Verdict {
 async fn a_draw_is_explained_and_done_again() {
     let mut devnet = Devnet::new().await;
     devnet.push(vec![]);
-    // Runner 1 is absent from what the job is drawn by.
+    // Runner 1 is absent from the P(h) that the draw reads.
     let certificate = devnet.certificate(&[0, 2]);
     let parent = devnet.state.head_hash();
     let id = {
@@ -155,7 +155,7 @@ async fn a_draw_is_explained_and_done_again() {
     assert_eq!(explanation.phase.as_deref(), Some("hot-path"));
     assert_eq!(*explanation.draws[0].picked_address, devnet.committee(&id)[0]);
 
-    // The next block shows that the one that drew is final.
+    // The next block shows that the drawing block is final.
     devnet.push_empty(1);
     let check = devnet.verify_selection(&text).await.unwrap();
     assert!(check.valid && check.filters == Filters::Redone, "{check:?}");
@@ -165,7 +165,7 @@ async fn a_draw_is_explained_and_done_again() {
     );
     assert_eq!((&check.recomputed, check.recomputed.len()), (&check.stored, 1));
 
-    // What the validator keeps of the draw is not what happened: the chain knows better.
+    // When the validator's record of the draw is wrong, the chain contradicts it.
     let sound = devnet.store(1).draws_of(&id).unwrap().pop().unwrap();
     let verify = async |change: &dyn Fn(&mut StoredDraw)| {
         let mut stored = sound.clone();
@@ -187,7 +187,7 @@ async fn a_draw_is_explained_and_done_again() {
     check(&|draw| of(draw, "runner-0").stake = Wei::new(1), poor).await;
     let heavy = "runner-0 was a candidate with weight 7";
     check(&|draw| of(draw, "runner-0").weight = 7, heavy).await;
-    // A verdict that lets an absent runner in, or keeps one out, or for another reason.
+    // A verdict that lets an absent runner in, keeps a runner out, or names another reason.
     let let_in = "runner-1 was a candidate";
     check(&|draw| of(draw, "runner-1").dropped_by = None, let_in).await;
     let kept_out = "runner-2 was dropped by pool";
@@ -226,7 +226,7 @@ async fn each_attempt_at_a_job_is_explained() {
     devnet.push_empty(1);
     let id = devnet.submit(spec());
     let first = devnet.committee(&id);
-    // Three runners say nothing in turn, and nobody is left for the fourth attempt.
+    // Three runners are silent in turn, and none is left for the fourth attempt.
     while devnet.state.open_jobs().next().is_some() {
         devnet.push_empty(1);
     }
@@ -258,7 +258,7 @@ async fn a_draw_is_done_again_after_its_state_is_gone() {
     devnet.push_empty(300);
     let check = devnet.verify_selection(&id.to_string()).await.unwrap();
     assert!(check.valid && check.height == 3, "{check:?}");
-    // What is recorded of it is not believed, however long ago it was.
+    // The record is not trusted, even for an old draw.
     let mut stored = devnet.store(0).draws_of(&id).unwrap().pop().unwrap();
     let judged = of(&mut stored.draw, "runner-0");
     (judged.reason, judged.dropped_by) = ("because".to_owned(), Some(Filter::Reputation));

@@ -1,4 +1,4 @@
-//! What no route sees: requests that are too long, for somebody else, or no requests.
+//! Requests that reach no route: too long, for another host, or malformed.
 
 use super::fixture::*;
 use crate::api::{
@@ -201,7 +201,7 @@ async fn what_is_no_request_ends_its_connection_only() {
     for bytes in [&garbage[..], b"\r\n\r\n", b"GET /v1/status SPDY/9\r\n\r\n", &long] {
         let mut stream =
             TcpStream::connect(devnet.url.strip_prefix("http://").unwrap()).await.unwrap();
-        // The server may close before all is sent, and then neither side has more to say.
+        // The server may close before everything is sent.
         let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -227,7 +227,7 @@ async fn who_sends_no_request_is_not_waited_for() {
         let answer = raw(&devnet, bytes.as_bytes()).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{answer}");
     }
-    // Of the limits for a request and for the client's next bytes, the shorter one ends it.
+    // There are limits for a request and for the client's next bytes; the shorter one ends it.
     let long = Duration::from_secs(60);
     for limits in [Limits { client: long, ..LIMITS }, Limits { request: long, ..LIMITS }] {
         let devnet = Devnet::within(limits).await;
@@ -313,7 +313,7 @@ async fn ask(devnet: &Devnet, bytes: String) -> (OwnedReadHalf, JoinHandle<Owned
     let address = devnet.url.strip_prefix("http://").unwrap();
     let (reads, mut writes) = TcpStream::connect(address).await.unwrap().into_split();
     let writing = tokio::spawn(async move {
-        // All of it where the server takes it; it may close the connection as well.
+        // The server may take all of it, or close the connection.
         let _ = writes.write_all(bytes.as_bytes()).await;
         writes
     });

@@ -1,4 +1,4 @@
-//! The timer lane's metrics over the API: they are always there, and each block counts once.
+//! The timer lane's metrics over the API: they are always present, and each block counts once.
 
 use super::fixture::*;
 use crate::openmetrics::{CONTENT_TYPE, samples};
@@ -20,7 +20,7 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
     fail("no bid today")
 "#;
 
-/// An actor of `dev-0` that has so much money.
+/// An actor of `dev-0` with this balance.
 fn clock(devnet: &mut Devnet, money: Wei) -> Address {
     let clock = devnet.deploy_module(CLOCK);
     let pay = devnet.sign("faucet", Payload::Transfer(Transfer { to: clock, amount: money }));
@@ -42,7 +42,7 @@ fn schedule(devnet: &mut Devnet, requests: Vec<Request>) {
     devnet.push(signed);
 }
 
-/// What the lane of a block did.
+/// The report of a block's lane.
 fn report(devnet: &Devnet, height: u64) -> LaneReport {
     let height = Height::new(height);
     devnet.store(0).lanes(height, height).unwrap()[0].report
@@ -63,7 +63,7 @@ fn check(scraped: &BTreeMap<String, u64>, expected: &[(&str, u64)]) {
     }
 }
 
-/// An amount as metrics have it.
+/// An amount with the precision of metrics.
 fn rounded(wei: Wei) -> u64 {
     wei.get() as f64 as u64
 }
@@ -130,7 +130,7 @@ async fn each_block_counts_once_whichever_validator_answers() {
     devnet.push_to(&[1], vec![], vec![]);
     check(&scrape(&devnet).await, &[("fired_total", 2), ("queued", 0)]);
 
-    // The other validator has one block less, and counts none again.
+    // The other validator has one block less, so no block is counted again.
     devnet.backend.slot("validator-1").unwrap().set_stopped();
     let behind = scrape(&devnet).await;
     check(&behind, &[("fired_total", 2), ("queued", 1)]);

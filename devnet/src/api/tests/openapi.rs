@@ -24,7 +24,7 @@ fn every_route_is_in_the_document_and_the_reverse() {
     let table = routes::table();
     let routes: BTreeSet<_> =
         table.iter().map(|route| (route.method.to_string(), route.path.to_owned())).collect();
-    assert_eq!(routes.len(), table.len(), "a route stands in the table twice");
+    assert_eq!(routes.len(), table.len(), "a route is in the table twice");
     assert_eq!(operations(&document()), routes);
 }
 

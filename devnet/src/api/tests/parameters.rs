@@ -1,4 +1,4 @@
-//! The governed parameters of connections, as the API tells of them and goes by them.
+//! The governed parameters of connections: their listing and their effect in the API.
 
 use super::fixture::*;
 use crate::{
@@ -61,7 +61,7 @@ async fn they_are_listed_with_unit_range_and_source() {
     assert_eq!(shown.events[0].data["settings"][MULTIPLIER], 9);
 }
 
-/// Beyond consensus epochs, which have 256 blocks.
+/// Subset epochs of 64 blocks change within a consensus epoch, which has 256 blocks.
 #[tokio::test]
 async fn a_block_tells_its_subset_epoch() {
     let mut devnet = governed().await;

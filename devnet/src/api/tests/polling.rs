@@ -1,4 +1,4 @@
-//! Polling over the API: what a runner is told, which results are taken, and when all that is gone.
+//! Polling over the API: listed jobs, accepted results, and the phase without polling.
 
 use super::fixture::*;
 use crate::{api::types::*, validator::gateway::Handed};
@@ -97,18 +97,18 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
     assert_eq!(refused(&devnet, "dev-0", &good).await.code, ErrorCode::NotFound);
     assert!(devnet.handed_in.try_recv().is_err(), "nothing refused is submitted");
 
-    // No token, no connection: the signature is all.
+    // The signature is enough: there is no token and no connection.
     let accepted = devnet.client.hand_in(&drawn, &good).await.unwrap();
     assert_eq!(*accepted.job_id, id);
     let Handed::Result(handed) = devnet.handed_in.try_recv().unwrap() else { panic!("a result") };
     let SubmitResult { job_id, runner, result: bytes, .. } = handed;
     assert_eq!((job_id, runner, bytes), (id, address(&drawn), b"hi\n".to_vec()));
-    // No more than wait already.
+    // The queue of results is full.
     for _ in 0..2 {
         devnet.client.hand_in(&drawn, &good).await.unwrap();
     }
     assert_eq!(refused(&devnet, &drawn, &good).await.code, ErrorCode::Unavailable);
-    // Whoever lost the answer is told the same once the result is final; another is late.
+    // A runner that lost the answer gets it again once the result is final; another result is late.
     devnet.finish(&id, b"hi\n");
     devnet.client.hand_in(&drawn, &good).await.unwrap();
     let late = refused(&devnet, &drawn, &result(&devnet, id, &drawn, b"ho\n")).await;
@@ -156,7 +156,7 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         let Handed::Commit { commit, .. } = handed else { panic!() };
         let signed = devnet.sign("dev-0", Payload::CommitResult(commit));
         devnet.push(vec![signed]);
-        // Whoever lost the answer is told the same, as long as it is the same.
+        // A runner that lost the answer gets it again if the commitment is the same.
         devnet.client.commit(name, &request).await.unwrap();
         assert!(devnet.handed_in.try_recv().is_err());
         let other = committed(&devnet, id, name, b"ho\n");
@@ -200,7 +200,7 @@ async fn who_cannot_do_a_job_says_so_and_the_job_says_why() {
         }
     };
     let mut last = String::new();
-    // Three runners, then nobody is left.
+    // Three runners fail, then none is left.
     for _ in 0..3 {
         let drawn = name_of(&devnet.committee(&id)[0]);
         assert_ne!(drawn, last);
@@ -215,7 +215,7 @@ async fn who_cannot_do_a_job_says_so_and_the_job_says_why() {
         let Handed::Failure(report) = devnet.handed_in.try_recv().unwrap() else { panic!() };
         let signed = devnet.sign("dev-0", Payload::ReportFailure(report));
         devnet.push(vec![signed]);
-        // Whoever lost the answer is told the same.
+        // A runner that lost the answer gets it again.
         devnet.client.report_failure(&drawn, &request).await.unwrap();
         assert!(devnet.handed_in.try_recv().is_err());
         last = drawn;
@@ -237,7 +237,7 @@ async fn a_result_past_the_deadline_is_too_late() {
     devnet.push_empty(1);
     let id = devnet.submit(spec());
     let drawn = name_of(&devnet.committee(&id)[0]);
-    // Nobody brings a result: it is drawn again until there is nobody left.
+    // No runner submits a result, so runners are drawn again until none is left.
     while devnet.state.open_jobs().next().is_some() {
         devnet.push_empty(1);
     }

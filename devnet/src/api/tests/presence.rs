@@ -1,4 +1,4 @@
-//! Presence as stored, as voted and as verified, sound and damaged.
+//! Stored, voted and verified presence, sound and damaged.
 
 use super::fixture::*;
 use crate::{
@@ -14,7 +14,7 @@ use cowboy_engine::{
 use rusqlite::params;
 use std::sync::atomic::Ordering;
 
-/// A devnet in which block 1 shows runners 0 and 2 present, blocks 2 and 3 everybody.
+/// A devnet in which block 1 shows runners 0 and 2 as present, and blocks 2 and 3 show all runners.
 async fn devnet() -> Devnet {
     let mut devnet = Devnet::new().await;
     devnet.push(vec![]);
@@ -67,7 +67,7 @@ async fn every_validator_shows_the_same_presence() {
     }
 }
 
-/// What the list of runners says of each: what a draw in the next block would read.
+/// The list of runners shows each runner's presence as a draw in the next block would read it.
 #[tokio::test]
 async fn runners_are_as_present_as_the_next_draw_finds_them() {
     use PresenceStanding::{Absent, Halted, Present, Stale, Unknown};
@@ -82,7 +82,7 @@ async fn runners_are_as_present_as_the_next_draw_finds_them() {
             assert_eq!(devnet.client.runner(&runner.name).await.unwrap().presence, Some(presence));
         }
     };
-    // However old genesis is: there is nothing yet that could have halted.
+    // The age of genesis does not count: no chain has started that could halt.
     devnet.now_ms.fetch_add(1_000_000, Ordering::Relaxed);
     check(&devnet, [Unknown; 3], None, 1).await;
     devnet.push(vec![]);
@@ -99,7 +99,7 @@ async fn runners_are_as_present_as_the_next_draw_finds_them() {
     check(&devnet, [Stale; 3], Some(1), 6).await;
     devnet.push(vec![]);
     check(&devnet, [Present; 3], Some(5), 7).await;
-    // Ten seconds without a block: nothing is drawn, whatever the newest P(h) says.
+    // After ten seconds without a block nothing is drawn, regardless of the newest P(h).
     devnet.now_ms.fetch_add(9_000, Ordering::Relaxed);
     check(&devnet, [Present; 3], Some(5), 7).await;
     devnet.now_ms.fetch_add(1_000, Ordering::Relaxed);
@@ -141,7 +141,7 @@ async fn a_height_without_certificate_says_why() {
         }
     };
     check(&devnet, BlockAt::Latest, "no block of this chain has a certificate").await;
-    check(&devnet, BlockAt::Height(0), "nobody votes on genesis").await;
+    check(&devnet, BlockAt::Height(0), "no validator votes on it").await;
     check(&devnet, BlockAt::Height(1), "not final yet").await;
     devnet.push_to(&[0, 1], vec![], vec![]);
     check(&devnet, BlockAt::Height(1), "no block up to the head 1 embeds its certificate").await;
@@ -152,7 +152,7 @@ async fn a_height_without_certificate_says_why() {
     check(&devnet, BlockAt::Height(3), "no block up to the head 10 embeds").await;
 }
 
-/// Verifies P(1) after `change` was made to what validator 0 stores of it.
+/// Verifies P(1) after `change` has altered validator 0's record of it.
 async fn verify(change: impl FnOnce(&Devnet, Certificate)) -> (bool, Vec<Mismatch>) {
     let devnet = devnet().await;
     let verify = async |validator: &str| {
@@ -216,7 +216,7 @@ async fn a_flipped_bit_is_found_and_named() {
     .await;
     assert_eq!((valid, kinds(&found)), (true, vec![Bit]));
     assert_eq!((found[0].bit, found[0].runner.as_deref()), (Some(1), Some("runner-1")));
-    assert_eq!(found[0].detail, "bit 1 (runner-1) is 1, from the votes follows 0");
+    assert_eq!(found[0].detail, "bit 1 (runner-1) is 1, but the votes give 0");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What validators no longer keep: 410 with the oldest block that there is, never a wrong answer.
+//! Pruned blocks: status 410 with the oldest kept block, never a wrong answer.
 
 use super::fixture::*;
 use crate::{
@@ -55,12 +55,12 @@ async fn what_is_no_longer_kept_is_gone_and_the_rest_is_as_before() {
     }
     let presence = devnet.client.presence(BlockAt::Height(oldest)).await.unwrap();
     assert_eq!(presence.present.len(), 3);
-    // What follows from genesis cannot be verified any more.
+    // A chain from genesis can no longer be verified.
     let error = devnet.verify_presence("validator-0", BlockAt::Height(oldest)).await.unwrap_err();
     assert!(matches!(error, VerificationError::Gone(_)), "{error}");
     let all = EventQuery { from: None, kind: None, limit: Some(1) };
     assert_eq!(devnet.client.events(&all).await.unwrap().events[0].height, oldest);
-    // Of a draw whose blocks from genesis on are gone, the draw alone is repeated.
+    // When the blocks from genesis are gone, only the draw itself is repeated, not its filters.
     let late = devnet.submit(spec()).to_string();
     let check = devnet.verify_selection(&late).await.unwrap();
     assert_eq!((check.filters, check.valid), (Filters::RecordedOnly, false), "{check:?}");

@@ -1,4 +1,4 @@
-//! The event stream: where it starts, that it misses and repeats nothing, and when it ends.
+//! The event stream: its start, its end, and that it neither misses nor repeats a block.
 
 use super::fixture::*;
 use crate::api::{
@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a test waits for what has to happen at once.
+/// The time that a test waits for an event that should happen at once.
 const SOON: Duration = Duration::from_secs(20);
 
 /// The next bytes of a stream as text, until they hold `end`.
@@ -70,7 +70,7 @@ async fn a_slow_reader_misses_nothing_and_gets_nothing_twice() {
     let mut devnet = Devnet::new().await;
     let mut stream = devnet.client.follow(None);
     stream.connect().await.unwrap();
-    // More than the ledger remembers for its subscribers.
+    // These are more blocks than the ledger buffers for its subscribers.
     for _ in 0..400 {
         devnet.push_to(&[0, 1], vec![], vec![]);
     }
@@ -130,8 +130,8 @@ async fn a_stream_goes_on_where_its_validator_stands_still() {
     let mut second = devnet.at("validator-1").follow(Some(1));
     assert_eq!(any.next().await.unwrap().height, 1);
     assert_eq!(second.next().await.unwrap().height, 1);
-    // Of two with the same head, the first was chosen; now one of them gets no blocks, then the
-    // other one.
+    // The first of two validators with the same head was chosen. Now first one of them gets no
+    // blocks, then the other.
     devnet.push_to(&[1], vec![], vec![]);
     assert_eq!(timeout(SOON, any.next()).await.unwrap().unwrap().height, 2);
     assert_eq!(timeout(SOON, second.next()).await.unwrap().unwrap().height, 2);
@@ -143,12 +143,12 @@ async fn a_stream_goes_on_where_its_validator_stands_still() {
     assert_eq!(timeout(SOON, second.next()).await.unwrap().unwrap().height, 3);
 }
 
-/// Room for so many streams, and patience.
+/// Limits with this number of streams, and long timeouts.
 fn room_for(streams: usize) -> Limits {
     Limits { streams, connections: 20, client: SOON, request: SOON }
 }
 
-/// What comes until a stream's end.
+/// The rest of a stream.
 async fn rest(mut response: reqwest::Response) -> String {
     let mut bytes = Vec::new();
     while let Some(chunk) = timeout(SOON, response.chunk()).await.expect("it ends").unwrap() {
@@ -170,7 +170,7 @@ async fn a_stream_beyond_the_limit_replaces_the_oldest_and_all_end_with_the_serv
     for replaced in streams.drain(..2) {
         let text = rest(replaced).await;
         assert!(text.contains("event: replaced\n") && text.contains("retry: 1000\n"), "{text}");
-        assert!(text.contains("data: all event streams are taken"), "{text}");
+        assert!(text.contains("data: all places for event streams are taken"), "{text}");
     }
     devnet.push_empty(1);
     for stream in &mut streams {
@@ -195,7 +195,7 @@ async fn a_reader_whose_stream_was_replaced_comes_back_and_misses_nothing() {
     other.connect().await.unwrap();
     devnet.push_to(&[0, 1], vec![], vec![]);
     assert_eq!(other.next().await.unwrap().height, 2);
-    // Each comes back in the place of the other.
+    // Each reader returns and takes the other's place.
     assert_eq!(timeout(SOON, one.next()).await.unwrap().unwrap().height, 2);
     devnet.push_to(&[0, 1], vec![], vec![]);
     assert_eq!(timeout(SOON, other.next()).await.unwrap().unwrap().height, 3);
@@ -205,7 +205,7 @@ async fn a_reader_whose_stream_was_replaced_comes_back_and_misses_nothing() {
 #[tokio::test]
 async fn streams_without_the_token_leave_room_for_those_that_show_it() {
     let mut devnet = Devnet::within(room_for(4)).await;
-    // It has read nothing yet: after a second start it would miss the first block.
+    // It has read nothing yet, so after a second start it would miss the first block.
     let mut known = devnet.client.follow(None);
     known.connect().await.unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -1,4 +1,4 @@
-//! Timers over the API: lists, what became of one and why it waited, the lane, governance.
+//! Timers over the API: lists, outcomes, reasons for waiting, the lane, governance.
 
 use super::fixture::*;
 use crate::api::types::{
@@ -52,7 +52,7 @@ fn request(actor: Address, height: u64, payload: &str) -> Request {
 }
 
 impl Devnet {
-    /// An actor of `dev-0` with so much money.
+    /// An actor of `dev-0` with this balance.
     fn clock(&mut self, money: Wei) -> Address {
         let clock = self.deploy_module(CLOCK);
         let pay = Payload::Transfer(Transfer { to: clock, amount: money });
@@ -69,7 +69,7 @@ impl Devnet {
         self.push_empty(height - self.here());
     }
 
-    /// Schedules timers in one block; their ids in order.
+    /// Schedules timers in one block; returns their ids in order.
     pub(super) fn schedule(&mut self, requests: Vec<Request>) -> Vec<Hash> {
         let before: Vec<_> = self.state.timers().iter().map(|timer| timer.id).collect();
         let nonce = self.state.account(&address("dev-0")).nonce;
@@ -245,7 +245,8 @@ async fn waiting_is_explained_block_by_block() {
     let basefee = devnet.state.lane_basefee(devnet.state.height().next());
     let with = |gas_limit| Request { gas_limit: Some(gas_limit), ..request(clock, at, "x") };
     let new = devnet.schedule(vec![
-        // Cheap, and never again covered: an idle lane gets cheaper until it is used.
+        // A cheap timer that the price never falls to again: an idle lane gets cheaper until it is
+        // used.
         Request { max_priority_fee_per_cycle: Some(Wei::new(1)), ..with(19_900) },
         with(19_900),
         with(300_000),
@@ -256,7 +257,7 @@ async fn waiting_is_explained_block_by_block() {
     assert!(devnet.state.lane_basefee(Height::new(at)) < basefee);
     let [first, second, over, short, poor] = new.as_slice() else { panic!() };
     assert_eq!(devnet.timer(first).await.fired_at, Some(at));
-    // Two with one priority: which is first is a matter of ids.
+    // When two timers have the same priority, their ids decide.
     let (second, short) = (devnet.timer(second).await, devnet.timer(short).await);
     let fired_at = |timer: &Timer| timer.fired_at;
     let (early, late) =
@@ -277,9 +278,9 @@ async fn waiting_is_explained_block_by_block() {
     assert_eq!((over.status, over.tier), (TimerStatus::Due, Some(TimerTier::CarryOver)));
     assert_eq!(
         over.deferrals[0].explanation,
-        "it asks for 300000 cycles, and under eip1559 a fire gets 250000 at most"
+        "it asks for 300000 cycles, and under eip1559 a fire gets at most 250000"
     );
-    // Nobody removes it, and nobody asks what it would have cost where the lane was full.
+    // It is not removed, and its cost is not checked while the lane is full.
     let poor = devnet.timer(poor).await;
     assert_eq!(poor.deferred_blocks, 3);
     assert!(runs(&poor).iter().all(|(_, _, reason)| {
@@ -313,7 +314,7 @@ async fn a_cap_that_the_lane_outgrew_is_explained() {
     let cheap = devnet.timer(ids.last().unwrap()).await;
     let lanes = devnet.client.timer_fees(&LaneQuery { from: Some(at), limit: None }).await.unwrap();
     assert_eq!(lanes.len(), 9);
-    // Each block's reason is what its lane says.
+    // Each block's reason follows from its lane.
     for run in &cheap.deferrals {
         for height in run.from..=run.to {
             let lane = lanes.iter().find(|lane| lane.height == height).unwrap();
@@ -344,14 +345,14 @@ async fn an_auction_lets_wait_who_cannot_pay_and_asks_the_agents_of_the_others()
     assert!(lanes[0].questions.get() > 0 && lanes[0].cells <= lanes[0].cell_capacity);
     let waits = devnet.timer(&ids[1]).await;
     assert_eq!(runs(&waits), [(at, at + 2, DeferralReason::InsufficientFunds)]);
-    // An agent that was not asked bids as the default one does in that block.
+    // For an agent that was not asked, the default bid of the block counts.
     assert!(waits.bid.is_none() && waits.max_cost.is_some());
     let cancel = Payload::CancelTimer(CancelTimer { timer_id: ids[1] });
     let cancel = devnet.sign("dev-0", cancel);
     devnet.push(vec![cancel]);
     let gone = devnet.timer(&ids[1]).await;
     assert_eq!((gone.status, gone.ended_at), (TimerStatus::Cancelled, Some(at + 3)));
-    // Timers came before the transactions, so that it was passed over once more.
+    // Timers came before the transactions, so it was deferred once more.
     assert_eq!(gone.deferred_blocks, 4);
 }
 
@@ -502,7 +503,7 @@ async fn governed_parameters_are_listed_with_their_bounds() {
     assert!(parameters.iter().all(|parameter| !parameter.about.is_empty()));
 }
 
-/// What was proposed is listed until its block is the next one, as the chain's events tell of it.
+/// Proposals are listed until their block is the next one, in agreement with the chain's events.
 #[tokio::test]
 async fn proposals_are_listed_until_they_hold() {
     let mut devnet = Devnet::of(|params| params.system_deployers = vec![address("faucet")]).await;

@@ -1,8 +1,8 @@
-//! Actors: what is deployed, what calls did or would do, what their logs say.
+//! Actors: deployments, effects of calls, logs.
 //!
-//! What actors store, return and emit is JSON of their own making and stands there as such, but
-//! for integers beyond ±(2^53 − 1), which most readers of JSON would round: they are decimal
-//! strings. Keys of an object stand in the order of their names.
+//! The JSON that actors store, return and emit is passed through unchanged, except that integers
+//! beyond ±(2^53 − 1), which most readers of JSON would round, become decimal strings. The keys of
+//! an object are sorted by name.
 
 use super::{AddressText, AmountText, BytesText, Event, HashText};
 use cowboy_engine::actor;
@@ -17,7 +17,7 @@ pub struct ActorQuery {
     /// Only actors that this account deployed, by name or address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployer: Option<String>,
-    /// How many at most (default 100, at most 10,000).
+    /// The maximum number of actors (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -38,26 +38,26 @@ pub struct ActorSummary {
     pub code: HashText,
     /// The height that deployed it.
     pub deployed_at: u64,
-    /// What it holds.
+    /// Its balance in wei.
     pub balance: AmountText,
 }
 
-/// Which part of an actor's store `GET /v1/actors/{actor}` shows.
+/// The part of an actor's store that `GET /v1/actors/{actor}` shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StoreQuery {
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The key to start from, itself included.
+    /// The first key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// How many keys at most (default 100, at most 10,000).
+    /// The maximum number of keys (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// An actor.
+/// A deployed actor, with a page of its store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Actor {
     /// Its address.
@@ -73,15 +73,16 @@ pub struct Actor {
     pub code: HashText,
     /// The height that deployed it.
     pub deployed_at: u64,
-    /// What it holds.
+    /// Its balance in wei.
     pub balance: AmountText,
-    /// Bytes that its module's globals keep: the cells that its deployment paid for them.
+    /// Bytes of heap that its module's constants and globals keep; its deployment paid a cell for
+    /// each.
     pub retained: u64,
-    /// What can be called, by name.
+    /// Its handlers, by name.
     pub handlers: Vec<Handler>,
     /// Part of its store, by key.
     pub state: Vec<StateEntry>,
-    /// The key to go on from; absent where no more is stored.
+    /// The key to continue from; absent on the last page.
     pub next: Option<String>,
     /// Its module as it was deployed.
     pub source: String,
@@ -98,7 +99,7 @@ pub struct Handler {
     pub line: u32,
 }
 
-/// What an actor keeps under a key.
+/// An entry in an actor's store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StateEntry {
     /// The key.
@@ -111,66 +112,66 @@ pub struct StateEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunRequest {
-    /// Who calls, by name or address.
+    /// The caller, by name or address.
     pub sender: String,
     /// The handler.
     pub handler: String,
-    /// What it is given; nothing where absent.
+    /// The handler's argument (default: empty).
     #[serde(default)]
     pub payload: BytesText,
-    /// What goes with it from the sender's balance; nothing where absent.
+    /// Wei transferred with the call from the sender's balance (default: 0).
     #[serde(default)]
     pub value: AmountText,
-    /// Cycles that it may use beside the intrinsic ones; as many as a block holds where absent.
+    /// Cycles that it may use in addition to the intrinsic ones (default: the limit of a block).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<u64>,
-    /// Cells that it may use beside those for the transaction's bytes; as many as a block holds
-    /// where absent.
+    /// Cells that it may use in addition to those for the transaction's bytes (default: the limit
+    /// of a block).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<u64>,
-    /// The most that timers scheduled under it may ever take from the sender; without a bound where
-    /// absent, so that the events `TimerScheduled` show what they would need.
+    /// The most wei that timers scheduled under it may ever take from the sender (default:
+    /// unlimited, so that the events `TimerScheduled` show how much they need).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_allowance: Option<AmountText>,
-    /// On the state after this block, one of the last 256; after the newest where absent.
+    /// The block on whose state it runs, one of the last 256 (default: the newest).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Whether `getGasBid` is asked as the chain asks a gas bidding agent, unless the actor has a
-    /// handler of that name (default: yes). The payload is then a JSON object of the fields of its
-    /// `GBAContext` that are to be others than the next block's, as numbers or strings, and the
-    /// sender is taken as the timer's owner.
+    /// Whether to call `getGasBid` the way the chain asks a gas bidding agent, unless the actor has
+    /// a handler of that name (default: yes). The payload is then a JSON object with the fields of
+    /// its `GBAContext` that differ from the next block's, as numbers or strings, and the sender
+    /// counts as the timer's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_agent: Option<bool>,
 }
 
-/// What a call would do.
+/// The effects that a call would have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DryRun {
     /// The actor.
     pub actor: AddressText,
     /// The handler.
     pub handler: String,
-    /// Who called.
+    /// The caller.
     pub sender: AddressText,
     /// The block on whose state it ran.
     pub at: u64,
     /// Whether it would succeed.
     pub success: bool,
-    /// What the handler returned.
+    /// The handler's return value.
     pub result: Option<Value>,
     /// Why it would fail: the error's name.
     pub error: Option<String>,
     /// The failure in words, with its place and stack.
     pub message: Option<String>,
-    /// What it used beside the intrinsic part of a transaction.
+    /// Its usage, without the intrinsic part of a transaction.
     pub usage: Usage,
-    /// Calls begun: its own and one per message.
+    /// The number of calls started: its own and one per message.
     pub deliveries: u32,
-    /// What actors logged, in order; kept where it fails.
+    /// The lines that actors logged, in order; kept even if it fails.
     pub log: Vec<LogLine>,
-    /// What would happen, in order.
+    /// The events that it would cause, in order.
     pub events: Vec<Event>,
-    /// What would be stored differently.
+    /// The changes that it would make to stores.
     pub changes: Vec<StateChange>,
 }
 
@@ -181,14 +182,14 @@ impl From<actor::Handler> for Handler {
     }
 }
 
-/// What actors used beside the intrinsic part of a transaction.
+/// The usage of actors, without the intrinsic part of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// All cycles.
+    /// The total number of cycles.
     pub cycles: u64,
     /// Bytes that the chain keeps.
     pub cells: u64,
-    /// What the cycles were spent on.
+    /// The cycles by cause.
     pub by_cause: CyclesByCause,
 }
 
@@ -201,7 +202,7 @@ impl From<actor::Usage> for Usage {
     }
 }
 
-/// What cycles were spent on.
+/// The causes of cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CyclesByCause {
     /// Reading and compiling a module.
@@ -210,7 +211,7 @@ pub struct CyclesByCause {
     pub evaluation: u64,
     /// Bytes and elements moved, compared, searched; large integers.
     pub data: u64,
-    /// Memory taken.
+    /// Memory allocated.
     pub heap: u64,
     /// Stores read and written.
     pub storage: u64,
@@ -244,18 +245,18 @@ pub struct StateChange {
     pub after: Option<Value>,
 }
 
-/// What actors did for a transaction, whether or not it succeeded.
+/// The work of actors for a transaction, whether or not it succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActorReceipt {
     /// The actor deployed or called.
     pub actor: AddressText,
-    /// What the handler returned.
+    /// The handler's return value.
     pub result: Option<Value>,
-    /// What was used beside the intrinsic part of the transaction.
+    /// The usage, without the intrinsic part of the transaction.
     pub usage: Usage,
-    /// Calls begun: the transaction's own and one per message.
+    /// The number of calls started: the transaction's own and one per message.
     pub deliveries: u32,
-    /// What actors logged, in order; kept where the transaction failed.
+    /// The lines that actors logged, in order; kept even if the transaction failed.
     pub log: Vec<LogLine>,
 }
 
@@ -263,10 +264,10 @@ pub struct ActorReceipt {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct LogQuery {
-    /// The first height; the last lines where absent.
+    /// The first height (default: the last lines are listed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// How many lines at most (default 100, at most 10,000; from a height on, a block's lines are
+    /// The maximum number of lines (default 100, at most 10,000; with `from`, a block's lines are
     /// never split).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
@@ -277,25 +278,25 @@ pub struct LogQuery {
 pub struct ActorLog {
     /// The lines.
     pub lines: Vec<ActorLine>,
-    /// The height to go on from: what is there now has all been seen up to it.
+    /// The height to continue from: all current lines below it have been listed.
     pub next: u64,
 }
 
-/// Something that an actor logged or emitted, or the error that ended a call of it.
+/// A line or an event from an actor, or the error that ended a call of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActorLine {
     /// The block.
     pub height: u64,
-    /// The transaction that caused it, where one did.
+    /// The transaction that caused it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<HashText>,
-    /// The timer whose fire caused it, where one did.
+    /// The timer whose fire caused it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<HashText>,
-    /// The job whose end the actor was told of, where that caused it.
+    /// The job whose callback caused it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<HashText>,
-    /// Which of the three.
+    /// The kind of the line.
     pub kind: ActorLineKind,
     /// The line, or the error with its place and stack; absent for an event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,7 +309,7 @@ pub struct ActorLine {
     pub data: Option<Value>,
 }
 
-/// What a line of an actor's log is.
+/// The kind of a line in an actor's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorLineKind {
@@ -320,12 +321,12 @@ pub enum ActorLineKind {
     Error,
 }
 
-/// What a chain says about actors.
+/// A chain's parameters for actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActorParameters {
-    /// What work costs, in cycles unless said.
+    /// The costs of work, in cycles unless stated otherwise.
     pub schedule: ActorSchedule,
-    /// How far a module and a call go.
+    /// The limits of a module and of a call.
     pub limits: ActorLimits,
 }
 
@@ -341,7 +342,7 @@ impl From<ActorParameters> for actor::Params {
     }
 }
 
-/// A table of numbers and the engine's, field by field.
+/// Defines a struct of numbers and its conversions from and to the engine's, field by field.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $engine:ty {
         $($(#[$field_doc:meta])* $field:ident),* $(,)?
@@ -367,9 +368,9 @@ macro_rules! table {
 }
 
 table! {
-    /// What each kind of an actor's work costs, in cycles unless said.
+    /// The cost of each kind of an actor's work, in cycles unless stated otherwise.
     ActorSchedule of actor::Schedule {
-        /// Which table this is.
+        /// The version of the table.
         version,
         /// Per syntax node evaluated.
         node,
@@ -379,7 +380,7 @@ table! {
         step,
         /// Bytes that one cycle moves, compares (of both sides) or hashes.
         data_bytes,
-        /// Bytes of a string that one cycle searches for another one.
+        /// Bytes of a string that one cycle searches for another string.
         search_bytes,
         /// Bytes of text that one cycle reads character by character.
         text_bytes,
@@ -391,7 +392,7 @@ table! {
         object,
         /// Per key of the store read.
         storage_read,
-        /// Per key of the store written or deleted, beside a cell per byte.
+        /// Per key of the store written or deleted, in addition to a cell per byte.
         storage_write,
         /// Per message or transfer sent.
         message,
@@ -399,11 +400,11 @@ table! {
         timer,
         /// Per job submitted.
         job,
-        /// Per event or line of log, beside a cell per byte.
+        /// Per event or line of log, in addition to a cell per byte.
         emit,
-        /// Per 32 bytes hashed with keccak256, and for the padding.
+        /// Per 32 bytes hashed with keccak256, padding included.
         keccak_word,
-        /// Per module loaded, before anything of it is read.
+        /// Per module loaded, before any of it is read.
         module,
         /// Per token of a module that is parsed.
         token,
@@ -411,7 +412,7 @@ table! {
 }
 
 table! {
-    /// How far a module and a call of it may go.
+    /// The limits of a module and of a call of it.
     ActorLimits of actor::Limits {
         /// Heap of one call, in bytes.
         heap,
@@ -421,7 +422,7 @@ table! {
         entries,
         /// An integer, in bits.
         bits,
-        /// Functions that are being called at once.
+        /// Nested function calls.
         call_depth,
         /// Nesting of data that is compared, hashed, printed or turned into JSON.
         data_depth,

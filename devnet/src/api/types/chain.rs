@@ -14,17 +14,17 @@ pub struct Head {
     pub height: u64,
     /// Its hash.
     pub hash: HashText,
-    /// When the answering validator learnt that it is final; absent for genesis.
+    /// When the answering validator learned that it is final; absent for genesis.
     pub finalized_at: Option<TimeText>,
 }
 
-/// Has the chain go as fast as consensus goes for a while.
+/// Lifts the pace of blocks for a while: the chain runs as fast as consensus does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdvanceRequest {
     /// Blocks beyond the head that are not paced: 1 to 100000.
     pub blocks: u64,
-    /// When the pace is back at the latest, in milliseconds from now: 1 to 3600000.
+    /// When the pace returns at the latest, in milliseconds from now: 1 to 3600000.
     pub within_ms: u64,
 }
 
@@ -37,31 +37,31 @@ pub struct Advance {
     pub to: u64,
 }
 
-/// What a signer has to know about the chain, and its limits.
+/// The chain's parameters and limits that a signer has to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Parameters {
-    /// What every transaction names.
+    /// The chain id that every transaction carries.
     pub chain_id: ChainIdText,
-    /// The height that the basefees hold for: the next block's.
+    /// The height that the basefees apply to: the next block's.
     pub height: u64,
     /// The hash of the genesis block.
     pub genesis: HashText,
     /// The pace of blocks, in milliseconds.
     pub block_time_ms: u64,
-    /// Blocks in a consensus epoch: epoch e begins at e times as many, and only then the set of
-    /// validators changes.
+    /// Blocks in a consensus epoch: epoch e begins at block e × `epoch_blocks`. The set of
+    /// validators changes only when an epoch begins.
     pub epoch_blocks: u64,
-    /// Wei per cycle that is burned.
+    /// Wei burned per cycle.
     pub cycle_basefee: AmountText,
-    /// Wei per cell that is burned.
+    /// Wei burned per cell.
     pub cell_basefee: AmountText,
-    /// Cycles in a block at most.
+    /// Maximum cycles in a block.
     pub cycle_limit: u64,
-    /// Cells in a block at most.
+    /// Maximum cells in a block.
     pub cell_limit: u64,
     /// How votes become presence: `committee`, `quorum` or `subset`.
     pub threshold_rule: String,
-    /// What the seeds of draws are made of, fixed at genesis: `parent` or `certificate`. Absent in
+    /// The source of the draws' seeds, fixed at genesis: `parent` or `certificate`. Absent in
     /// recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_seed: Option<String>,
@@ -73,7 +73,7 @@ pub struct Parameters {
     pub validators: u32,
     /// Runners in the registry.
     pub runners: u32,
-    /// What actors' work costs, and how far it goes.
+    /// The costs and limits of actors' work.
     pub actors: ActorParameters,
     /// How tasks are proved.
     pub proofs: ProofParameters,
@@ -84,7 +84,7 @@ pub struct Parameters {
 pub struct ProofParameters {
     /// The kind of proof: `groth16`, or `mock`, which proves nothing.
     pub generator: String,
-    /// keccak256 of the key that proofs are checked with; absent for `mock`.
+    /// keccak256 of the key that verifies proofs; absent for `mock`.
     pub verifying_key: Option<HashText>,
 }
 
@@ -105,7 +105,7 @@ pub struct Block {
     pub view: u64,
     /// The proposer's time, strictly increasing along the chain.
     pub timestamp: TimeText,
-    /// When the answering validator learnt that it is final; absent where it does not remember.
+    /// When the answering validator learned that it is final; absent when it does not remember.
     pub finalized_at: Option<TimeText>,
     /// The root of the state after this block.
     pub state_root: HashText,
@@ -121,7 +121,7 @@ pub struct Block {
     pub certificate_for: Vec<u64>,
     /// The ancestors that still lack a certificate after it, ascending.
     pub open: Vec<u64>,
-    /// What happened in it, in order.
+    /// The events of the block, in order.
     pub events: Vec<Event>,
     /// The cycles its transactions and fires paid for.
     pub cycles_used: u64,
@@ -134,11 +134,11 @@ pub struct Block {
 pub struct BlockTransaction {
     /// Its hash.
     pub hash: HashText,
-    /// What it does, as `transfer`.
+    /// The kind of its payload, as `transfer`.
     pub kind: String,
     /// The account that signed it.
     pub sender: AddressText,
-    /// What came of it.
+    /// Its status.
     pub status: TransactionStatus,
 }
 
@@ -151,7 +151,7 @@ pub struct BlockFire {
     pub actor: AddressText,
     /// The handler.
     pub handler: String,
-    /// When it was due.
+    /// The height at which it was due.
     pub due_at: u64,
     /// `fired` or `failed`.
     pub status: TimerStatus,
@@ -159,11 +159,11 @@ pub struct BlockFire {
     pub cycles: u64,
     /// Cells paid for.
     pub cells: u64,
-    /// What the proposer got, in wei per cycle.
+    /// The priority that the proposer got, in wei per cycle.
     pub priority_per_cycle: AmountText,
 }
 
-/// What came of a transaction.
+/// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransactionStatus {
@@ -171,12 +171,12 @@ pub enum TransactionStatus {
     Pending,
     /// In a finalized block, with effect.
     Success,
-    /// In a finalized block, without effect but for its fee and nonce, and the end of the
-    /// commitment whose proof it brought if that was refused.
+    /// In a finalized block, without effect except that it paid its fee and used its nonce. If it
+    /// brought a proof that was refused, the commitment of that proof ended too.
     Failed,
-    /// In a finalized block, void: its nonce, signature or balance did not hold any more.
+    /// In a finalized block, void: its nonce, signature or balance was no longer valid.
     Skipped,
-    /// Dropped from the mempool, replaced or too old.
+    /// Dropped from the mempool: replaced or too old.
     Dropped,
 }
 
@@ -185,17 +185,17 @@ pub enum TransactionStatus {
 pub struct Transaction {
     /// Its hash.
     pub hash: HashText,
-    /// What came of it.
+    /// Its status.
     pub status: TransactionStatus,
-    /// What it does, as `transfer`.
+    /// The kind of its payload, as `transfer`.
     pub kind: String,
     /// The account that signed it.
     pub sender: AddressText,
     /// The sender's name, where the devnet knows one.
     pub sender_name: Option<String>,
-    /// The sender's count of transactions before it.
+    /// The number of the sender's transactions before it.
     pub nonce: u64,
-    /// The most that timers scheduled under it may ever take from the sender; absent: nothing.
+    /// The most wei that timers scheduled under it may ever take from the sender; absent: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_allowance: Option<AmountText>,
     /// The payload's fields, amounts and byte strings as text.
@@ -203,28 +203,28 @@ pub struct Transaction {
     pub payload: serde_json::Value,
     /// The block that holds it; absent while pending.
     pub height: Option<u64>,
-    /// Its place in the block; absent while pending.
+    /// Its index in the block; absent while pending.
     pub index: Option<u32>,
-    /// What it cost; absent while pending and when skipped.
+    /// The fee that it paid; absent while pending and when skipped.
     pub fee: Option<Fee>,
     /// Why it failed, was skipped or dropped: the error's name.
     pub error: Option<String>,
     /// The failure in words.
     pub message: Option<String>,
-    /// What actors did; absent where it deployed and called none, and while pending.
+    /// The work of actors; absent while pending, and when it deployed and called no actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<ActorReceipt>,
     /// The events it caused.
     pub events: Vec<Event>,
 }
 
-/// What a transaction paid, and for what.
+/// The fee that a transaction paid, by purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fee {
     /// Cycles paid for.
     pub cycles: u64,
-    /// Those of them that were bought and not used: a deployment or a call pays for a part of what
-    /// it buys at least.
+    /// The part of `cycles` that was bought but not used: a deployment or a call pays for a minimum
+    /// share of the cycles that it buys.
     pub unused: u64,
     /// Cells used.
     pub cells: u64,
@@ -239,7 +239,7 @@ pub struct Fee {
 pub struct Event {
     /// The block's height.
     pub height: u64,
-    /// The event's place among the block's events.
+    /// The event's index in the block.
     pub index: u32,
     /// The event's name, as `JobAssigned`.
     pub kind: String,
@@ -252,7 +252,7 @@ pub struct Event {
     /// The job it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<HashText>,
-    /// The timer it is about, or whose fire caused it.
+    /// The timer it is about, or the timer that caused it by firing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_id: Option<HashText>,
     /// The event's own fields, amounts and byte strings as text.
@@ -270,7 +270,8 @@ pub struct EventQuery {
     /// Only events of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// How many at most (default 1,000, at most 10,000; a block's events are never split).
+    /// The maximum number of events (default 1,000, at most 10,000; a block's events are never
+    /// split).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -280,11 +281,11 @@ pub struct EventQuery {
 pub struct EventPage {
     /// The events.
     pub events: Vec<Event>,
-    /// The height to go on from; absent where the page reaches the head.
+    /// The height to continue from; absent when the page reaches the head.
     pub next: Option<u64>,
 }
 
-/// Where `GET /v1/events` starts.
+/// The position at which `GET /v1/events` starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StreamQuery {
@@ -304,23 +305,23 @@ pub struct BlockNotice {
     pub proposer: Option<String>,
     /// The consensus view it was proposed in.
     pub view: u64,
-    /// When the answering validator learnt that it is final.
+    /// When the answering validator learned that it is final.
     pub finalized_at: Option<TimeText>,
-    /// How many transactions it holds.
+    /// The number of its transactions.
     pub transactions: u32,
-    /// How many timers fired in it.
+    /// The number of timers that fired in it.
     pub fires: u32,
     /// The heights whose finalization certificates it embeds, ascending.
     pub certificate_for: Vec<u64>,
-    /// How many runners the block's presence has.
+    /// The number of runners in the block's presence.
     pub present: u32,
-    /// How many runners are registered.
+    /// The number of registered runners.
     pub registry_len: u32,
-    /// What happened in it, in order.
+    /// The events of the block, in order.
     pub events: Vec<Event>,
 }
 
-/// Gives an account a name on this devnet. The chain knows nothing of it.
+/// Gives an account a name on this devnet. The chain does not know the name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccountRequest {
@@ -330,18 +331,18 @@ pub struct AccountRequest {
     pub address: AddressText,
 }
 
-/// An account.
+/// An account on the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Account {
     /// Its name on this devnet; absent for an address that only transactions made known.
     pub name: Option<String>,
     /// Its address.
     pub address: AddressText,
-    /// What it holds, without escrow and stake.
+    /// Its balance in wei, without escrow and stake.
     pub balance: AmountText,
-    /// How many of its transactions are in blocks.
+    /// The number of its transactions in blocks.
     pub nonce: u64,
-    /// The nonce that its next transaction has to carry, after those in the mempool.
+    /// The nonce for its next transaction, after those in the mempool.
     pub next_nonce: u64,
 }
 
@@ -349,7 +350,7 @@ pub struct Account {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransactionRequest {
-    /// The signed transaction in its one encoded form.
+    /// The signed transaction in its canonical encoding.
     pub transaction: BytesText,
 }
 
@@ -358,28 +359,29 @@ pub struct TransactionRequest {
 pub struct TransactionAccepted {
     /// The transaction's hash.
     pub hash: HashText,
-    /// Whether it had been accepted before. Who has signed it anew has used a nonce that somebody
-    /// else used for the same: it happens once.
+    /// Whether it had been accepted before. If it was signed just now, another process has used the
+    /// same nonce for the same transaction, which takes effect only once.
     pub known: bool,
 }
 
-/// What was burned since genesis, in wei, by what it was paid for. The parts add up.
+/// The wei burned since genesis, by purpose. The parts add up to the total.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Burned {
     /// The block after which these are the totals.
     pub height: u64,
-    /// All of it.
+    /// The sum of the parts.
     pub total: AmountText,
     /// Basefees of transactions, for cycles and cells.
     pub transactions: AmountText,
     /// Basefees of timers' fires, for cycles and cells.
     pub timers: AmountText,
-    /// What owners of timers paid for questions to their agents.
+    /// Payments of timers' owners for questions to their agents.
     pub questions: AmountText,
-    /// What actors paid for being told of the ends of jobs.
+    /// Payments of actors for callbacks at the ends of jobs.
     pub callbacks: AmountText,
-    /// What was slashed of stakes, balances and bonds.
+    /// Amounts slashed from stakes, balances and bonds.
     pub penalties: AmountText,
-    /// Of `timers` and `questions` together, the lane's own basefee, which `eip1559` alone has.
+    /// The part of `timers` and `questions` that is the lane's own basefee, which only `eip1559`
+    /// has.
     pub lane_basefee: AmountText,
 }

@@ -1,4 +1,4 @@
-//! What an unsuccessful request answers with.
+//! The body of unsuccessful responses.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,21 +6,21 @@ use utoipa::ToSchema;
 /// The body of every response that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// What went wrong.
+    /// The failure.
     pub error: ErrorDetail,
 }
 
-/// What went wrong, for programs (`code`, `name`) and for people (`message`, `hint`).
+/// A failure, for programs (`code`, `name`) and for people (`message`, `hint`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     /// The class of the failure.
     pub code: ErrorCode,
-    /// The protocol error's name, as `InsufficientFunds`: present where the chain refused.
+    /// The protocol error's name, as `InsufficientFunds`: present when the chain refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What was wrong, and with what; one line.
+    /// The failure in words, and its subject; one line.
     pub message: String,
-    /// What to do about it; one line.
+    /// How to fix it; one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -33,17 +33,17 @@ pub enum ErrorCode {
     NotFound,
     /// 422: the chain's rules refuse the transaction.
     Rejected,
-    /// 503: the asked validator is stopped, or has not got there yet.
+    /// 503: the validator asked is stopped, or has not reached that block yet.
     Unavailable,
-    /// 400: a parameter or body that is none.
+    /// 400: a malformed parameter or body.
     BadRequest,
-    /// 401: no token, or a wrong one.
+    /// 401: a missing or wrong token.
     Unauthorized,
-    /// 410: the chain has done away with it, or the validator no longer keeps it.
+    /// 410: the chain has removed it, or the validator no longer keeps it.
     Gone,
-    /// 409: the request contradicts the state, as starting a running validator.
+    /// 409: the request contradicts the state, for example by starting a running validator.
     Conflict,
-    /// 504: not done within the server's bound.
+    /// 504: not done within the server's time limit.
     Timeout,
     /// 500: a fault of the devnet itself.
     Internal,

@@ -1,17 +1,17 @@
-//! What the chain holds, as bytes and as fields: what a client verifies itself.
+//! Blocks and certificates as bytes and as fields, for clients that verify the chain themselves.
 
 use super::{AddressText, BytesText, HashText};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Which blocks `GET /v1/chain/evidence` answers with.
+/// The blocks that `GET /v1/chain/evidence` returns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct EvidenceQuery {
     /// The first block (default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// How many blocks at most (default 64, at most 256). A page ends after 4 MiB of blocks.
+    /// The maximum number of blocks (default 64, at most 256). A page ends after 4 MiB of blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -36,12 +36,12 @@ pub struct RawBlock {
     pub state_root: HashText,
     /// Header, certificates and transactions: deterministic CBOR, docs/verification.md.
     pub block_bytes: BytesText,
-    /// A certificate of this block: the one that the chain embeds; before it embeds one, the one
-    /// that the validator holds. Absent where there is neither.
+    /// A certificate of this block: the one embedded in the chain, or else the one that the
+    /// validator holds. Absent when there is neither.
     pub certificate_bytes: Option<BytesText>,
 }
 
-/// A block, a certificate of it and what was derived from that, as bytes and as fields. The fields
+/// A block, its certificate and the presence derived from it, as bytes and as fields. The fields
 /// follow from the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Evidence {
@@ -53,8 +53,8 @@ pub struct Evidence {
     pub state_root: HashText,
     /// Header, certificates and transactions: deterministic CBOR, docs/verification.md.
     pub block_bytes: BytesText,
-    /// A certificate of this block, as it is stored: the one that the chain embeds; before it
-    /// embeds one, the one that the validator holds. Absent where there is neither.
+    /// A certificate of this block, as it is stored: the one embedded in the chain, or else the one
+    /// that the validator holds. Absent when there is neither.
     pub certificate_bytes: Option<BytesText>,
     /// The fields of the header.
     pub header: HeaderEvidence,
@@ -62,13 +62,13 @@ pub struct Evidence {
     pub transactions: Vec<HashText>,
     /// The certificates of ancestors that the block embeds, ascending.
     pub embedded: Vec<CertificateEvidence>,
-    /// The fields of `certificate_bytes`; absent where those are no certificate.
+    /// The fields of `certificate_bytes`; absent when those are not a certificate.
     pub certificate: Option<CertificateEvidence>,
-    /// P(height) as the answering validator stores it; absent where no block embeds a certificate.
+    /// P(height) as the answering validator stores it; absent when no block embeds a certificate.
     pub presence: Option<PresenceEvidence>,
 }
 
-/// What a block's hash covers.
+/// The fields that a block's hash covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeaderEvidence {
     /// The block's height.
@@ -95,11 +95,11 @@ pub struct HeaderEvidence {
     pub open: Vec<OpenBlock>,
     /// The newest certified ancestor.
     pub executed_height: u64,
-    /// The root of the state after that one.
+    /// The root of the state after that ancestor.
     pub executed_state_root: HashText,
 }
 
-/// An ancestor without certificate.
+/// An ancestor without a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenBlock {
     /// Its height.
@@ -119,7 +119,7 @@ pub struct CertificateEvidence {
     pub view: u64,
     /// The view of the parent.
     pub parent_view: u64,
-    /// What the votes are signed under: `cowboy/`, the chain's id (8 bytes), `_FINALIZE`.
+    /// The namespace of the votes' signatures: `cowboy/`, the chain's id (8 bytes), `_FINALIZE`.
     pub namespace: BytesText,
     /// The votes, ascending by index.
     pub votes: Vec<VoteEvidence>,
@@ -128,9 +128,9 @@ pub struct CertificateEvidence {
 /// One validator's vote, with what it signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VoteEvidence {
-    /// The validator's place among those of the epoch in ascending order of their keys.
+    /// The validator's index among the epoch's validators, in ascending order of their keys.
     pub index: u32,
-    /// The validator's Ed25519 key, 32 bytes; absent where the epoch has no such validator.
+    /// The validator's Ed25519 key, 32 bytes; absent when the epoch has no such validator.
     pub key: Option<BytesText>,
     /// The length of its bitmap in bits.
     pub bit_length: u32,
@@ -149,6 +149,6 @@ pub struct PresenceEvidence {
     pub bit_length: u32,
     /// P(H), least significant bit first, padding zero.
     pub bitmap: BytesText,
-    /// What the bits stand for: the registry's order as of the parent block.
+    /// The runners that the bits refer to, in registry order as of the parent block.
     pub registry: Vec<AddressText>,
 }

@@ -1,22 +1,22 @@
-//! Faults laid on purpose.
+//! Injected faults.
 
 use super::TimeText;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A fault to lay.
+/// A fault to inject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FaultRequest {
     /// What goes wrong, and where.
     #[serde(flatten)]
     pub fault: FaultSpec,
-    /// What losses and jitter are drawn from; the devnet's seed where absent.
+    /// The seed of losses and jitter (default: the devnet's seed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Heals by itself after so many milliseconds.
+    /// The fault heals by itself after this many milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
-    /// Heals by itself after so many blocks.
+    /// The fault heals by itself after this many blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_blocks: Option<u64>,
 }
@@ -31,23 +31,23 @@ pub enum FaultSpec {
         /// The node.
         at: String,
     },
-    /// Nothing reaches a node, and nothing it says reaches others.
+    /// No message reaches a node or leaves it.
     Pause {
         /// The node.
         at: String,
     },
     /// Nothing passes between groups of nodes.
     Partition {
-        /// The groups; nodes that are in none of them form a last one.
+        /// The groups; the remaining nodes form one more group.
         groups: Vec<Vec<String>>,
     },
     /// Messages take longer, in both directions.
     Latency {
         /// The node or link.
         at: String,
-        /// What each takes longer, in microseconds.
+        /// The extra delay of each message, in microseconds.
         delay_us: u64,
-        /// What it takes longer on top of that, drawn evenly from 0 to this, in microseconds.
+        /// The maximum additional delay, in microseconds, drawn uniformly from 0 to this.
         #[serde(default)]
         jitter_us: u64,
     },
@@ -55,28 +55,28 @@ pub enum FaultSpec {
     Loss {
         /// The node or link.
         at: String,
-        /// How many of a thousand.
+        /// The number of messages lost per thousand.
         per_mille: u16,
     },
-    /// A validator's votes do not say which runners it sees.
+    /// A validator's votes misreport which runners it sees.
     Lie {
         /// The validator.
         at: String,
-        /// What they say instead.
+        /// The content of the false votes.
         votes: LieKind,
-        /// The runner that they say it of, by name or address; of all where absent.
+        /// The runner that they misreport, by name or address (default: all runners).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
     },
 }
 
-/// What votes say that lie.
+/// The content of a lying vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LieKind {
-    /// Present.
+    /// Runners are present.
     Ones,
-    /// Absent.
+    /// Runners are absent.
     Zeros,
     /// The opposite of what the validator sees.
     Flip,
@@ -90,19 +90,19 @@ pub struct Fault {
     /// What goes wrong, and where, by name.
     #[serde(flatten)]
     pub fault: FaultSpec,
-    /// What losses and jitter are drawn from.
+    /// The seed of losses and jitter.
     pub seed: u64,
-    /// The newest height when it was laid.
+    /// The newest height when it was injected.
     pub since: u64,
     /// The height at which it heals by itself.
     pub until_height: Option<u64>,
     /// The time at which it heals by itself.
     pub until: Option<TimeText>,
-    /// Messages between validators and datagrams to and from runners that it has lost so far.
+    /// Messages between validators and datagrams to and from runners that it has dropped so far.
     pub dropped: u64,
-    /// Those that it has delayed.
+    /// Messages and datagrams that it has delayed so far.
     pub delayed: u64,
-    /// Votes that it has changed.
+    /// Votes that it has falsified so far.
     pub lies: u64,
     /// The nodes outside all groups of a partition. They form one more group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

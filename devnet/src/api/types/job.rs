@@ -1,26 +1,26 @@
-//! Jobs, how their runners were drawn, and the most recently used runners.
+//! Jobs, the draws of their runners, and the most recently used runners.
 
 use super::{AddressText, AmountText, BytesText, HashText, TimeText};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 use utoipa::{IntoParams, ToSchema};
 
-/// Where a job stands.
+/// The status of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum JobStatus {
-    /// Recorded; waits for enough candidates.
+    /// Recorded, and waits for enough candidates.
     Pending,
-    /// Drawn.
+    /// Its runners have been drawn.
     Assigned,
-    /// Of a committee, some have committed to their results.
+    /// Some of the committee have committed to their results.
     Running,
-    /// No more commitments count; results are being revealed.
+    /// No more commitments are accepted; results are being revealed.
     Committed,
     /// Its verified result is final.
     Verified,
-    /// Ended without a result; the escrow went back.
+    /// Ended without a result; the escrow was returned.
     Failed,
-    /// Taken back by its submitter; the escrow went back.
+    /// Cancelled by its submitter; the escrow was returned.
     Cancelled,
 }
 
@@ -36,7 +36,7 @@ impl JobStatus {
         Self::Cancelled,
     ];
 
-    /// Whether nothing follows it.
+    /// Whether no other status can follow.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Verified | Self::Failed | Self::Cancelled)
     }
@@ -59,7 +59,7 @@ impl fmt::Display for JobStatus {
 impl FromStr for JobStatus {
     type Err = super::ParseError;
 
-    /// Any case.
+    /// Ignores case.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
@@ -76,7 +76,7 @@ impl FromStr for JobStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct JobQuery {
-    /// Only jobs that stand there.
+    /// Only jobs with this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<JobStatus>,
@@ -89,7 +89,7 @@ pub struct JobQuery {
     /// Only jobs whose last committee has this runner: a name or an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
-    /// How many at most (default 100, at most 10,000).
+    /// The maximum number of jobs (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -108,7 +108,7 @@ pub struct JobSummary {
     pub submitter: AddressText,
     /// That account's name, where the devnet knows one.
     pub submitter_name: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: JobStatus,
     /// The runners drawn last, in draw order.
     pub committee: Vec<String>,
@@ -118,7 +118,7 @@ pub struct JobSummary {
     pub final_at: Option<u64>,
 }
 
-/// A job.
+/// A job with its parameters and events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
     /// Its identifier.
@@ -132,23 +132,23 @@ pub struct Job {
     pub submitter: AddressText,
     /// That account's name, where the devnet knows one.
     pub submitter_name: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: JobStatus,
     /// The runners drawn last, in draw order; empty before the first draw.
     pub committee: Vec<String>,
-    /// Their addresses, in the same order.
+    /// The addresses of the committee, in the same order.
     pub committee_addresses: Vec<AddressText>,
-    /// How many draws there were.
+    /// The number of draws so far.
     pub attempts: u32,
     /// The verified result; absent before.
     pub result: Option<BytesText>,
-    /// The result as text, where it is UTF-8.
+    /// The result as text, if it is UTF-8.
     pub result_text: Option<String>,
-    /// The runner whose result it is.
+    /// The runner that produced the result.
     pub runner: Option<String>,
-    /// What the submitter pays at most.
+    /// The maximum that the submitter pays, in wei.
     pub max_price: AmountText,
-    /// What was paid to runners; absent before it is final.
+    /// The amount paid to runners, in wei; absent before it is final.
     pub paid: Option<AmountText>,
     /// The height that recorded it.
     pub submitted_at: u64,
@@ -158,36 +158,36 @@ pub struct Job {
     pub deadline: u64,
     /// The height that made it final; absent before.
     pub final_at: Option<u64>,
-    /// From the recording block's timestamp to the final block's; absent before.
+    /// From the recording block's timestamp to the final block's, in milliseconds; absent before.
     pub latency_ms: Option<u64>,
     /// Why it failed; absent unless it did.
     pub error: Option<String>,
     /// The job's parameters, byte strings as text.
     #[schema(value_type = Object)]
     pub spec: serde_json::Value,
-    /// What happened to it, in order.
+    /// The events about it, in order.
     pub events: Vec<JobEvent>,
-    /// How far its runners are while it is open, as each said last over a connection to a validator
-    /// of this devnet. It is live, no part of the chain, and nobody checks it; a runner that polls
-    /// says nothing.
+    /// The progress of its runners while it is open, as each last reported it over a connection to
+    /// a validator of this devnet. These reports are live, not part of the chain and not verified;
+    /// a runner that polls sends none.
     #[serde(default)]
     pub progress: Vec<RunnerProgress>,
 }
 
-/// How far a runner says that it is with a job.
+/// A runner's report of its progress with a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunnerProgress {
     /// The runner.
     pub runner: String,
-    /// Done, from 0 to 100; 0 where it cannot tell.
+    /// The percentage done, from 0 to 100; 0 when the runner cannot tell.
     pub percent: u16,
-    /// What is being done, in the runner's words; absent where it says nothing.
+    /// The current activity, in the runner's words; absent when it reports none.
     pub detail: Option<String>,
-    /// The height of the validator that was told, at that time.
+    /// The height at that time of the validator that received the report.
     pub height: u64,
 }
 
-/// A job, as one validator dispatched it to one runner.
+/// The dispatch of a job by one validator to one runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobDispatch {
     /// The validator.
@@ -196,22 +196,22 @@ pub struct JobDispatch {
     pub runner: String,
     /// The block that assigned the job.
     pub assigned_at: u64,
-    /// How it went: `waiting` until the runner answers; `accepted`, and then `done` once the
-    /// result, a commitment or word that there will be none was delivered; `duplicate` where the
-    /// runner has the job from another validator; the reason of a rejection; `no_ack` for a frame
-    /// that answers nothing; `silent` for none in time.
+    /// The outcome: `waiting` until the runner answers; `accepted`, and then `done` once it has
+    /// delivered the result, a commitment or a failure report; `duplicate` when the runner has the
+    /// job from another validator; the reason of a rejection; `no_ack` for a frame that is not an
+    /// answer; `silent` when no answer came in time.
     pub outcome: String,
-    /// From the dispatch to the runner's answer, in milliseconds; absent where there was none.
+    /// From the dispatch to the runner's answer, in milliseconds; absent without an answer.
     pub answered_ms: Option<u64>,
-    /// From the dispatch to the runner's first word that it works on the job, in milliseconds;
-    /// absent where it said nothing to this validator.
+    /// From the dispatch to the runner's first report that it works on the job, in milliseconds;
+    /// absent when it reported nothing to this validator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<u64>,
-    /// From the dispatch to the end of an accepted one, in milliseconds.
+    /// From the dispatch to the end of an accepted job, in milliseconds.
     pub done_ms: Option<u64>,
 }
 
-/// Something that happened to a job.
+/// An event about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobEvent {
     /// The block's height.
@@ -230,32 +230,32 @@ pub struct JobEvent {
 pub struct JobResult {
     /// The job.
     pub job_id: HashText,
-    /// The runner whose result it is.
+    /// The runner that produced the result.
     pub runner: String,
     /// The runner's address.
     pub runner_address: AddressText,
     /// The bytes.
     pub result: BytesText,
-    /// The bytes as text, where they are UTF-8.
+    /// The bytes as text, if they are UTF-8.
     pub result_text: Option<String>,
     /// The height that made it final.
     pub final_at: u64,
 }
 
-/// How a job's runners were drawn.
+/// An explanation of how a job's runners were drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
     /// The job.
     pub job_id: HashText,
-    /// The block that drew; where there was no draw yet, the last one that tried.
+    /// The block that drew; before the first draw, the last one that tried.
     pub height: u64,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How many runners the job wants.
+    /// The number of runners that the job wants.
     pub wanted: u32,
-    /// How many of the registry's passed the filters.
+    /// The number of registered runners that passed the filters.
     pub passed: u32,
-    /// Where the job stands now.
+    /// The current status of the job.
     pub status: JobStatus,
     /// The last block of the attempt that the job is in, or ended in.
     pub deadline: u64,
@@ -263,56 +263,57 @@ pub struct Explanation {
     pub candidates: Vec<Candidate>,
     /// The parent block's hash.
     pub block_hash: HashText,
-    /// What the seed is made of: of a first attempt directly, of a later one by way of the first
-    /// attempt's seed. Absent in recordings of earlier versions.
+    /// The source of the seed; a later attempt derives its seed from the first attempt's. Absent in
+    /// recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed_source: Option<SeedSource>,
     /// The seed of the draw.
     pub seed: HashText,
-    /// The migration phase that it was drawn in: `shadow`, `hot-path` or `sunset`. Absent in
-    /// recordings of earlier versions.
+    /// The migration phase of the draw: `shadow`, `hot-path` or `sunset`. Absent in recordings of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The P(h) that said who is present; absent: none was recent enough, and no runner was.
+    /// The P(h) that the draw read; absent: none was recent enough, and no runner counted as
+    /// present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<PresenceRead>,
-    /// The submitter's live MRU runner, whose weight is multiplied in draw 0.
+    /// The submitter's live MRU runner, which draw 0 favours with a multiplied weight.
     pub mru: Option<String>,
-    /// The MRU record that the draw read, also one past its time; absent: there was none.
+    /// The MRU record that the draw read, even if it had expired; absent if there was no record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mru_record: Option<MruRead>,
-    /// The draws; empty while there are too few candidates.
+    /// The single draws; empty while there are too few candidates.
     pub draws: Vec<Draw>,
     /// The Merkle root of the surviving candidates, as stored with the job.
     pub candidates_root: Option<HashText>,
-    /// Runners that have told a validator of this devnet that they cannot do for now what the job
-    /// needs. It is live and no part of the chain.
+    /// Runners that have told a validator of this devnet that for now they cannot do work that the
+    /// job needs. This is live and not part of the chain.
     #[serde(default)]
     pub withdrawn: Vec<Withdrawal>,
-    /// What would have come of the same votes, seed and MRU record under each threshold rule, and
-    /// without the presence filter. Empty where the votes are no longer kept.
+    /// The results of the same votes, seed and MRU record under each threshold rule, and without
+    /// the presence filter. Empty when the votes are no longer kept.
     #[serde(default)]
     pub under_other_rules: Vec<UnderRule>,
 }
 
-/// What a runner cannot do for now.
+/// The abilities that a runner has withdrawn for now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Withdrawal {
     /// The runner.
     pub runner: String,
-    /// Its labels, as `llm:small`.
+    /// The labels of these abilities, as `llm:small`.
     pub labels: Vec<String>,
 }
 
-/// What the seed of a draw is made of.
+/// The source of a draw's seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeedSource {
-    /// `parent`: the parent block's hash. `certificate`: the newest certificate that the parent or
-    /// a block before it embeds, or the parent's hash while there was none.
+    /// `parent`: the parent block's hash. `certificate`: the newest certificate embedded in the
+    /// parent or in a block before it, or the parent's hash while there was no certificate.
     pub rule: String,
-    /// The block that the certificate is of; absent: the seed is made of the parent's hash.
+    /// The block that the certificate certifies; absent: the seed is made from the parent's hash.
     pub certificate_of: Option<u64>,
-    /// What the certificate gives to seeds: a hash over its votes' signatures.
+    /// The certificate's input to the seed: a hash over its votes' signatures.
     pub digest: Option<HashText>,
 }
 
@@ -323,12 +324,12 @@ pub struct PresenceRead {
     pub height: u64,
     /// Blocks from h to the parent of the block that drew.
     pub age: u64,
-    /// The hash of block h, which the certificate is of; absent with what follows where the
+    /// The hash of block h, the certified block; absent, as are `votes` and `embedded_in`, when the
     /// certificate is no longer kept.
     pub block_hash: Option<HashText>,
-    /// The votes in it.
+    /// The number of votes in the certificate.
     pub votes: Option<u32>,
-    /// The block that embeds it.
+    /// The block that embeds the certificate.
     pub embedded_in: Option<u64>,
     /// How votes become presence: `committee`, `quorum` or `subset`.
     pub rule: String,
@@ -345,31 +346,31 @@ pub struct MruRead {
     pub set_at: u64,
     /// Blocks from then to the block that drew.
     pub age: u64,
-    /// Blocks through which it counts.
+    /// The number of blocks for which it counts.
     pub ttl_blocks: u64,
-    /// By how much the runner's weight is multiplied in draw 0.
+    /// The factor of the runner's weight in draw 0.
     pub multiplier: u64,
-    /// Whether it was: the record was live, and its runner a candidate.
+    /// Whether the factor was applied: the record was live, and its runner a candidate.
     pub applied: bool,
 }
 
-/// What would have come of a draw under a rule of presence.
+/// The result that a draw would have had under another rule of presence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnderRule {
     /// `committee`, `quorum` or `subset`: the threshold rule. `shadow`: no runner is dropped for
-    /// being absent, as in that phase; the other filters are those of the phase that drew.
+    /// being absent, as in that phase; the other filters are those of the draw's phase.
     pub rule: String,
-    /// Whether it is the one that the draw was made under.
+    /// Whether the draw was made under this rule.
     pub in_force: bool,
-    /// The registered runners that would have been present, in the registry's order.
+    /// The registered runners that would have been present, in registry order.
     pub present: Vec<String>,
-    /// Who would have been drawn, in draw order; empty: the job would have waited.
+    /// The runners that would have been drawn, in draw order; empty: the job would have waited.
     pub committee: Vec<String>,
-    /// Whether that is who was.
+    /// Whether these are the runners that were drawn.
     pub same: bool,
 }
 
-/// Which draw `GET /v1/jobs/{id}/explain` explains.
+/// The draw that `GET /v1/jobs/{id}/explain` explains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ExplanationQuery {
@@ -378,7 +379,7 @@ pub struct ExplanationQuery {
     pub attempt: Option<u32>,
 }
 
-/// A runner before the filters.
+/// A registered runner and the result of its filters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Candidate {
     /// The runner.
@@ -387,21 +388,21 @@ pub struct Candidate {
     pub address: AddressText,
     /// The first filter that dropped it, as `presence`; absent for a survivor.
     pub filter: Option<String>,
-    /// Why, in words; absent for a survivor.
+    /// The reason in words; absent for a survivor.
     pub reason: Option<String>,
-    /// Its weight by stake; absent where it was dropped.
+    /// Its weight by stake; absent when it was dropped.
     pub weight: Option<u64>,
-    /// Its weight in draw 0: multiplied where it is the MRU runner. Absent where it was dropped,
-    /// and in recordings of earlier versions.
+    /// Its weight in draw 0, multiplied for the MRU runner. Absent when it was dropped, and in
+    /// recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_weight: Option<u64>,
-    /// What it had locked as of the parent block: the weight follows from it. Absent in recordings
+    /// Its stake as of the parent block, in wei, which determines its weight. Absent in recordings
     /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stake: Option<AmountText>,
 }
 
-/// One draw.
+/// The draw of one runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Draw {
     /// Its number, from 0.
@@ -416,53 +417,53 @@ pub struct Draw {
     pub picked_address: AddressText,
 }
 
-/// The open jobs that the chain assigns to a runner, as it fetches them by polling.
+/// The open jobs assigned to a runner, as it polls them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolledJobs {
     /// The newest block of the validator that answers.
     pub height: u64,
     /// The migration phase of the next block: `shadow` or `hot-path`.
     pub phase: String,
-    /// The jobs, those assigned first in front.
+    /// The jobs, in the order of their assignment.
     pub jobs: Vec<PolledJob>,
-    /// Whether there are more of them, which come once these are done.
+    /// Whether there are more, which are listed once these are done.
     pub more: bool,
 }
 
-/// A job as a runner fetches it: what its `JobAssignment` frame would say.
+/// A job as a runner polls it, with the contents of its `JobAssignment` frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolledJob {
     /// Its identifier.
     pub job_id: HashText,
-    /// What is to be done: the frame's `job_spec`, deterministic CBOR.
+    /// The frame's `job_spec`, deterministic CBOR.
     pub spec: BytesText,
     /// The height that assigned it.
     pub assigned_at: u64,
     /// The last block whose results count.
     pub deadline_block: u64,
-    /// What the chain waits for from this runner.
+    /// The next step that the chain expects from this runner.
     pub wants: Wanted,
-    /// That the chain assigns it to this runner, in the form of docs/proofs.md. Absent: one more
-    /// block is needed to prove it, or what is wanted is not work.
+    /// The proof that the chain assigns it to this runner, in the format of docs/proofs.md. Absent
+    /// when one more block is needed to prove it, or when the runner need not do the work.
     pub proof: Option<BytesText>,
 }
 
-/// What the chain waits for from a runner that a job is assigned to.
+/// The next step that the chain expects from a runner with an assigned job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
     /// The result: the runner does the job alone.
     Result,
-    /// A commitment to the result: it is a committee's job.
+    /// A commitment to the result, because the job has a committee.
     Commitment,
-    /// The result that the runner has committed to.
+    /// The result to which the runner has committed.
     Reveal,
-    /// Nothing now: others of the committee have not committed, or it is all there, or the runner
-    /// has said that it cannot do the job.
+    /// Nothing for now: other members of the committee have yet to commit, or everything has
+    /// arrived, or the runner has reported that it cannot do the job.
     Nothing,
 }
 
-/// A runner's commitment to its result of a committee's job.
+/// A runner's commitment to its result of a job with a committee.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitRequest {
@@ -474,19 +475,19 @@ pub struct CommitRequest {
     pub runner_signature: BytesText,
 }
 
-/// A runner's word that it cannot do a job that the chain assigns to it.
+/// A runner's report that it cannot do a job assigned to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureRequest {
     /// The job.
     pub job_id: HashText,
-    /// Why, for people: at most 256 bytes.
+    /// The reason, for people: at most 256 bytes.
     pub reason: String,
     /// The runner's signature, as in its `JobFailure` frame: 65 bytes.
     pub runner_signature: BytesText,
 }
 
-/// A runner's result of a job that the chain assigns to it.
+/// A runner's result of a job assigned to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResultRequest {
@@ -498,8 +499,8 @@ pub struct ResultRequest {
     pub runner_signature: BytesText,
 }
 
-/// A validator brings the result, the commitment or the report onto the chain, or has done so
-/// before.
+/// A validator accepted the result, the commitment or the report and submits it to the chain,
+/// unless it has done so before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultAccepted {
     /// The job.
@@ -513,7 +514,7 @@ pub struct MruRecord {
     pub submitter: AddressText,
     /// That account's name, where the devnet knows one.
     pub submitter_name: Option<String>,
-    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
+    /// The kind of job: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The runner.
     pub runner: String,

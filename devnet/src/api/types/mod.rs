@@ -3,7 +3,7 @@
 //! Amounts are decimal strings of wei, byte strings (addresses, hashes, keys, bitmaps, results)
 //! 0x-hex, heights and counts numbers, times RFC 3339. Where a field names a node (`validator`,
 //! `runner`, `proposer`) it is the node's name, or its address where the devnet does not know a
-//! name for it; accounts (`submitter`, `sender`) are addresses, with the name beside them.
+//! name for it; accounts (`submitter`, `sender`) are addresses, with the name in a second field.
 //!
 //! # Routes
 //!
@@ -97,26 +97,27 @@
 //! | `POST /runner/{runner}/job_result` | [`ResultRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
-//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state; the
-//! one with the highest head does otherwise. So does a dry run, a `POST` for the sake of its body,
-//! which changes nothing. A transaction with `?node=NAME` goes to the mempool of that validator
-//! alone, otherwise to those of all that run. A request marked *
-//! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
-//! file. A runner's heartbeat, commitment and result need none: the runner signed them. Whatever
-//! fails answers with an [`ErrorBody`].
+//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state; by
+//! default, the validator with the highest head answers. So does a dry run, which changes nothing
+//! and is a `POST` only because it has a body. A transaction with `?node=NAME` goes only to the
+//! mempool of that validator, otherwise to the mempools of all running validators.
+//!
+//! Routes marked * change state and need `Authorization: Bearer <token>`; the token is in the
+//! devnet's `token` file. A runner's heartbeat, commitment and result need no token because the
+//! runner signed them. Every failure is answered with an [`ErrorBody`].
 //!
 //! # Events
 //!
-//! `GET /v1/events` sends one message per finalized and executed block, `event: block`,
-//! `id: <height>`, data a [`BlockNotice`], as soon as any validator has the block, or the one of
-//! `?node=NAME`. With the header `Last-Event-ID: H` it starts at H + 1, else at `from`, else with
-//! the next block. A comment line is sent at least every
-//! [`KEEP_ALIVE_SECS`] seconds, so that a reader can tell a quiet chain from a dead connection.
+//! `GET /v1/events` sends one message per finalized and executed block, with `event: block`, the
+//! height as `id` and a [`BlockNotice`] as data, as soon as any validator, or the one of
+//! `?node=NAME`, has the block. With the header `Last-Event-ID: H` it starts at H + 1, else at
+//! `from`, else with the next block. A comment line is sent at least every [`KEEP_ALIVE_SECS`]
+//! seconds, so that a reader can tell a quiet chain from a dead connection.
 //!
-//! When all places for streams are taken, a new stream replaces another. The one that goes ends
-//! with `event: replaced`, a reason as data and `retry:` [`RETURN_MS`]; its reader comes back with
-//! the last id that it saw. A request may show the token: streams with it and streams without it
-//! have a quarter of the places each that the other kind cannot take.
+//! When all places for streams are taken, a new stream replaces another one. The replaced stream
+//! ends with `event: replaced`, a reason as data and `retry:` [`RETURN_MS`]; its reader returns
+//! with the last id that it saw. A request may show the token. Streams with the token and streams
+//! without it each have a quarter of the places that the other kind cannot take.
 
 mod actor;
 mod chain;
@@ -134,7 +135,7 @@ mod task;
 mod timer;
 mod value;
 
-/// What `POST /v1/speculation/pipelines` takes: a pipeline as it is written.
+/// The body of `POST /v1/speculation/pipelines`: a pipeline in the format of its file.
 pub use crate::speculation::pipeline::Pipeline as PipelineRequest;
 pub use actor::{
     Actor, ActorLimits, ActorLine, ActorLineKind, ActorLog, ActorParameters, ActorQuery,
@@ -197,78 +198,79 @@ pub use value::{
 /// The longest silence of the event stream, in seconds.
 pub const KEEP_ALIVE_SECS: u64 = 5;
 
-/// The type of the event that ends a stream whose place another one has.
+/// The type of the event that ends a replaced stream.
 pub const REPLACED: &str = "replaced";
 
-/// How long a reader whose stream was replaced waits before it comes back, in milliseconds: with
-/// more readers than places, each replaces another about as often.
+/// The time that the reader of a replaced stream waits before it returns, in milliseconds. With
+/// more readers than places, this bounds how often they replace each other.
 pub const RETURN_MS: u64 = 1_000;
 
-/// Events in a page where the request does not say.
+/// Default number of events in a page.
 pub const EVENT_PAGE: usize = 1_000;
 
-/// Events in a page at most, unless a single block has more.
+/// Maximum number of events in a page, unless a single block has more.
 pub const EVENT_PAGE_LIMIT: usize = 10_000;
 
-/// Blocks in a page of evidence where the request does not say.
+/// Default number of blocks in a page of evidence.
 pub const EVIDENCE_PAGE: usize = 64;
 
-/// Blocks in a page of evidence at most.
+/// Maximum number of blocks in a page of evidence.
 pub const EVIDENCE_PAGE_LIMIT: usize = 256;
 
-/// Bytes of blocks in a page of evidence at most, unless a single block has more.
+/// Maximum bytes of blocks in a page of evidence, unless a single block has more.
 pub const EVIDENCE_PAGE_BYTES: usize = 4 << 20;
 
-/// Actors in a list where the request does not say.
+/// Default number of actors in a list.
 pub const ACTOR_PAGE: usize = 100;
 
-/// Actors in a list at most.
+/// Maximum number of actors in a list.
 pub const ACTOR_PAGE_LIMIT: usize = 10_000;
 
-/// Keys of an actor's store in a page where the request does not say.
+/// Default number of keys of an actor's store in a page.
 pub const STORE_PAGE: usize = 100;
 
-/// Keys of an actor's store in a page at most.
+/// Maximum number of keys of an actor's store in a page.
 pub const STORE_PAGE_LIMIT: usize = 10_000;
 
-/// Lines of an actor's log in a page where the request does not say.
+/// Default number of lines of an actor's log in a page.
 pub const LOG_PAGE: usize = 100;
 
-/// Lines of an actor's log in a page at most, unless a single block has more.
+/// Maximum number of lines of an actor's log in a page, unless a single block has more.
 pub const LOG_PAGE_LIMIT: usize = 10_000;
 
-/// Jobs in a list where the request does not say.
+/// Default number of jobs in a list.
 pub const JOB_PAGE: usize = 100;
 
-/// Jobs in a list at most.
+/// Maximum number of jobs in a list.
 pub const JOB_PAGE_LIMIT: usize = 10_000;
 
-/// Blocks whose draws are compared where the request does not say.
+/// Default number of blocks in a comparison of draws.
 pub const COMPARED_BLOCKS: u64 = 64;
 
-/// Draws that are compared at most.
+/// Maximum number of draws in a comparison.
 pub const COMPARED_DRAWS: u32 = 1_000;
 
-/// Jobs that a runner is told of at a time when it polls.
+/// Maximum number of jobs in the answer to a runner's poll.
 pub const POLLED_JOBS: usize = 256;
 
-/// Bytes of their specifications at a time, unless a single one has more.
+/// Maximum bytes of job specifications in the answer to a runner's poll, unless a single one has
+/// more.
 pub const POLLED_BYTES: usize = 4 << 20;
 
-/// Timers in a list where the request does not say.
+/// Default number of timers in a list.
 pub const TIMER_PAGE: usize = 100;
 
-/// Timers in a list at most.
+/// Maximum number of timers in a list.
 pub const TIMER_PAGE_LIMIT: usize = 10_000;
 
-/// Due timers in a page where the request does not say.
+/// Default number of due timers in a page.
 pub const DUE_PAGE: usize = 20;
 
-/// Due timers in a page at most.
+/// Maximum number of due timers in a page.
 pub const DUE_PAGE_LIMIT: usize = 1_000;
 
-/// Blocks that the timer lane's fees are told of where the request does not say.
+/// Default number of blocks in a list of the timer lane's fees.
 pub const LANE_PAGE: usize = 60;
 
-/// Blocks that the timer lane's fees are told of at most.
+/// Maximum number of blocks in a list of the timer lane's fees.
 pub const LANE_PAGE_LIMIT: usize = 10_000;

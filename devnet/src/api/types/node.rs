@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt};
 use utoipa::{IntoParams, ToSchema};
 
-/// Who answers a read.
+/// The validator that answers a read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct NodeQuery {
-    /// The validator, by name; any running one where absent.
+    /// The validator, by name (default: any running one).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
@@ -28,11 +28,11 @@ pub struct NodeQuery {
 pub struct Status {
     /// The devnet's name.
     pub name: String,
-    /// Whether it runs; always true in an answer of its own.
+    /// Whether it runs; always true in its own answer.
     pub running: bool,
     /// Whether every validator has finalized a block and every runner is connected to its subset.
     pub ready: bool,
-    /// What its transactions name; absent when it does not run.
+    /// The chain id; absent when it does not run.
     pub chain_id: Option<ChainIdText>,
     /// The newest finalized and executed block; when it does not run, the newest that is stored.
     pub head: Option<Head>,
@@ -42,20 +42,20 @@ pub struct Status {
     pub validators: Vec<ValidatorStatus>,
     /// The runners, in registry order.
     pub runners: Vec<RunnerStatus>,
-    /// What was broken on purpose, the oldest first.
+    /// The injected faults, oldest first.
     pub faults: Vec<Fault>,
-    /// Where all money is; absent when it does not run.
+    /// The total supply and its parts; absent when it does not run.
     pub supply: Option<Supply>,
     /// The process that runs it; absent when it does not run.
     pub pid: Option<u32>,
-    /// Since when it runs; absent when it does not run.
+    /// The time at which it was started; absent when it does not run.
     pub started_at: Option<TimeText>,
-    /// How its process ended, where it was killed; absent otherwise.
+    /// How its process ended, if it was killed; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub died: Option<String>,
 }
 
-/// What a name is given to.
+/// The kind of object that a name is given to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NamedKind {
@@ -81,31 +81,31 @@ impl fmt::Display for NamedKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NameRequest {
-    /// What is named.
+    /// The kind of object to name.
     pub kind: NamedKind,
-    /// The name: 1 to 32 of a-z, 0-9 and -, the first not -; not `latest`, and not 0x and what
-    /// follows.
+    /// The name: 1 to 32 characters of a-z, 0-9 and -; it neither begins with - or 0x nor is
+    /// `latest`.
     pub name: String,
-    /// The address of an actor, the id of a timer or a job; absent: nothing is named, the answer
-    /// says whether the name is free.
+    /// The address of an actor, or the id of a timer or a job. Absent: nothing is named, and the
+    /// answer tells whether the name is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-/// Where all money is. The parts always add up to the same total.
+/// The total supply in wei, by where it is held. The parts always add up to the same total.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Supply {
     /// The sum of all balances.
     pub balances: AmountText,
-    /// Held for jobs and tasks that have not ended.
+    /// Escrow of jobs and tasks that have not ended.
     pub escrow: AmountText,
     /// Locked by runners.
     pub stakes: AmountText,
     /// Locked under commitments to tasks' outputs.
     pub bonds: AmountText,
-    /// Gone as basefees, and what was slashed.
+    /// Burned as basefees, or slashed.
     pub burned: AmountText,
-    /// All of it.
+    /// The sum of the parts.
     pub total: AmountText,
 }
 
@@ -116,19 +116,20 @@ pub struct ValidatorStatus {
     pub name: String,
     /// Its account.
     pub address: AddressText,
-    /// Its place among those who vote on the next block, as certificates number them; absent: it is
-    /// not in the committee, or the devnet does not run.
+    /// Its index in the committee of the next block, as in certificates; absent when it is not in
+    /// the committee, or the devnet does not run.
     #[serde(default)]
     pub index: Option<u32>,
     /// Its newest finalized and executed block; the last known one when it is stopped.
     pub height: u64,
     /// Whether it runs.
     pub status: ValidatorState,
-    /// Why it is paused, or what it died of; absent otherwise.
+    /// The reason why it is paused, or why it died; absent otherwise.
     pub reason: Option<String>,
 }
 
-/// How many blocks a running validator may be behind the highest one before it counts as behind.
+/// The number of blocks that a running validator may trail the highest one before it counts as
+/// catching up.
 pub const BEHIND: u64 = 2;
 
 /// Whether a validator runs.
@@ -141,11 +142,11 @@ pub enum ValidatorState {
     Running,
     /// It runs and is more than [`BEHIND`] blocks behind the highest validator.
     CatchingUp,
-    /// It waits for space on its disk, and goes on by itself: until then it can be read.
+    /// It waits for disk space and resumes by itself; meanwhile it still answers reads.
     Paused,
-    /// It was stopped.
+    /// It was stopped on request.
     Stopped,
-    /// It has ended by itself.
+    /// It ended by itself.
     Died,
 }
 
@@ -173,7 +174,7 @@ pub struct RunnerStatus {
     pub status: RunnerState,
     /// The validators that hold an authenticated connection to it.
     pub connected_validators: Vec<String>,
-    /// What keeps it from being present; absent where nothing does.
+    /// The condition that keeps it from being present, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<UnmetPresence>,
 }
@@ -184,119 +185,119 @@ pub struct RunnerStatus {
 pub enum RunnerState {
     /// Connected to every running validator of its subset.
     Connected,
-    /// Running, and some validator of its subset is not connected.
+    /// Running, but some validator of its subset is not connected.
     Connecting,
     /// Not running.
     Stopped,
 }
 
-/// A validator.
+/// A validator and its connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Validator {
     /// Its name.
     pub name: String,
     /// Its account.
     pub address: AddressText,
-    /// Its secp256k1 identity: what runners know it by.
+    /// Its secp256k1 identity key, which runners know it by.
     pub pubkey: KeyText,
-    /// Its ed25519 key: what other validators know it by.
+    /// Its ed25519 key, which other validators know it by.
     pub consensus_key: BytesText,
-    /// Its place among those who vote on the next block, as certificates number them; absent: it is
-    /// not in the committee, and follows the chain only.
+    /// Its index in the committee of the next block, as in certificates; absent when it is not in
+    /// the committee and only follows the chain.
     pub index: Option<u32>,
     /// Whether it runs.
     pub status: ValidatorState,
-    /// Why it is paused, or what it died of; absent otherwise.
+    /// The reason why it is paused, or why it died; absent otherwise.
     pub reason: Option<String>,
     /// Its newest finalized and executed block; the last known one when it is stopped.
     pub height: u64,
-    /// Where runners reach it over QUIC, as `127.0.0.1:29001`; absent when it is stopped.
+    /// The QUIC address for runners, as `127.0.0.1:29001`; absent when it is stopped.
     pub quic: Option<String>,
-    /// Where other validators reach it; absent when it is stopped.
+    /// The address for other validators; absent when it is stopped.
     pub p2p: Option<String>,
-    /// The runners whose subset it is in.
+    /// The runners that have it in their subset.
     pub subset_of: Vec<String>,
     /// The runners it holds an authenticated connection to.
     pub connected_runners: Vec<String>,
 }
 
-/// What the registry says of a runner's liveness.
+/// A runner's liveness according to the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum RunnerHealth {
-    /// It may be drawn.
+    /// It can be drawn.
     Healthy,
     /// Its last heartbeat is too old.
     Unhealthy,
-    /// It has left.
+    /// It has left the registry.
     Deregistered,
 }
 
 /// A runner: its entry in the registry and its connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Runner {
-    /// Its name; its address where this devnet did not start it.
+    /// Its name; its address if this devnet did not start it.
     pub name: String,
     /// Its account.
     pub address: AddressText,
-    /// Its secp256k1 identity.
+    /// Its secp256k1 identity key.
     pub pubkey: KeyText,
-    /// Its place in the registry; bitmaps use it.
+    /// Its index in the registry and in bitmaps.
     pub index: u32,
-    /// What it has locked.
+    /// Its stake in wei.
     pub stake: AmountText,
-    /// 0 to 100; 100 at registration.
+    /// Its reputation, 0 to 100; 100 at registration.
     pub reputation: u32,
     /// The job kinds it takes: `llm`, `http`, `mcp`, `eth_send`, `custom`.
     pub kinds: Vec<String>,
-    /// The models of `llm` jobs that it takes; left out: any.
+    /// The models of `llm` jobs that it takes; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// The servers of `mcp` jobs that it takes; left out: any.
+    /// The servers of `mcp` jobs that it takes; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Vec<String>>,
-    /// Whether it runs in a trusted execution environment, as it is registered.
+    /// Whether it is registered as running in a trusted execution environment.
     #[serde(default)]
     pub tee: bool,
-    /// What it asks per second of computing.
+    /// Its price per second of computing, in wei.
     pub price_per_second: AmountText,
-    /// Jobs that are assigned to it now.
+    /// The number of jobs assigned to it now.
     pub active_jobs: u32,
-    /// Jobs it takes at a time.
+    /// The maximum number of jobs that it takes at a time.
     pub max_concurrent_jobs: u32,
-    /// What the registry says of it.
+    /// Its liveness according to the registry.
     pub status: RunnerHealth,
     /// The height that registered it.
     pub registered_at: u64,
     /// The height of its last on-chain heartbeat, or of its registration.
     pub last_heartbeat: u64,
-    /// The names of the validators it has to be connected to, in subset order.
+    /// The names of the validators that it has to be connected to, in subset order.
     pub subset: Vec<String>,
-    /// The same, with what the connection is like now.
+    /// The current state of its connection to each of them.
     pub connections: Vec<RunnerConnection>,
-    /// Whether a draw in the next block would find it present, as far as the chain can tell now.
+    /// Whether a draw in the next block would find it present, as far as the chain knows now.
     pub present: bool,
-    /// The same, and why. Absent in recordings of earlier versions.
+    /// Its presence with the reason. Absent in recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<RunnerPresence>,
-    /// What keeps it from being present; absent where nothing does.
+    /// The condition that keeps it from being present, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<UnmetPresence>,
-    /// How its reputation changed last, newest first, where one runner is asked for.
+    /// The last changes of its reputation, newest first; empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reputation_history: Vec<ReputationStep>,
 }
 
-/// What a draw in the next block would read of a runner's presence.
+/// A runner's presence as a draw in the next block would read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunnerPresence {
-    /// What it comes to.
+    /// The verdict.
     pub standing: PresenceStanding,
-    /// The newest h whose P(h) is on the chain; absent: none is. The next block may embed the
-    /// certificate of a newer one, which its draws read then.
+    /// The newest h with P(h) on the chain; absent when there is no P(h) yet. If the next block
+    /// embeds a newer certificate, its draws read that one instead.
     pub of: Option<u64>,
     /// The next block.
     pub for_block: u64,
-    /// Where the chain has halted: milliseconds since its newest block was proposed.
+    /// Milliseconds since the newest block was proposed, if the chain has halted; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halted_ms: Option<u64>,
 }
@@ -309,16 +310,16 @@ pub enum PresenceStanding {
     Present,
     /// Its bit is not set there.
     Absent,
-    /// The newest P(h) is too old to be read: no runner is present in the draw.
+    /// The newest P(h) is too old to use: no runner is present in the draw.
     Stale,
-    /// The chain has halted: no block comes that could draw.
+    /// The chain has halted: there is no next block that could draw.
     Halted,
     /// No P(h) is known yet: no runner is present in the draw.
     Unknown,
 }
 
 impl PresenceStanding {
-    /// In a word: `yes`, `no`, `stale`, `halted` or `unknown`.
+    /// The verdict in one word: `yes`, `no`, `stale`, `halted` or `unknown`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Present => "yes",
@@ -358,11 +359,11 @@ impl fmt::Display for RunnerPresence {
 pub struct ReputationStep {
     /// The block.
     pub height: u64,
-    /// The job it came of.
+    /// The job that caused it.
     pub job_id: HashText,
-    /// What it was.
+    /// The reputation before.
     pub before: u32,
-    /// What it is since.
+    /// The reputation after.
     pub after: u32,
 }
 
@@ -377,34 +378,34 @@ pub struct RunnerConnection {
     pub connected: bool,
     /// Whether that validator counts the runner as present.
     pub locally_present: bool,
-    /// The first condition that keeps that validator from doing so; absent where none does, and
-    /// where the validator does not run.
+    /// The first condition that keeps that validator from doing so; absent when all are met, and
+    /// when the validator does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<PresenceCondition>,
-    /// What the runner said last to that validator of its load; absent where it said nothing.
+    /// The load that the runner last reported to that validator; absent before its first report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<ConnectionLoad>,
-    /// The height of the last valid ping there; absent where there was none.
+    /// The height of the last valid ping there; absent before the first.
     pub last_ping: Option<u64>,
-    /// How the last connection there ended, and at which height of the validator; absent where none
-    /// has since the validator started, and in lists.
+    /// How and at which height of the validator the last connection there ended; absent when none
+    /// has ended since the validator started, and in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<ConnectionEnd>,
-    /// Labels of what the runner told that validator that it cannot do for now, as `llm:small`.
+    /// The labels that the runner has withdrawn for now at that validator, as `llm:small`.
     #[serde(default)]
     pub withdrawn: Vec<String>,
 }
 
-/// What a runner said to a validator of its load.
+/// The load that a runner reported to a validator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionLoad {
     /// Jobs it works on.
     pub active_jobs: u32,
-    /// Jobs it takes at a time.
+    /// The maximum number of jobs that it takes at a time.
     pub max_concurrent: u32,
-    /// Whether it takes more; where not, that validator does not count it as present.
+    /// Whether it takes more; if not, that validator does not count it as present.
     pub accepting_new: bool,
-    /// Why not, as `paused`; absent where it takes more.
+    /// Why not, as `paused`; absent when it takes more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -422,7 +423,7 @@ impl From<BackpressureSignal> for ConnectionLoad {
 pub struct UnmetPresence {
     /// The condition that it does not meet.
     pub condition: PresenceCondition,
-    /// In words, with the figures and the validators.
+    /// The reason in words, with the figures and the validators.
     pub detail: String,
 }
 
@@ -445,13 +446,14 @@ pub enum PresenceCondition {
     NotInSubset,
     /// It has no authenticated connection.
     NotConnected,
-    /// No valid ping of it arrived in time, or none since it left an assignment unanswered.
+    /// No valid ping of it arrived in time, or none has arrived since it left an assignment
+    /// unanswered.
     NoRecentPing,
-    /// It said last that it takes no jobs.
+    /// It reported last that it takes no jobs.
     TakesNoJobs,
-    /// It withdrew something that a job in the mempool needs.
+    /// It withdrew an ability that a job in the mempool needs.
     WithdrewWhatIsNeeded,
-    /// Validators count it as present, and the newest P(h) has too few votes for it.
+    /// Validators count it as present, but the newest P(h) has too few votes for it.
     TooFewVotes,
 }
 
@@ -485,15 +487,15 @@ impl From<Unmet> for PresenceCondition {
 /// How a runner's connection to a validator ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionEnd {
-    /// Who said goodbye: `validator`, `runner`, or `none` where it broke.
+    /// The side that said goodbye: `validator` or `runner`; `none` when the connection broke.
     pub by: String,
-    /// The reason of the goodbye, `lost` or `handshake_timeout`.
+    /// The reason given in the goodbye, `lost` or `handshake_timeout`.
     pub reason: String,
-    /// The validator's head then.
+    /// The validator's head at that time.
     pub height: u64,
 }
 
-/// What a runner takes on, as it last told its validators.
+/// A runner's capacity for jobs, as it last reported to its validators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunnerLoad {
     /// Its name.
@@ -504,19 +506,19 @@ pub struct RunnerLoad {
     pub running: bool,
     /// Jobs it works on now.
     pub active_jobs: u32,
-    /// Jobs it takes at a time.
+    /// The maximum number of jobs that it takes at a time.
     pub max_concurrent: u32,
-    /// Whether it takes more; where not, it is not present.
+    /// Whether it takes more; if not, it is not present.
     pub accepting_new: bool,
-    /// Why not, as `paused`; absent where it takes more.
+    /// Why not, as `paused`; absent when it takes more.
     pub reason: Option<String>,
-    /// Labels of what it cannot do for now, as `llm:small`.
+    /// The labels that it has withdrawn for now, as `llm:small`.
     #[serde(default)]
     pub withdrawn: Vec<String>,
 }
 
 impl RunnerLoad {
-    /// Of what a runner tells; `None`: it does not run.
+    /// The load in a runner's report; `None` means that the runner does not run.
     pub fn new(name: &str, address: Address, told: Option<Told>) -> Self {
         let running = told.is_some();
         let stopped = || BackpressureSignal {
@@ -540,33 +542,33 @@ impl RunnerLoad {
     }
 }
 
-/// Asks a runner to take fewer jobs at a time, or more.
+/// Changes the number of jobs that a runner takes at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitRequest {
-    /// So many, from now until it ends: 1 to 1,024.
+    /// The new maximum, until the runner ends: 1 to 1,024.
     pub max_concurrent: u32,
 }
 
-/// Asks a runner to do some of what it is registered for again, or not to do it for now.
+/// Asks a runner to withdraw some of its registered abilities for now, or to restore them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CapabilitiesRequest {
-    /// Labels of what it does again: a kind, `llm:MODEL`, `mcp:SERVER`, `tee` or `pool:NAME`.
+    /// The labels to restore: a kind, `llm:MODEL`, `mcp:SERVER`, `tee` or `pool:NAME`.
     pub add: Vec<String>,
-    /// Labels of what it does not do from now until it ends.
+    /// The labels to withdraw, until the runner ends.
     pub remove: Vec<String>,
 }
 
-/// Asks for one more validator.
+/// Asks for a new validator to join.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRequest {
-    /// Its name; absent: the first `validator-N` that is free.
+    /// Its name (default: the first free `validator-N`).
     pub name: Option<String>,
 }
 
-/// A validator is none of the devnet's any more.
+/// The validator has left the devnet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Left {
     /// Its name.

@@ -4,7 +4,7 @@ use super::{BytesText, HashText};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// P(H): which runners the finalization certificate of H shows present.
+/// P(H): the runners that the finalization certificate of H shows as present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Presence {
     /// H: the block that the votes are on.
@@ -15,7 +15,7 @@ pub struct Presence {
     pub votes: u32,
     /// The votes a runner needs; absent under `subset`, where each runner has its own.
     pub threshold: Option<u32>,
-    /// The runners the bitmap is about, in registry order as of the parent block.
+    /// The number of runners in the bitmap, in registry order as of the parent block.
     pub registry_len: u32,
     /// Bit i is runner i, least significant bit first, padding zero.
     pub bitmap: BytesText,
@@ -32,7 +32,7 @@ pub struct Presence {
 pub struct AbsentRunner {
     /// The runner.
     pub name: String,
-    /// The votes that have its bit set.
+    /// The number of votes with its bit set.
     pub present_count: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct AbsentRunner {
 pub struct Votes {
     /// The block that the votes are on.
     pub height: u64,
-    /// The votes that a certificate has.
+    /// The number of votes in a certificate.
     pub quorum: u32,
     /// The validators in the set.
     pub validators: u32,
@@ -56,9 +56,9 @@ pub struct Votes {
 pub struct Vote {
     /// The validator.
     pub validator: String,
-    /// The validator's place in the set.
+    /// The validator's index in the set.
     pub index: u32,
-    /// The length of its bitmap: the registry's as the voter knew it.
+    /// The length of its bitmap in bits: the registry's length as the voter knew it.
     pub bit_length: u32,
     /// The bitmap, least significant bit first, padding zero.
     pub bytes: BytesText,
@@ -66,7 +66,7 @@ pub struct Vote {
     pub present: Vec<String>,
 }
 
-/// Which draws `GET /v1/presence/compare` compares.
+/// The draws that `GET /v1/presence/compare` compares.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ComparisonQuery {
@@ -81,10 +81,11 @@ pub struct ComparisonQuery {
     pub job: Option<String>,
 }
 
-/// What draws chose, and what they would have chosen with the presence filter the other way round.
+/// The runners that draws chose, and those they would have chosen with the presence filter switched
+/// the other way.
 ///
-/// A job has one draw here: its last. Each is looked at by itself: what another choice would have
-/// meant for the draws after it is left out.
+/// Only the last draw of each job is compared. Each draw is compared in isolation: the effect of a
+/// different choice on later draws is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PresenceComparison {
     /// The first block.
@@ -93,35 +94,36 @@ pub struct PresenceComparison {
     pub to: u64,
     /// The draws, in order.
     pub draws: Vec<ComparedDraw>,
-    /// How many there are.
+    /// The number of draws compared.
     pub compared: u32,
-    /// How many would have chosen others, or nobody, or somebody instead of nobody.
+    /// The number of draws that would have had a different result: other runners, none, or some
+    /// instead of none.
     pub changed: u32,
-    /// How many chose somebody and would have waited.
+    /// The number of draws that chose runners and would have left the job waiting.
     pub would_have_waited: u32,
-    /// Whether the range has more draws than are told of.
+    /// Whether the range has more draws than the answer lists.
     pub more: bool,
 }
 
-/// What one draw chose, and what it would have chosen.
+/// The actual and the hypothetical result of one draw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ComparedDraw {
     /// The block that drew.
     pub height: u64,
     /// The job.
     pub job_id: HashText,
-    /// The migration phase that it was drawn in.
+    /// The migration phase of the draw.
     pub phase: String,
-    /// Whether the presence filter counted.
+    /// Whether the presence filter was in force.
     pub filtered: bool,
-    /// The block whose presence the filter reads; absent: none was recent enough.
+    /// The block with the presence that the filter reads; absent: none was recent enough.
     pub presence_of: Option<u64>,
-    /// The runners that the presence filter drops where it counts.
+    /// The runners that the presence filter drops when in force.
     pub dropped: Vec<String>,
-    /// Who is chosen with the presence filter; empty: the job waits.
+    /// The runners chosen with the presence filter; empty: the job waits.
     #[serde(rename = "with")]
     pub with_filter: Vec<String>,
-    /// Who is chosen without it; empty: the job waits.
+    /// The runners chosen without it; empty: the job waits.
     #[serde(rename = "without")]
     pub without_filter: Vec<String>,
     /// Whether both are the same.

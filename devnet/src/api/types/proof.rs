@@ -1,34 +1,34 @@
-//! Proofs of what the chain's state has.
+//! Proofs of entries in the chain's state.
 
 use super::{BytesText, HashText};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What `GET /v1/chain/proofs/{subject}` is to show.
+/// The entry that `GET /v1/chain/proofs/{subject}` proves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ProofQuery {
-    /// What the kind is looked up by: of `account` and `runner` a name or an address, of `actor`
-    /// an address, of `stored` an actor, a slash and the key in its store, of `job`, `task` and
-    /// `timer` an id, of `timers` two heights as `120..150`, both included; nothing of `presence`
-    /// and `validators`.
+    /// The key, by kind: a name or an address for `account` and `runner`; an address for `actor`;
+    /// an actor, a slash and the key in its store for `stored`; an id for `job`, `task` and
+    /// `timer`; two heights as `120..150`, both included, for `timers`; none for `presence` and
+    /// `validators`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The block whose state it is about, one of the last 256 (default: the newest for which there
-    /// is a proof).
+    /// The block after which the state is proved, one of the last 256 (default: the newest that can
+    /// be proved).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
 
-/// A proof of what a state has under a key, or that it has nothing there.
+/// A proof of the value that a state has under a key, or that it has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StateProof {
-    /// What it is about: `account`, `actor`, `stored`, `job`, `runner`, `task`, `presence`,
+    /// The kind of entry: `account`, `actor`, `stored`, `job`, `runner`, `task`, `presence`,
     /// `timer`, `timers` or `validators`.
     pub kind: String,
-    /// What that is looked up by, whole; empty for `presence` and `validators`.
+    /// The key in full; empty for `presence` and `validators`.
     pub key: String,
-    /// The block that left the state.
+    /// The block that produced the state.
     pub height: u64,
     /// The state's root.
     pub state_root: HashText,
@@ -36,6 +36,6 @@ pub struct StateProof {
     pub header_height: u64,
     /// That block's hash.
     pub header_hash: HashText,
-    /// The proof, at most 2 MiB: docs/proofs.md has its bytes.
+    /// The proof, at most 2 MiB, in the format of docs/proofs.md.
     pub proof: BytesText,
 }

@@ -4,11 +4,11 @@ use super::{ChainIdText, HashText, TimeText};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What to call a snapshot.
+/// A request to save a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SaveRequest {
-    /// Its name; the devnet's name and height where absent.
+    /// The snapshot's name (default: the devnet's name and height).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
 }
@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub snapshot: String,
     /// The devnet's name.
     pub devnet: String,
-    /// What the devnet's transactions name.
+    /// The devnet's chain id.
     pub chain_id: ChainIdText,
     /// The newest block in it.
     pub height: u64,
@@ -32,12 +32,13 @@ pub struct Snapshot {
     pub created_at: TimeText,
     /// The version of the program that made it.
     pub version: String,
-    /// Its files.
+    /// The number of its files.
     pub files: u64,
-    /// Their bytes together.
+    /// The total size of its files, in bytes.
     pub bytes: u64,
-    /// How long a running chain stood still for it, from the last block before to the first one
-    /// after; absent where the devnet was stopped, and where no block followed in a while.
+    /// How long the running chain paused for the snapshot, in milliseconds from the last block
+    /// before it to the first block after it; absent when the devnet was stopped, and when no block
+    /// followed for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halted_ms: Option<u64>,
 }

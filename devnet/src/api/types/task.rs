@@ -1,14 +1,14 @@
-//! Tasks on the chain: what is asked for and paid, who has claimed it, what was committed to.
+//! Tasks on the chain: requirements, reward, claim and commitment.
 
 use super::{AddressText, AmountText, HashText};
 use cowboy_engine::{chain::tasks, names};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Tasks in a list where the request does not say.
+/// Default number of tasks in a list.
 pub const TASK_PAGE: usize = 100;
 
-/// Tasks in a list at most.
+/// Maximum number of tasks in a list.
 pub const TASK_PAGE_LIMIT: usize = 10_000;
 
 /// The status of a task on the chain.
@@ -17,11 +17,11 @@ pub const TASK_PAGE_LIMIT: usize = 10_000;
 pub enum ChainTaskStatus {
     /// No agent has claimed it.
     Open,
-    /// An agent has claimed it. The claim may have expired without another one.
+    /// An agent has claimed it. The claim may have expired without a new one.
     Claimed,
     /// Proved and paid.
     Completed,
-    /// Its deadline passed before.
+    /// Its deadline passed before it was completed.
     Expired,
 }
 
@@ -63,16 +63,16 @@ pub struct ChainTaskQuery {
     /// Only tasks with an open commitment, or without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed: Option<bool>,
-    /// Only tasks whose agent has committed to this, also once it is proved: an output commitment.
+    /// Only tasks whose agent has made this output commitment, whether or not it has been proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<String>,
-    /// Only tasks that ask for this.
+    /// Only tasks with this requirement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
-    /// Only tasks whose deadline is this height at the latest.
+    /// Only tasks with a deadline at or before this height.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_by: Option<u64>,
-    /// How many at most (default 100, at most 10,000).
+    /// The maximum number of tasks (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -82,35 +82,35 @@ pub struct ChainTaskQuery {
 pub struct ChainTask {
     /// Its identifier.
     pub task_id: HashText,
-    /// The account that put it up.
+    /// The account that created it.
     pub creator: AddressText,
     /// That account's name, where the devnet knows one.
     pub creator_name: Option<String>,
     /// Its status.
     pub status: ChainTaskStatus,
-    /// What completing it is paid.
+    /// The reward for completing it, in wei.
     pub reward: AmountText,
     /// The last block that may complete it.
     pub deadline: u64,
-    /// What an agent needs, in the creator's words; no chain rule reads it.
+    /// The requirements on an agent, in the creator's words; no chain rule reads them.
     pub requirements: Vec<String>,
     /// Tasks that must be completed before it.
     pub depends_on: Vec<HashText>,
-    /// Those of them whose outputs it does not read.
+    /// The tasks of `depends_on` whose outputs it does not read.
     pub order_only: Vec<HashText>,
     /// Tasks on the longest path above it that were not completed when it was created.
     pub depth: u32,
-    /// hash_4 of the output that is asked for, big-endian; absent: any output will do.
+    /// hash_4 of the required output, big-endian; absent: any output is accepted.
     pub constraint_hash: Option<HashText>,
-    /// Who works on it, or has completed it.
+    /// The claim of the agent that works on it or has completed it.
     pub claim: Option<ChainTaskClaim>,
-    /// What that agent has committed to, until it is resolved.
+    /// That agent's commitment, until it is resolved.
     pub commitment: Option<ChainTaskCommitment>,
-    /// The commitment to the output that was proved, big-endian; absent before.
+    /// The commitment to the proved output, big-endian; absent before it is proved.
     pub output_commitment: Option<HashText>,
-    /// The least bond of a commitment in the next block; absent where the task has ended.
+    /// The minimum bond of a commitment in the next block, in wei; absent when the task has ended.
     pub least_bond: Option<AmountText>,
-    /// The last block in which a commitment to it came to nothing.
+    /// The last block in which a commitment to it failed.
     pub failed_at: Option<u64>,
     /// The block it was created in.
     pub created_at: u64,
@@ -118,7 +118,7 @@ pub struct ChainTask {
     pub completed_at: Option<u64>,
 }
 
-/// Who may complete a task.
+/// The claim of the agent that may complete a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainTaskClaim {
     /// The agent's account.
@@ -131,21 +131,21 @@ pub struct ChainTaskClaim {
     pub counts: bool,
 }
 
-/// What an agent has committed to.
+/// An agent's commitment to a task's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainTaskCommitment {
     /// The agent's account.
     pub agent: AddressText,
     /// hash_2 of the output's hash and a salt, big-endian.
     pub output_commitment: HashText,
-    /// The digest of what the output was made from.
+    /// The digest of the inputs of the output.
     pub inputs: HashText,
-    /// What is locked.
+    /// The amount locked, in wei.
     pub bond: AmountText,
-    /// Tasks on the longest path above it that were not completed then.
+    /// Tasks on the longest path above it that were not completed when the commitment was made.
     pub depth: u32,
     /// The block it was made in.
     pub created_at: u64,
-    /// The last block that may complete the task with it; absent: that of the claim.
+    /// The last block that may complete the task with it; absent: the claim's last block.
     pub expires_at: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Timers: what is scheduled, what became of it, what the lane charges, who is favoured.
+//! Timers: schedule and outcome, prices of the lane, fairness weights.
 
 use super::{AddressText, AmountText, BytesText, Event, HashText};
 use cowboy_engine::names;
@@ -17,34 +17,34 @@ pub struct TimerQuery {
     /// Only timers that this account or actor pays for, by name or address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<String>,
-    /// Only timers that stand so (default: those that wait, `scheduled` and `due`).
+    /// Only timers with this status (default: those that wait, `scheduled` and `due`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TimerStatus>,
-    /// Timers that have ended too, the newest end first, after those that wait.
+    /// Whether to list ended timers too, after those that wait, the newest end first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
-    /// How many at most (default 100, at most 10,000).
+    /// The maximum number of timers (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// Where a timer stands.
+/// The status of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerStatus {
-    /// Its height is to come.
+    /// Its height has not come yet.
     Scheduled,
     /// Its height has come, and it waits for its turn.
     Due,
     /// Its handler ran and succeeded.
     Fired,
-    /// Its handler ran and failed; it was paid for.
+    /// Its handler ran and failed; the fire was paid for.
     Failed,
-    /// Its time passed before it could fire.
+    /// It expired before it could fire.
     Expired,
-    /// Somebody who may cancelled it.
+    /// An authorized account or actor cancelled it.
     Cancelled,
-    /// Its payer could not pay, or had not promised so much, so that it was removed.
+    /// It was removed because its payer could not pay, or had not promised enough.
     InsufficientFunds,
 }
 
@@ -58,7 +58,7 @@ names!(TimerStatus:
     InsufficientFunds = "insufficient_funds",
 );
 
-/// Where the calendar queue has a timer.
+/// The tier of the calendar queue that holds a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerTier {
@@ -85,31 +85,31 @@ pub struct TimerSummary {
     /// The owner's name, where the devnet knows one.
     #[serde(default)]
     pub actor_name: Option<String>,
-    /// When it is due.
+    /// The height at which it is due.
     pub height: u64,
     /// The last height at which it may fire.
     pub expires_at: u64,
     /// The handler.
     pub handler: String,
-    /// Where it stands.
+    /// Its status.
     pub status: TimerStatus,
-    /// Where the queue has it; absent once it has ended.
+    /// The queue's tier that holds it; absent once it has ended.
     pub tier: Option<TimerTier>,
-    /// When it fired.
+    /// The height at which it fired.
     pub fired_at: Option<u64>,
-    /// Who pays.
+    /// The account or actor that pays.
     pub fee_payer: AddressText,
     /// Cycles that a fire may use.
     pub gas_limit: u64,
     /// Cells that a fire may use.
     pub cell_limit: u64,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: AmountText,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: AmountText,
 }
 
-/// A timer.
+/// A timer with its history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Timer {
     /// Its id.
@@ -122,11 +122,11 @@ pub struct Timer {
     /// The owner's name, where the devnet knows one.
     #[serde(default)]
     pub actor_name: Option<String>,
-    /// When it is due.
+    /// The height at which it is due.
     pub height: u64,
-    /// Where the queue has it; absent once it has ended.
+    /// The queue's tier that holds it; absent once it has ended.
     pub tier: Option<TimerTier>,
-    /// Where it stands.
+    /// Its status.
     pub status: TimerStatus,
     /// The height at which it was scheduled.
     pub scheduled_at: u64,
@@ -134,80 +134,80 @@ pub struct Timer {
     pub expires_at: u64,
     /// The height at which it fired.
     pub fired_at: Option<u64>,
-    /// The height at which it ended, in whichever way.
+    /// The height at which it ended, whether or not it fired.
     pub ended_at: Option<u64>,
     /// The handler.
     pub handler: String,
-    /// What the handler is given.
+    /// The handler's argument.
     pub payload: BytesText,
-    /// The same as text, where it is some.
+    /// The payload as text, when it is UTF-8.
     pub payload_text: Option<String>,
-    /// Who pays.
+    /// The account or actor that pays.
     pub fee_payer: AddressText,
     /// Cycles that a fire may use.
     pub gas_limit: u64,
     /// Cells that a fire may use.
     pub cell_limit: u64,
-    /// The most that a fire may ever cost its payer; absent where the actor pays, for whom the
-    /// prices of the fire's block are the only bound.
+    /// The most wei that the fire may ever cost its payer; absent when the actor itself pays,
+    /// because then only the prices of the fire's block bound the cost.
     pub promised: Option<AmountText>,
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: AmountText,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: AmountText,
-    /// The agent asked for a bid when it is due.
+    /// The gas bidding agent that is asked for a bid when it is due.
     pub gba: Option<AddressText>,
-    /// The agent's last answer, which a fire counted with; absent while it was never asked.
+    /// The agent's last answer, which a fire used; absent until the agent is asked.
     pub bid: Option<TimerBid>,
-    /// The most that a fire costs at the prices of the next block; absent once it has ended, and
-    /// while its cap does not cover the price.
+    /// The most wei that a fire costs at the prices of the next block; absent once it has ended,
+    /// and while its cap does not cover the price.
     pub max_cost: Option<AmountText>,
-    /// What the payer has.
+    /// The payer's balance in wei.
     pub payer_balance: AmountText,
-    /// Why it did not fire in blocks in which it was due, oldest first: of the last 10,000 of
-    /// them, and the newest 1,000 runs.
+    /// The reasons why it did not fire in blocks in which it was due, oldest first: for the last
+    /// 10,000 such blocks, and at most the newest 1,000 runs.
     pub deferrals: Vec<Deferral>,
-    /// How many blocks it was passed over in.
+    /// The number of blocks in which it was due and did not fire.
     pub deferred_blocks: u64,
-    /// Where the payer's money went; absent where it did not fire.
+    /// The use of the payer's money; absent when it did not fire.
     pub charged: Option<TimerCharge>,
-    /// Cycles paid for; absent where it did not fire.
+    /// Cycles paid for; absent when it did not fire.
     pub cycles: Option<u64>,
-    /// Cells paid for; absent where it did not fire.
+    /// Cells paid for; absent when it did not fire.
     pub cells: Option<u64>,
-    /// What the handler returned; absent where it did not, and where it failed.
+    /// The handler's return value; absent when it did not fire, failed or returned nothing.
     pub result: Option<Value>,
     /// Why the handler failed.
     pub error: Option<String>,
-    /// What was logged and printed during the fire.
+    /// Lines logged and printed during the fire.
     pub log: Vec<String>,
-    /// Events about it and of its fire, oldest first: the newest 1,000.
+    /// Events about it and from its fire, oldest first: the newest 1,000.
     pub events: Vec<Event>,
 }
 
-/// What a gas bidding agent answered.
+/// The answer of a gas bidding agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerBid {
-    /// Most wei per cycle.
+    /// Maximum wei per cycle.
     pub max_fee_per_cycle: AmountText,
-    /// Most wei per cycle for the proposer.
+    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: AmountText,
     /// Whether the agent failed, so that this is the default bid of that block.
     pub failed: bool,
 }
 
-/// Where the money went that was set aside for a fire, in wei.
+/// The use of the money set aside for a fire, in wei.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerCharge {
-    /// The cycle basefee: gone.
+    /// The cycle basefee, burned.
     pub burned_cycle: AmountText,
-    /// The lane basefee: gone.
+    /// The lane basefee, burned.
     pub burned_lane: AmountText,
-    /// Priority: the proposer's.
+    /// The priority, paid to the proposer.
     pub tip: AmountText,
-    /// The cell basefee: gone.
+    /// The cell basefee, burned.
     pub cells: AmountText,
-    /// Set aside and not used: the payer's again.
+    /// The unused rest, returned to the payer.
     pub refunded: AmountText,
 }
 
@@ -217,15 +217,15 @@ pub struct TimerCharge {
 pub enum DeferralReason {
     /// Its fee cap is below the price of a cycle.
     PricedOut,
-    /// It asks for more cycles than a fire gets under the policy, or for more cells than the lane
-    /// has.
+    /// It asks for more cycles than a fire may get under the policy, or for more cells than the
+    /// lane has.
     OverCap,
-    /// Others came first and left too few cycles or cells.
+    /// Other timers came first and left too few cycles or cells.
     LaneFull,
-    /// There was room, and its payer could not cover the most that it may cost: under
-    /// `gba-auction` it waits, under other policies until the GC budget reaches it.
+    /// There was room, but its payer could not cover the maximum cost. Under `gba-auction` it waits
+    /// for funds; under other policies it waits until the GC budget reaches it.
     InsufficientFunds,
-    /// Its time has passed and the GC budget has not reached it yet.
+    /// It has expired and the GC budget has not reached it yet.
     GcWaiting,
 }
 
@@ -236,28 +236,28 @@ pub struct Deferral {
     pub from: u64,
     /// The last block.
     pub to: u64,
-    /// Why.
+    /// The reason.
     pub reason: DeferralReason,
-    /// The same in words, with the figures of the last block.
+    /// The reason in words, with the figures of the last block.
     pub explanation: String,
 }
 
 /// The calendar queue, tier by tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerQueue {
-    /// The block after which it stands so.
+    /// The block after which this is the state.
     pub height: u64,
     /// The epoch of that block.
     pub epoch: u64,
-    /// Blocks of an epoch.
+    /// Blocks per epoch.
     pub epoch_blocks: u64,
-    /// Its hash, part of the state root.
+    /// The queue's hash, part of the state root.
     pub root: HashText,
-    /// Timers in all.
+    /// The number of all timers.
     pub timers: u64,
-    /// The block ring: heights that have timers, ascending.
+    /// The block ring: heights with timers, ascending.
     pub ring: Vec<TimerBucket>,
-    /// The epoch queue: epochs that have timers, ascending.
+    /// The epoch queue: epochs with timers, ascending.
     pub epochs: Vec<TimerBucket>,
     /// Timers in the overflow tree.
     pub overflow: u64,
@@ -268,25 +268,25 @@ pub struct TimerQueue {
 /// A bucket of the calendar queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerBucket {
-    /// The height, or the epoch, that it is for.
+    /// The height or the epoch of the bucket.
     pub at: u64,
-    /// Timers in it.
+    /// The number of timers in it.
     pub timers: u64,
 }
 
-/// Which blocks `GET /v1/timers/fees` tells of.
+/// The blocks that `GET /v1/timers/fees` lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct LaneQuery {
-    /// The first height (default: so that the newest is the last).
+    /// The first height (default: the newest blocks are listed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// How many blocks at most (default 60, at most 10,000).
+    /// The maximum number of blocks (default 60, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// What the timer lane of a block did.
+/// The work of a block's timer lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaneBlock {
     /// The block.
@@ -294,10 +294,10 @@ pub struct LaneBlock {
     /// The policy: `eip1559`, `fifo` or `gba-auction`.
     pub policy: String,
     /// The lane's own basefee per cycle, in wei, which a fire pays on top of the cycle basefee
-    /// under `eip1559`; under the other policies, which have none, the cycle basefee itself.
+    /// under `eip1559`. The other policies have none: there it is the cycle basefee itself.
     pub lane_basefee: AmountText,
-    /// What a cycle of a fire cost in all before priority, in wei; 0 in recordings of programs that
-    /// did not tell it.
+    /// The total price of a fire's cycle before priority, in wei; 0 in recordings of earlier
+    /// versions.
     #[serde(default)]
     pub cycle_price: AmountText,
     /// Cycles that the lane has.
@@ -310,25 +310,25 @@ pub struct LaneBlock {
     pub cell_capacity: u64,
     /// Cells that fires used.
     pub cells: u64,
-    /// Gas bidding agents that were asked for a bid.
+    /// The number of gas bidding agents asked for a bid.
     pub asked: u64,
-    /// What the owners of their timers paid for that, in wei: gone.
+    /// The price that the timers' owners paid for these questions, in wei, burned.
     pub questions: AmountText,
     /// Timers that fired.
     pub fired: u64,
-    /// Timers that were due and waited.
+    /// Timers that were due and did not fire.
     pub deferred: u64,
-    /// Of them, those whose cap did not cover the price.
+    /// Deferred timers with a cap that did not cover the price.
     pub priced_out: u64,
-    /// Of them, those that ask for more cycles or cells than a fire gets.
+    /// Deferred timers that ask for more cycles or cells than a fire may get.
     pub over_cap: u64,
-    /// Timers removed past their time.
+    /// Timers removed because they had expired.
     pub expired: u64,
-    /// Timers removed since their payer could not pay, or had not promised so much.
+    /// Timers removed because their payer could not pay, or had not promised enough.
     pub insolvent: u64,
-    /// Median priority of the timers that fired, wei per cycle.
+    /// Median priority of the timers that fired, in wei per cycle.
     pub p50_tip: AmountText,
-    /// The least priority of the timers that fired; absent where none did.
+    /// The lowest priority of the timers that fired, in wei per cycle; absent when none fired.
     pub least_priority: Option<AmountText>,
 }
 
@@ -339,33 +339,34 @@ pub struct DueQuery {
     /// Only timers of this actor, by its address or enough of the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// How many to leave out first, as a page before says in `next` (default 0).
+    /// The number of timers to skip, the `next` of the previous page (default 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// How many at most (default 20, at most 1,000).
+    /// The maximum number of timers (default 20, at most 1,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// The timers that are due in the next block, as its lane would take them if no transaction came
-/// before them.
+/// The timers that are due in the next block, in the order in which its lane would take them if no
+/// transaction came before them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DueTimers {
     /// The next block.
     pub height: u64,
     /// Its policy.
     pub policy: String,
-    /// Cycles of its lane.
+    /// Cycles of that block's lane.
     pub capacity: u64,
-    /// Cells of its lane.
+    /// Cells of that block's lane.
     pub cell_capacity: u64,
-    /// What a cycle of a fire costs in it before priority, in wei.
+    /// The price of a fire's cycle in that block before priority, in wei.
     pub cycle_price: AmountText,
-    /// Timers that are due in it.
+    /// The number of timers due in that block.
     pub due: u64,
-    /// Of them, those that are ranked.
+    /// The number of due timers that are ranked.
     pub ranked: u64,
-    /// A page of them: by rank, then those without, the longest waiting first.
+    /// A page of the due timers: the ranked ones by rank, then the others, the longest waiting
+    /// first.
     pub timers: Vec<DueTimer>,
     /// The offset of the next page; absent on the last page.
     pub next: Option<u64>,
@@ -378,43 +379,46 @@ pub struct DueTimer {
     pub timer_id: HashText,
     /// Its owner.
     pub actor: AddressText,
-    /// When it was to fire.
+    /// The height at which it was due.
     pub height: u64,
-    /// Its turn in the next block, from 1; absent where it is not ranked.
+    /// Its turn in the next block, from 1; absent when it is not ranked.
     pub rank: Option<u64>,
     /// Its actor's weight, per mille; absent under `fifo`.
     pub weight_per_mille: Option<u64>,
-    /// What it would pay the proposer, wei per cycle; absent where its cap is below the price.
+    /// The priority that it would pay the proposer, in wei per cycle; absent when its cap is below
+    /// the price.
     pub effective_tip: Option<AmountText>,
-    /// The most that the fire may cost, in wei.
+    /// The maximum cost of the fire, in wei.
     pub max_cost: AmountText,
-    /// Whose fees these are.
+    /// The source of its fees.
     pub agent: AgentState,
     /// The agent.
     pub gba: Option<AddressText>,
-    /// Why the next block does not ask the agent; absent if it does, or if the timer has no agent.
+    /// The reason why the next block does not ask the agent; absent if it does, or if the timer has
+    /// no agent.
     pub not_asked: Option<String>,
-    /// Why it did not fire in the newest block; absent where it was not due in that.
+    /// The reason why it did not fire in the newest block; absent when it was not due in that
+    /// block.
     pub reason: Option<DeferralReason>,
-    /// The same in words, with that block's figures.
+    /// That reason in words, with the block's figures.
     pub explanation: Option<String>,
-    /// What becomes of it in the next block.
+    /// Its fate in the next block.
     pub next: DueFate,
-    /// The same in words.
+    /// Its fate in words.
     pub outlook: String,
 }
 
-/// Whose fees a timer counts with.
+/// The source of a timer's fees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
-    /// Its own: it names no agent.
+    /// The timer itself, which names no agent.
     None,
-    /// Those that its agent bid last.
+    /// The last bid of its agent.
     Asked,
-    /// The default bid: its agent failed when it was asked last.
+    /// The default bid, because its agent failed when last asked.
     Failed,
-    /// The default bid: its agent was not asked yet.
+    /// The default bid, because its agent has not been asked yet.
     NotAsked,
 }
 
@@ -425,25 +429,25 @@ names!(AgentState:
     NotAsked = "not asked yet",
 );
 
-/// What becomes of a due timer in the next block, if no transaction comes before it.
+/// The fate of a due timer in the next block, if no transaction comes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DueFate {
-    /// There is room for it if those before it use all that they ask for.
+    /// It fires: there is room for it even if the timers before it use all that they ask for.
     Fires,
-    /// The timers before it may use all of the lane: it fires if they use less.
+    /// The timers before it may use up the lane: it fires if they use less.
     LaneFull,
-    /// Its payer cannot cover the most that it may cost.
+    /// Its payer cannot cover the maximum cost.
     InsufficientFunds,
     /// Its cap is below the price.
     PricedOut,
-    /// It asks for more than a fire gets.
+    /// It asks for more than a fire may get.
     OverCap,
-    /// Its time has passed.
+    /// It has expired.
     Expired,
 }
 
-/// What a timer's agent would bid in the next block.
+/// The bid that a timer's agent would make in the next block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerQuote {
     /// The timer.
@@ -456,47 +460,47 @@ pub struct TimerQuote {
     pub height: u64,
     /// That block's policy.
     pub policy: String,
-    /// Why that block does not ask it; absent where it does, in its owner's turn.
+    /// The reason why that block does not ask the agent; absent when it does, at its owner's turn.
     pub not_asked: Option<String>,
-    /// What the agent was told.
+    /// The input of the agent.
     pub context: GbaContext,
-    /// Whether it gave a bid.
+    /// Whether the agent gave a bid.
     pub success: bool,
-    /// Why it gave none, so that the default bid counts.
+    /// The error of an agent that gave no bid; then the default bid counts.
     pub error: Option<String>,
     /// The bid that counts.
     pub bid: TimerBid,
-    /// Cycles that the answer took.
+    /// Cycles that the answer used.
     pub cycles: u64,
-    /// Cycles that the owner would pay for: 1,000 at least.
+    /// Cycles that the owner would pay for, at least 1,000.
     pub paid_cycles: u64,
-    /// What the owner would pay for the question, in wei.
+    /// The price that the owner would pay for the question, in wei.
     pub cost: AmountText,
-    /// What a cycle of a fire costs in that block before priority, in wei.
+    /// The price of a fire's cycle in that block before priority, in wei.
     pub cycle_price: AmountText,
-    /// What the timer would pay the proposer with that bid, wei per cycle; absent where the bid's
-    /// cap is below the price.
+    /// The priority that the timer would pay the proposer with that bid, in wei per cycle; absent
+    /// when the bid's cap is below the price.
     pub effective_tip: Option<AmountText>,
     /// Its actor's weight, per mille; absent under `fifo`.
     pub weight_per_mille: Option<u64>,
-    /// Its turn in that block if it is due in it, from 1; absent where it would not be ranked.
+    /// Its turn in that block if it is due in it, from 1; absent when it would not be ranked.
     pub rank: Option<u64>,
-    /// Timers that would be ranked in that block, this one included.
+    /// The number of timers that would be ranked in that block, including this one.
     pub ranked: u64,
-    /// The most that the fire may cost with that bid, in wei.
+    /// The maximum cost of the fire with that bid, in wei.
     pub max_cost: AmountText,
-    /// What would become of it in that block if it is due in it.
+    /// Its fate in that block if it is due in it.
     pub next: DueFate,
-    /// The same in words.
+    /// Its fate in words.
     pub outlook: String,
 }
 
-/// What a gas bidding agent is told, `GBAContext`.
+/// The input of a gas bidding agent, `GBAContext`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GbaContext {
-    /// The height that the timer is for.
+    /// The height at which the timer is due.
     pub trigger_block_height: u64,
-    /// The block that asks.
+    /// The block that asks the agent.
     pub current_block_height: u64,
     /// Basefee of a cycle, in wei.
     pub basefee_cycle: AmountText,
@@ -504,35 +508,35 @@ pub struct GbaContext {
     pub basefee_cell: AmountText,
     /// The lane's price of a cycle, in wei.
     pub basefee_lane_timer: AmountText,
-    /// Cycles that the block before used.
+    /// Cycles that the previous block used.
     pub last_block_cycle_usage: u64,
-    /// Median tip of the block before, wei per cycle.
+    /// Median tip of the previous block, in wei per cycle.
     pub previous_block_p50_priority_tip_per_cycle: AmountText,
-    /// What the timer's owner has, in wei.
+    /// The balance of the timer's owner, in wei.
     pub owner_actor_balance: AmountText,
 }
 
-/// Who is favoured in the next block.
+/// The accounts that the next block favours, and their weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fairness {
-    /// The block after which it stands so.
+    /// The block after which this is the state.
     pub height: u64,
     /// The policy of the next block.
     pub policy: String,
-    /// Whose fires count together: `actor` or `deployer`.
+    /// The unit that fires are counted by: `actor` or `deployer`.
     pub scope: String,
-    /// Blocks whose fires count.
+    /// The number of blocks in the window.
     pub window_blocks: u64,
-    /// Twice the median of the fires of those that fired.
+    /// Twice the median number of fires of the accounts that fired.
     pub twice_median: u64,
-    /// Under `eip1559` those that fired in the window, most fires first: an account that is not
-    /// listed has weight 2. Under `gba-auction` those that fired in the window and those whose
-    /// weight is not 1, most fires first: an account that is not listed has weight 1. Of either the
-    /// first 1,000.
+    /// The listed accounts, most fires first, at most 1,000. Under `eip1559`: those that fired in
+    /// the window; an account that is not listed has weight 2. Under `gba-auction`: those that
+    /// fired in the window and those with a weight other than 1; an account that is not listed has
+    /// weight 1.
     pub members: Vec<FairnessMember>,
 }
 
-/// One that fired in the window, or has a weight of its own.
+/// An account that fired in the window, or has a weight of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FairnessMember {
     /// The actor, or the deployer.
@@ -540,7 +544,7 @@ pub struct FairnessMember {
     /// Fires in the window.
     pub recent: u64,
     /// Its weight, per mille: from 1000 to 2000 under `eip1559`; from 500 to 2000 under
-    /// `gba-auction`, where weights are the actors' and a deployer has 1000.
+    /// `gba-auction`, where only actors have weights and a deployer has 1000.
     pub weight_per_mille: u64,
 }
 
@@ -555,7 +559,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The number that it is.
+    /// The number; `None` for a word.
     pub const fn number(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -578,43 +582,43 @@ impl fmt::Display for Setting {
 pub struct GovernedParameter {
     /// Its key on the chain, as `system:cip5:lane_timer_cycles`.
     pub key: String,
-    /// The field of a topology with its first value, as `timers.lane_timer_cycles`.
+    /// The topology field that sets its genesis value, as `timers.lane_timer_cycles`.
     #[serde(default)]
     pub name: String,
     /// Its value from the next block on.
     pub value: Setting,
     /// Its value at genesis.
     pub genesis: Setting,
-    /// The unit of its value; `word` where it is one.
+    /// The unit of its value; `word` for a word.
     pub unit: String,
-    /// The document that it is from.
+    /// The document that defines it.
     pub source: String,
-    /// The least that it may be; absent where it is a word.
+    /// The minimum; absent for a word.
     pub min: Option<u64>,
-    /// The most; absent where it is a word.
+    /// The maximum; absent for a word.
     pub max: Option<u64>,
-    /// The words that it may be; empty where it is a number, and where it is fixed at genesis,
-    /// which is what has no bounds either.
+    /// The allowed words; empty for a number, and for a parameter that is fixed at genesis, which
+    /// has no bounds either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The first block with this value, where the chain keeps it.
+    /// The first block with this value, if the chain stores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
-    /// Other values that were proposed, by height.
+    /// Other values proposed, by height.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingSetting>,
-    /// What it means and in which unit.
+    /// Its meaning and unit.
     pub about: String,
 }
 
 /// Another value of a governed parameter, from a height on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PendingSetting {
-    /// The first block with it.
+    /// The first block with the value.
     pub height: u64,
     /// The value.
     pub value: Setting,
-    /// Who proposed last for that height; absent: the genesis document.
+    /// The last proposer for that height; absent: the genesis document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AddressText>,
 }

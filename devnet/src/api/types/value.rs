@@ -12,13 +12,13 @@ use utoipa::{
     },
 };
 
-/// Why a text is no value of its type: what was got and what was expected.
+/// A text that is not a value of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{got}` is not {expected}")]
 pub struct ParseError {
-    /// The text found.
+    /// The text found, shortened to 80 characters.
     pub got: String,
-    /// What should stand there.
+    /// The expected form, in words.
     pub expected: &'static str,
 }
 
@@ -31,10 +31,10 @@ pub trait Textual: Sized {
     /// The form in words, for errors.
     const EXPECTED: &'static str;
 
-    /// The value's form.
+    /// Formats the value.
     fn to_text(&self) -> String;
 
-    /// The value of a form; `None` where `text` is not one.
+    /// Parses the form; `None` when `text` is not one.
     fn from_text(text: &str) -> Option<Self>;
 }
 
@@ -121,7 +121,7 @@ impl<T: Textual> ToSchema for Text<T> {
     }
 }
 
-/// The beginning of a refused text, so that an error stays a line.
+/// The first 80 characters of a refused text, so that an error fits on one line.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),

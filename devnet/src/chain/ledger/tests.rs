@@ -1,4 +1,4 @@
-//! Blocks through both doors, and starts over what was stored.
+//! Blocks entering both ways, and starts from a store.
 
 use super::*;
 use crate::chain::fixture;
@@ -25,7 +25,7 @@ impl World {
     }
 }
 
-/// An empty child of `parent` at `timestamp_ms`, which says of genesis what `executed` says.
+/// An empty child of `parent` at `timestamp_ms` that names `executed`.
 fn child(parent: &State, timestamp_ms: u64, executed: Executed) -> Arc<Block> {
     let height = parent.height().next();
     let header = Header {

@@ -1,4 +1,4 @@
-//! The pool's rules, one by one, on the state of a chain that has just begun.
+//! The pool's rules, one by one, on a chain at its genesis.
 
 use super::*;
 use crate::chain::fixture::{key, state};
@@ -11,7 +11,7 @@ use cowboy_engine::{
     primitives::Signature,
 };
 
-/// What `transfer` makes of a transaction that the pool takes.
+/// A change to a transaction that the pool would accept.
 type Change = fn(&mut Transaction);
 
 fn transfer(state: &State, sender: &str, nonce: u64, change: Change) -> SignedTransaction {
@@ -122,7 +122,7 @@ fn senders_take_turns_and_the_best_tip_goes_first() {
     let order = [("account-3", 0), ("account-2", 0), ("account-1", 0), ("account-1", 1)];
     assert_eq!(pick(&pool, &state), names(&order));
 
-    // What a block in between holds is not taken again.
+    // A transaction in a block in between is not picked again.
     let in_flight = BTreeMap::from([(key("account-1").address(), 0)]);
     let picked = pool.pick(&state, &in_flight);
     let first = picked.first().map(|tx| (tx.sender().expect("signed"), tx.transaction.nonce));
@@ -143,7 +143,7 @@ fn a_block_holds_what_its_limits_hold() {
     assert!(cells <= meter::MAX_BLOCK_CELLS);
 }
 
-/// A call of `account-1` that may use so much beside the intrinsic part.
+/// A call by `account-1` with this budget on top of the intrinsic part.
 fn call(state: &State, nonce: u64, budget: Budget) -> SignedTransaction {
     call_by(state, "account-1", nonce, budget)
 }
@@ -162,7 +162,7 @@ fn a_transfer_goes_before_calls_that_fill_a_block_at_the_same_price() {
     let state = state();
     let accounts = ["account-0", "account-1", "account-2", "account-3"];
     let whole = Budget { cycles: meter::MAX_BLOCK_CYCLES, cells: 0 };
-    // Whichever address comes first.
+    // This holds for either order of the addresses.
     for sender in accounts {
         let mut pool = Pool::default();
         for caller in accounts.into_iter().filter(|caller| *caller != sender) {
@@ -196,7 +196,7 @@ fn what_is_metered_takes_its_limits_of_a_block_and_of_the_sender() {
     check(refused(|tx| tx.cell_limit = Cells::new(100)), "LimitTooLow");
     check(refused(|tx| tx.cycle_limit = Cycles::new(20_000_001)), "TooLarge");
     check(refused(|tx| tx.cell_limit = Cells::new(1_000_001)), "TooLarge");
-    // The sender has 10^15 wei, and the whole limit is set aside.
+    // The sender has 10^15 wei, and the whole limit is reserved.
     check(refused(|tx| tx.fees.max_fee_per_cycle = Wei::new(100_000_001)), "InsufficientBalance");
 }
 
@@ -215,7 +215,7 @@ fn what_waits_for_gossip_is_bounded_in_bytes() {
     for transaction in &sent {
         outbox.push(transaction.clone());
     }
-    // The oldest gave way; one at least is taken, however small the batch.
+    // The oldest was dropped. At least one is taken, however small the batch.
     let kept = OUTBOX_BYTES / sent[0].size();
     assert_eq!(outbox.queue.len(), kept);
     assert_eq!(outbox.take(1), sent[20 - kept..=20 - kept]);

@@ -8,7 +8,7 @@ use commonware_utils::NZUsize;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Receives what a test hands it.
+/// A receiver of messages that a test supplies.
 #[derive(Debug)]
 struct Handed(mpsc::UnboundedReceiver<Message<PublicKey>>);
 
@@ -33,7 +33,7 @@ fn key(node: u8) -> PublicKey {
     PrivateKey::from_seed(node.into()).public_key()
 }
 
-/// What a validator `me` does with messages from `a` (1) and `b` (2).
+/// A validator `me` that receives messages from `a` (1) and `b` (2).
 struct Bench {
     faults: Faults,
     hand: mpsc::UnboundedSender<Message<PublicKey>>,
@@ -64,7 +64,7 @@ impl Bench {
         self.faults.lay(fault, None, None).id
     }
 
-    /// The next messages, and how long after the start each came.
+    /// The next messages, each with its time since the start, in ms.
     async fn next(&mut self, start: SystemTime, count: usize) -> Vec<(u8, u64)> {
         let mut got = Vec::new();
         for _ in 0..count {
@@ -102,7 +102,7 @@ fn messages_pass_wait_or_are_lost() {
         bench.send(1, 15);
         assert_eq!(bench.next(start, 3).await, [(14, 0), (13, 50), (15, 50)]);
 
-        // Healed while messages are on their way: those of the same peer stay behind them.
+        // Healed while messages are delayed: new messages of the same peer stay behind them.
         bench.send(1, 16);
         bench.send(2, 17);
         assert_eq!(bench.next(start, 1).await, [(17, 50)]);
@@ -138,7 +138,7 @@ fn whoever_stops_waiting_loses_no_message() {
             }
         });
         bench.receiver = waited.await.unwrap();
-        // Virtual time goes on by a step when the waiter starts.
+        // The virtual time moves one step when the waiter starts.
         let got = bench.next(start, 2).await;
         assert!(matches!(got[..], [(1, 50..55), (2, 50..55)]), "{got:?}");
     });

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const CHAIN: u64 = 0xc0b0;
 const RUNNERS: u32 = 21;
 
-/// Sees one runner more each time it is asked, and not the one with the validator's number.
+/// Sees one more runner each time it is asked, but never the one with the validator's own number.
 struct Moving(u32, AtomicU32);
 
 impl Source for Moving {
@@ -30,7 +30,7 @@ impl Source for Moving {
     }
 }
 
-/// A scheme per validator, in the order in which votes number them.
+/// A scheme per validator, in the order of their numbers in votes.
 fn schemes(chain: u64, validators: u64) -> Vec<Scheme> {
     let mut keys: Vec<_> = (0..validators).map(PrivateKey::from_seed).collect();
     keys.sort_by_key(PrivateKey::public_key);
@@ -52,7 +52,7 @@ fn finalize(scheme: &Scheme, view: u64) -> Finalize<Scheme, Digest> {
     Finalize::sign(scheme, proposal(view)).expect("a member of the committee signs")
 }
 
-/// A finalization of the block of `view` from the votes of `voters`.
+/// A finalization of the block of `view` by the votes of `voters`.
 fn finalization(schemes: &[Scheme], view: u64, voters: &[usize]) -> Finalization {
     let votes: Vec<_> = voters.iter().map(|voter| finalize(&schemes[*voter], view)).collect();
     Finalization::from_finalizes(&schemes[0], non_empty![@&votes], &Sequential)
@@ -77,7 +77,7 @@ fn a_vote_signs_its_bitmap() {
     forged.attestation.signature = Lazy::new(other);
     assert!(!forged.verify(&mut rng(), &schemes[0], &Sequential));
 
-    // Shorter by an absent runner: the same bits, another statement.
+    // One absent runner fewer: the same bits, but another statement.
     let mut shorter = signature.clone();
     shorter.presence = Bitmap::from_fn(RUNNERS - 1, |runner| signature.presence.get(runner));
     let mut forged = vote;
@@ -140,7 +140,7 @@ fn a_certificate_holds_exactly_a_quorum() {
     let two: Vec<_> = schemes[..2].iter().map(|scheme| finalize(scheme, 5)).collect();
     assert!(
         Finalization::from_finalizes(&schemes[0], non_empty![@&two], &Sequential).is_err(),
-        "two of four are no quorum"
+        "two of four are not a quorum"
     );
 }
 

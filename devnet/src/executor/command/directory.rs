@@ -1,11 +1,12 @@
-//! The directories that jobs work in: fresh, private, and removed with all that is in them.
+//! The directories of jobs: fresh, private, and removed with all their contents.
 //!
-//! Only a real directory named `cowboy-job-…` is ever removed. Everything below one is reached from
-//! an open directory, by a name that no link is followed for: a job may put a link to anywhere in
-//! the place of anything it may write to, its own directory included.
+//! Only real directories named `cowboy-job-…` are ever removed. Everything below one is reached
+//! from an open directory, by a name that is opened without following links. A job may replace
+//! anything that it can write to, including its own directory, by a link to anywhere.
 //!
-//! A directory that cannot be removed stays: a container left files of another user in it, or a job
-//! mounted something there. The log names it once, and the next job has a directory of its own.
+//! A directory that cannot be removed stays, for example because a container left another user's
+//! files in it, or because a job mounted something there. The log names it once, and the next job
+//! gets another directory.
 
 use super::{private::Private, tree};
 use crate::nofollow;
@@ -27,17 +28,16 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How the name of a job's directory begins.
+/// The prefix of job directory names.
 const PREFIX: &str = "cowboy-job-";
 
-/// How many names of directories are held at a time while a tree is removed.
+/// Maximum number of directory names held at a time while a tree is removed.
 const BATCH: usize = 1024;
 
-/// How many directories that stay are remembered, so that the log names each once.
+/// Maximum number of remaining directories that are remembered, so that the log names each once.
 const MAX_TOLD: usize = 1024;
 
-/// Where the directories of jobs are made: among the system's temporary files, unless they have a
-/// folder of their own.
+/// The parent of the job directories: the system's temporary directory, or a separate folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directories {
     folder: Option<Arc<Path>>,
@@ -45,14 +45,14 @@ pub(crate) struct Directories {
 }
 
 impl Directories {
-    /// In `folder`, a real directory that no other runner uses. Directories of jobs that are there
-    /// were left by a runner that was killed: their processes are killed too, and they are removed.
-    /// Anything else is left, with a line in the log, and so is one that cannot be removed.
+    /// Uses `folder`, a real directory that no other runner uses. Job directories in it were left
+    /// by a killed runner: their processes are killed and the directories are removed. Other
+    /// entries, and directories that cannot be removed, stay and are logged.
     pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
         refuse_other_than_directory(folder)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let opened = nofollow::directory(CWD, folder)?;
-        // The same whichever way leads there: processes are known by it.
+        // The canonical path, because processes are found by it.
         let folder = fs::canonicalize(folder)?;
         tree::kill_left(|directory| directory.starts_with(&folder));
         for entry in nofollow::entries(&opened)? {
@@ -68,31 +68,31 @@ impl Directories {
         Ok(Self { folder: Some(folder.into()), private: None })
     }
 
-    /// The same, for commands that are kept out of `folder` but for their own directories, where
-    /// the system can do that.
+    /// The same directories, with commands kept out of `folder` except for their own directories,
+    /// if the system supports that.
     pub(crate) fn keeping_out_of(self, folder: &Path) -> io::Result<Self> {
         Ok(Self { private: Private::new(folder)?, ..self })
     }
 
-    /// Kills the processes that a killed runner left whose jobs' directories are in `folder`.
+    /// Kills the processes left by a killed runner whose job directories are in `folder`.
     pub(crate) fn kill_left(folder: &Path) {
-        // An error: there is no such folder.
+        // An error means that there is no such folder.
         if let Ok(folder) = fs::canonicalize(folder) {
             tree::kill_left(|directory| directory.starts_with(&folder));
         }
     }
 
-    /// What commands are kept out of.
+    /// The folder that commands are kept out of.
     pub(super) fn private(&self) -> Option<&Private> {
         self.private.as_ref()
     }
 }
 
-/// A job's directory, removed with all that is in it.
+/// A job's directory, removed with all its contents when dropped.
 pub(crate) struct Directory(Option<TempDir>);
 
 impl Directory {
-    /// An empty one, which only this user can look into.
+    /// Creates an empty directory that only this user can access.
     pub(crate) fn new(directories: &Directories) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
@@ -103,7 +103,6 @@ impl Directory {
         made.map(|made| Self(Some(made)))
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.0.as_ref().expect("there until it is dropped").path()
     }
@@ -121,7 +120,7 @@ impl Drop for Directory {
     }
 }
 
-/// Refuses a path that something other than a directory has, a link to one included.
+/// Refuses a path that exists and is not a directory. A link to a directory is refused too.
 fn refuse_other_than_directory(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_dir() => Err(io::Error::new(
@@ -133,14 +132,14 @@ fn refuse_other_than_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a job's directory; `path` is where it is, for the log.
+/// Removes a job's directory; `path` is its path for the log.
 fn remove(parent: &OwnedFd, name: &CStr, path: &Path) {
     if let Err(error) = remove_tree(parent, name) {
         tell_of(path, error);
     }
 }
 
-/// Names a directory that stays, the first time.
+/// Logs a directory that stays, the first time.
 fn tell_of(path: &Path, error: Errno) {
     static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -158,15 +157,15 @@ fn tell_of(path: &Path, error: Errno) {
     );
 }
 
-/// Removes what has this name, with all that is in it.
+/// Removes the entry of this name with all its contents.
 ///
-/// A job can nest directories deeper than there are file descriptors or bytes of stack. So each
-/// directory's own directories are moved up to the top before it is removed, and two are open at a
-/// time.
+/// A job can nest directories deeper than there are file descriptors or bytes of stack. So the
+/// subdirectories of a directory are moved to the top before it is removed, and only two
+/// directories are open at a time.
 fn remove_tree(parent: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        // A directory, as Linux says it and as POSIX does.
+        // A directory, reported as by Linux or as by POSIX.
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error),
     }
@@ -185,7 +184,7 @@ fn remove_tree(parent: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
                     break;
                 }
                 for name in below {
-                    // Its own permissions count when it changes its parent.
+                    // Changing a directory's parent requires permissions on the directory itself.
                     drop(enter(&entered, &name)?);
                     move_up(&entered, &name, &top, &mut numbers)?;
                 }
@@ -195,7 +194,7 @@ fn remove_tree(parent: &OwnedFd, name: &CStr) -> rustix::io::Result<()> {
     }
 }
 
-/// Moves a directory to the top, under a name that is free there.
+/// Moves a directory to the top under a free name.
 fn move_up(
     from: &OwnedFd,
     name: &CStr,
@@ -204,7 +203,7 @@ fn move_up(
 ) -> rustix::io::Result<()> {
     for number in numbers {
         let free = format!(".removed-{number}");
-        // An empty directory of that name is replaced, which is as good.
+        // An empty directory of that name is replaced, which is fine.
         match rustix::fs::renameat(from, name, top, &*free) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => {}
             done => return done,
@@ -213,8 +212,8 @@ fn move_up(
     unreachable!("there are more numbers than names")
 }
 
-/// Removes everything in a directory but its directories, and names some of those; none: it is
-/// empty.
+/// Removes everything in a directory except subdirectories, and returns the names of some of those;
+/// empty once all are gone.
 fn remove_files(directory: &OwnedFd) -> rustix::io::Result<Vec<CString>> {
     let mut directories = Vec::new();
     for entry in nofollow::entries(directory)? {
@@ -234,15 +233,15 @@ fn remove_files(directory: &OwnedFd) -> rustix::io::Result<Vec<CString>> {
     Ok(directories)
 }
 
-/// Opens a directory, made readable and writable if the job took that away.
+/// Opens a directory and makes it readable and writable if the job removed those permissions.
 fn enter(parent: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     let all = Mode::RWXU;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::OFlags;
 
-        // By its own name the permissions of what a link names would change, and a directory that
-        // may not be read can be opened as a path only.
+        // Changing permissions by name would follow a link, and an unreadable directory can only be
+        // opened as a path.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let number = rustix::fd::AsRawFd::as_raw_fd(&found);
@@ -261,7 +260,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder with something in it that must not be touched.
+    /// A folder with contents that must not be touched.
     struct Photos(TempDir);
 
     impl Photos {
@@ -343,7 +342,7 @@ mod tests {
         let directory = Directory::new(&Directories::default()).unwrap();
         let path = directory.path().to_owned();
         let mut inner = nofollow::directory(CWD, &path).unwrap();
-        // More than a process may have open, and a name that the removal would choose.
+        // More than the limit of open files, and with names that the removal would choose.
         for depth in 0..1100 {
             let name = format!(".removed-{}", depth % 3);
             rustix::fs::mkdirat(&inner, &*name, Mode::RWXU).unwrap();

@@ -1,18 +1,17 @@
-//! Orphans: processes whose parents have ended, where this process is the one that they fall to.
+//! Orphans: processes whose parents have ended, if this process adopts them.
 //!
-//! On Linux a process can be the parent of whatever its descendants leave behind
-//! (`PR_SET_CHILD_SUBREAPER`). Then nothing that a command starts gets out of reach, whatever
-//! group, session and environment it has: all of it descends from this process, and ends with the
-//! command. Elsewhere, and in a process that did not ask for it, orphans fall to the system.
+//! On Linux a process can become the parent of all processes that its descendants leave behind
+//! (`PR_SET_CHILD_SUBREAPER`). Then nothing that a command starts gets out of reach, whatever its
+//! group, session and environment: all of it descends from this process and ends with the command.
+//! On other systems, and in a process that has not asked for it, the system adopts orphans.
 //!
-//! Upon [`adopt`]:
+//! After [`adopt`]:
 //!
-//! * This process starts no processes but [`Tree`](super::Tree)s: every other child is an orphan.
-//! * An orphan that ends while a tree lives is reaped soon after ([`reap`]): a command may leave
-//!   more of them behind than there may be processes.
-//! * When a tree ends and is the only one, all that descends from this process is killed
-//!   ([`signal`]). Of several trees it cannot be told whose an orphan is: the last one's end is
-//!   theirs too.
+//! * This process only starts [`Tree`](super::Tree)s: every other child is an orphan.
+//! * An orphan that ends while a tree lives is reaped soon after ([`reap`]), because a command may
+//!   leave more orphans behind than the system allows processes.
+//! * When the only tree ends, all descendants of this process are killed ([`signal`]). With several
+//!   trees an orphan cannot be attributed to one, so orphans are killed when the last tree ends.
 
 use super::stat::{self, Stat};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -24,24 +23,24 @@ use std::{
     },
 };
 
-/// Whether orphans fall to this process.
+/// Whether this process adopts orphans.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-/// The processes that lead trees: others wait for them.
+/// The leaders of trees, which other code waits for.
 static LEADERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Has orphans fall to this process, where the system can do that.
+/// Makes this process adopt orphans, if the system supports that.
 pub(crate) fn adopt() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        // Any number but 0 means yes.
+        // Any number except 0 means yes.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         ADOPTS.store(true, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Whether orphans fall to this process.
+/// Whether this process adopts orphans.
 pub(super) fn are_adopted() -> bool {
     ADOPTS.load(Ordering::Relaxed)
 }
@@ -50,19 +49,18 @@ fn leaders() -> MutexGuard<'static, Vec<Pid>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A process that leads a tree, as long as the tree is there.
+/// The leader of a tree, registered while the tree exists.
 #[derive(Debug)]
 pub(super) struct Leader(Pid);
 
 impl Leader {
-    /// Its number.
     pub(super) fn process(&self) -> Pid {
         self.0
     }
 
-    /// Has `start` start one.
+    /// Calls `start` to start a leader, and registers it.
     pub(super) fn start<T>(start: impl FnOnce() -> io::Result<(T, Pid)>) -> io::Result<(T, Self)> {
-        // Until it is known for a leader, it looks like an orphan.
+        // Until it is registered as a leader, it looks like an orphan.
         let mut leaders = leaders();
         let (started, leader) = start()?;
         leaders.push(leader);
@@ -76,8 +74,8 @@ impl Drop for Leader {
     }
 }
 
-/// Sends all that descends from this process a signal, but for the leader of its only tree, and
-/// says how many there are. 0 where there are other trees, or orphans fall elsewhere.
+/// Signals all descendants of this process except the leader of its only tree, and returns how many
+/// remain. Returns 0 if there are other trees, or if this process does not adopt orphans.
 pub(super) fn signal(leader: Pid, signal: Option<Signal>) -> usize {
     let leaders = leaders();
     if !are_adopted() || leaders.iter().any(|other| *other != leader) {
@@ -93,7 +91,7 @@ pub(super) fn signal(leader: Pid, signal: Option<Signal>) -> usize {
         if dead {
             match parent == own.as_raw_pid() {
                 true => reap_one(process),
-                // It falls to this process when its parent ends.
+                // This process adopts it when its parent ends.
                 false => running += 1,
             }
             continue;
@@ -102,7 +100,8 @@ pub(super) fn signal(leader: Pid, signal: Option<Signal>) -> usize {
             Some(signal) => rustix::process::kill_process(process, signal),
             None => rustix::process::test_kill_process(process),
         };
-        // An error: it has ended meanwhile, or is another user's, as what `sudo` starts is.
+        // An error: it has ended since, or belongs to another user, like a process started by
+        // `sudo`.
         running += usize::from(sent.is_ok());
     }
     running
@@ -119,6 +118,6 @@ pub(super) fn reap() {
 }
 
 fn reap_one(orphan: Pid) {
-    // An error: it was reaped already.
+    // An error means that it was reaped already.
     let _ = rustix::process::waitpid(Some(orphan), WaitOptions::NOHANG);
 }

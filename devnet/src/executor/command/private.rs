@@ -1,30 +1,30 @@
 //! Keeps commands of jobs out of a folder: the one with the devnets' tokens, keys and databases,
-//! which belong to the user that the commands run as.
+//! which belong to the user that runs the commands.
 //!
-//! Landlock, on Linux, takes a list of what a thread and all that it starts may open, and refuses
-//! the rest. The list has the entries of each folder above the private one, except the one that
-//! leads to it, and the job's own directory inside. It follows that an entry added to one of those
-//! folders after the command's start is refused, and that those folders themselves cannot be listed
-//! or added to: a rule for a folder counts for all that is in it.
+//! Landlock, on Linux, takes a list of what a thread and its children may open, and refuses the
+//! rest. The list contains the entries of each folder above the private one, except the entry that
+//! leads to it, and the job's own directory inside. As a result, an entry added to one of those
+//! folders after the command's start is refused, and those folders themselves cannot be listed or
+//! added to, because a rule for a folder covers everything in it.
 //!
-//! A thread cannot undo its list, so each command is started by a thread of its own.
+//! A thread cannot undo its list, so each command is started by a separate thread.
 //!
 //! The first version of Landlock does not let files move between directories, so the second is
-//! needed (Linux 5.19). The third refuses to truncate a file by its path (Linux 6.2).
+//! required (Linux 5.19). The third can refuse to truncate a file by its path (Linux 6.2).
 
 use super::Directory;
 use std::{fs, io, path::Path, sync::Arc, thread};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-/// A folder that commands are kept out of. Clones are of the same.
+/// A folder that commands are kept out of. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Private(Arc<Path>);
 
 impl Private {
-    /// Keeps commands out of `folder`, which is there, and is not the root of the file system.
-    /// `None`: this system cannot, and the log says so.
+    /// Keeps commands out of `folder`, which must exist and not be the root of the file system.
+    /// `None` if this system does not support it, which is logged.
     pub(crate) fn new(folder: &Path) -> io::Result<Option<Self>> {
-        // The same whichever way leads there: what is reached counts, not the way.
+        // The canonical path, because the file that is reached counts, not the path to it.
         let folder = fs::canonicalize(folder)?;
         match alone(|| restrict(&folder, None)) {
             Ok(()) => Ok(Some(Self(folder.into()))),
@@ -38,14 +38,14 @@ impl Private {
         }
     }
 
-    /// Has `start` start a process that can open no more of the folder than `own`.
+    /// Calls `start` to start a process that can only open `own` inside the folder.
     pub(super) async fn start<T: Send + 'static>(
         self,
         own: Directory,
         start: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
     ) -> io::Result<(T, Directory)> {
-        // If the caller gives up, what was started is dropped here, before its directory, by a
-        // thread that may clear away.
+        // If the caller is dropped, the started process is dropped here, before its directory, on a
+        // thread that may block for the removal.
         let started = spawn_blocking(move || {
             let (runtime, path) = (Handle::current(), own.path());
             let started = alone(|| {
@@ -62,12 +62,12 @@ impl Private {
     }
 }
 
-/// Whether commands can be kept out of a folder on this system; if not, why.
+/// Whether this system can keep commands out of a folder; the error says why not.
 pub fn can_be_kept_out() -> io::Result<()> {
     alone(|| restrict(Path::new("/proc"), None))
 }
 
-/// Calls `work` on a thread that ends with it.
+/// Calls `work` on a temporary thread.
 fn alone<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread =
@@ -76,7 +76,7 @@ fn alone<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> 
     })
 }
 
-/// Takes from this thread, for good, what is in `folder` but not in `own`.
+/// Permanently denies this thread everything in `folder` except `own`.
 #[cfg(target_os = "linux")]
 fn restrict(folder: &Path, own: Option<&Path>) -> io::Result<()> {
     use landlock::{
@@ -116,7 +116,7 @@ fn restrict(_: &Path, _: Option<&Path>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// What may be opened.
+/// The list of what may be opened.
 #[cfg(target_os = "linux")]
 mod list {
     use crate::nofollow;
@@ -130,10 +130,10 @@ mod list {
     };
     use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _, path::Path};
 
-    /// The version whose rights are taken away and given; on an older kernel as many as it knows.
+    /// The Landlock version to request; an older kernel enforces the rights that it knows.
     pub(super) const KNOWN: ABI = ABI::V5;
 
-    /// Adds what is in `folder`, without the entry of this name. What cannot be opened is left out.
+    /// Adds the entries of `folder` except this one. Entries that cannot be opened are skipped.
     pub(super) fn add_others(list: &mut RulesetCreated, folder: &Path, name: &OsStr) {
         let opened = match nofollow::directory(CWD, folder) {
             Ok(opened) => opened,
@@ -153,13 +153,14 @@ mod list {
         }
     }
 
-    /// Opens what has this name itself: what a link names is on the list by its own name, or not.
+    /// Opens an entry itself and not its target, because a link's target has its own entry or is
+    /// private.
     pub(super) fn open(at: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(at, name, flags, Mode::empty())
     }
 
-    /// All rights to what was opened, and to what is in it. A link gets none.
+    /// Grants all rights to an opened entry and its contents. A link gets no rule.
     pub(super) fn rule(opened: OwnedFd) -> io::Result<Option<PathBeneath<OwnedFd>>> {
         let rights = match FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) {
             FileType::Symlink => return Ok(None),

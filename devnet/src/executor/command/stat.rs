@@ -1,4 +1,4 @@
-//! What the system says of its processes: who descends from whom, and who belongs to a group.
+//! The system's data on processes: descendants, and members of a group.
 
 use rustix::{
     io::Errno,
@@ -6,28 +6,27 @@ use rustix::{
 };
 use std::{collections::BTreeSet, fs};
 
-/// A process, known by its number and the time of its start: the number alone may be another's
-/// later.
+/// A process, identified by its number and start time, because the number may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     process: Pid,
     started: u64,
 }
 
-/// A process as it is in `/proc`.
+/// A process as listed in `/proc`.
 pub(super) struct Stat {
     pub(super) known: Known,
     pub(super) parent: i32,
     group: i32,
-    /// It has ended, and its parent has not reaped it.
+    /// Whether it has ended but has not been reaped.
     pub(super) dead: bool,
 }
 
 impl Stat {
     fn read(process: Pid) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name before the parenthesis may hold anything; after it: state, parent, group, and
-        // as the twentieth the start.
+        // The name before the parenthesis may contain anything. After it come state, parent and
+        // group; the start time is the twentieth field.
         let (_, fields) = text.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
         let dead = matches!(fields.next()?, "Z" | "X");
@@ -37,7 +36,7 @@ impl Stat {
         Some(Self { known: Known { process, started }, parent, group, dead })
     }
 
-    /// Of every process that there is; `None`: the system does not tell.
+    /// All processes; `None` if the system does not list them.
     pub(super) fn all() -> Option<impl Iterator<Item = Self>> {
         Some(numbers()?.filter_map(Self::read))
     }
@@ -54,27 +53,25 @@ pub(super) fn numbers() -> Option<impl Iterator<Item = Pid>> {
 }
 
 impl Known {
-    /// Its number.
     pub(super) fn process(self) -> Pid {
         self.process
     }
 
-    /// Sends the process a signal, if it is still this one.
+    /// Sends the process a signal unless it has ended or its number was reused.
     pub(super) fn signal(self, signal: Signal) {
         if self.runs() {
-            // An error: it has ended meanwhile.
+            // An error means that it has ended since.
             let _ = rustix::process::kill_process(self.process, signal);
         }
     }
 
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub(super) fn runs(self) -> bool {
         Stat::read(self.process).is_some_and(|stat| stat.known == self && !stat.dead)
     }
 }
 
-/// The processes that `process` started, and those that they did, as long as whoever started them
-/// has not ended.
+/// All descendants of `process` that are connected to it by living processes.
 pub(super) fn descendants(process: Pid) -> Vec<Stat> {
     let mut left: Vec<_> = Stat::all().into_iter().flatten().collect();
     let (mut ancestors, mut found) = (BTreeSet::from([process.as_raw_pid()]), Vec::new());
@@ -90,8 +87,8 @@ pub(super) fn descendants(process: Pid) -> Vec<Stat> {
     }
 }
 
-/// Whether a process of the group runs. The dead that nobody has reaped, which may take long in a
-/// container, count only where the system does not tell them apart.
+/// Whether a process of the group runs. Unreaped dead processes, which may stay long in a
+/// container, count only if the system does not tell them apart.
 pub(in crate::executor) fn has_members(group: Pid) -> bool {
     if rustix::process::test_kill_process_group(group) == Err(Errno::SRCH) {
         return false;

@@ -1,4 +1,4 @@
-//! Commands that behave and commands that do not: time, output, families of processes.
+//! Well-behaved and badly behaved commands: time, output, families of processes.
 
 use super::*;
 use crate::executor::{Executor, Task};
@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 const LIMITS: Limits =
     Limits { max_return_bytes: 1024, timeout: Duration::from_secs(60), max_memory_mb: None };
 
-/// What a task that has to stop may still take (spec jobs §7).
+/// Maximum duration of a task after it has to stop (spec jobs §7).
 const SECOND: Duration = Duration::from_secs(1);
 
 fn command(program: &str, args: &[&str]) -> Command {
@@ -40,13 +40,13 @@ async fn check(command: Command, expected: Result<&str, ExecutorError>) {
     assert_eq!(result.as_deref(), expected.as_ref().map(|text| *text), "{described}");
 }
 
-/// Asserts that no process runs in the group that `leader`, as text, led.
+/// Asserts that no process runs in the group of `leader`, given as text.
 fn assert_gone(leader: &str) {
     let leader = Pid::from_raw(leader.trim().parse().unwrap()).unwrap();
     assert!(!has_members(leader));
 }
 
-/// A pipe with a name, by which a script says that it has come so far.
+/// A named pipe by which a script reports that it has reached a point.
 struct Milestone {
     _directory: TempDir,
     path: PathBuf,
@@ -67,7 +67,7 @@ impl Milestone {
         Command { env: [("MILESTONE".to_owned(), path)].into(), ..script(text) }
     }
 
-    /// What the script wrote, once it closed the pipe.
+    /// What the script wrote, once it has closed the pipe.
     async fn reached(&self) -> String {
         let path = self.path.clone();
         let read = move || {
@@ -114,7 +114,7 @@ async fn what_cannot_be_started_is_told() {
     check(command(text, &[]), start(text, "Permission denied (os error 13)")).await;
     let mut strange = command("true", &[]);
     strange.env.insert("A=B".to_owned(), "C".to_owned());
-    let invalid = ExecutorError::Invalid("`A=B` names no environment variable".to_owned());
+    let invalid = ExecutorError::Invalid("`A=B` is not an environment variable name".to_owned());
     check(strange, Err(invalid)).await;
 }
 
@@ -127,7 +127,7 @@ async fn nothing_is_inherited_but_path_and_language() {
         let pairs = output.lines().map(|line| line.split_once('=').unwrap());
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
-    // A job's own directory is nothing that it can choose.
+    // A job cannot choose its own directory.
     let mut variables = shown(&[("GIVEN", "a value"), (DIRECTORY_VARIABLE, "/")]).await;
     let directory = variables.remove(DIRECTORY_VARIABLE).unwrap();
     assert!(directory.contains("cowboy-job-"), "{directory}");
@@ -151,7 +151,7 @@ async fn nothing_is_inherited_but_path_and_language() {
 async fn standard_input_is_fed_as_far_as_it_is_read() {
     let cat = Command { stdin: b"what is fed".to_vec(), ..command("cat", &[]) };
     check(cat, Ok("what is fed")).await;
-    // Beyond what pipes hold, in both directions at once.
+    // More than pipes hold, in both directions at once.
     let bytes = vec![b'x'; 3_000_000];
     let cat = Command { stdin: bytes.clone(), ..command("cat", &[]) };
     let limits = Limits { max_return_bytes: bytes.len(), ..LIMITS };
@@ -204,7 +204,7 @@ async fn time_is_limited() {
     assert!(begin.elapsed() < limits.timeout + SECOND);
 }
 
-/// Starts a whole family of processes, ends it by what `stop` does, and looks for survivors.
+/// Starts a family of processes, ends it with `stop`, and looks for survivors.
 async fn family_is_stopped<F: Future<Output = ()>>(
     stop: impl FnOnce(JoinHandle<Result<Vec<u8>, ExecutorError>>, oneshot::Sender<()>) -> F,
 ) {
@@ -295,12 +295,12 @@ async fn progress_is_told_in_lines_of_its_own() {
     let result = Executor::default().run(&task, &LIMITS, cancelled, |_| (), tell).await;
     let words = Some("some words".to_owned());
     assert_eq!(told.into_inner().unwrap(), [(0, None), (42, words), (100, None)]);
-    // What is said of progress is no reason to fail.
+    // Progress lines do not count as the reason of a failure.
     let reason = ExecutorError::Exit { code: 3, stderr: "an end".to_owned() };
     assert_eq!(result, Err(reason));
 }
 
-/// Whether any process has this in its environment.
+/// Whether any process has this text in its environment.
 #[cfg(target_os = "linux")]
 fn is_in_an_environment(text: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -313,7 +313,7 @@ fn is_in_an_environment(text: &str) -> bool {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn daemons_go_with_the_command_that_started_them() {
-    // In sessions of their own, children of nobody's, deaf to signals, elsewhere, with the output
+    // In their own sessions, reparented, ignoring signals, in other directories, with the output
     // closed or held open.
     for (index, daemon) in [
         "setsid sleep 1000 & echo $$ > \"$MILESTONE\"; wait",
@@ -336,7 +336,7 @@ async fn daemons_go_with_the_command_that_started_them() {
         });
         milestone.reached().await;
         drop(cancel);
-        // However it ended: by itself, or cancelled.
+        // However it ended: by itself or cancelled.
         let _ = running.await.unwrap();
         assert!(!is_in_an_environment(&marker), "{daemon}");
     }
@@ -358,7 +358,7 @@ async fn a_flood_of_processes_ends_with_its_time() {
 
 #[tokio::test]
 async fn a_flood_of_complaints_or_files_leaves_nothing() {
-    // Far more than a pipe holds, or is kept.
+    // Far more than a pipe holds or is kept.
     let complaining = "head -c 5000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo done";
     check(script(complaining), Ok("done\n")).await;
     let milestone = Milestone::new();
@@ -407,7 +407,7 @@ async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
     let home = tempfile::tempdir().unwrap();
     let (mine, others) = (home.path().join("jobs"), home.path().join("jobs-of-another"));
     let executor = Executor::default().in_folder(&mine, home.path()).unwrap();
-    // As a job whose runner was killed is left: the executor knows nothing of these.
+    // Like a job of a killed runner: the executor does not know these.
     let stray = |folder: &Path| {
         let directory = fs::canonicalize(folder).unwrap().join("cowboy-job-left");
         fs::create_dir_all(directory.join("sub")).unwrap();
@@ -436,7 +436,7 @@ async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
     assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
 }
 
-/// The folder of all devnets, with what one of them keeps there, and a folder next to it.
+/// The folder of all devnets with one devnet's files, and a folder next to it.
 #[cfg(target_os = "linux")]
 struct Homes {
     above: TempDir,
@@ -460,7 +460,7 @@ impl Homes {
         self.above.path().join("home")
     }
 
-    /// What a script prints, as a command that is kept out of `private`, or of nothing.
+    /// The output of a script that is kept out of `private`, or of no folder.
     async fn say(&self, private: Option<&str>, text: &str) -> String {
         let jobs = self.home().join("one/own-jobs");
         let mut directories = Directories::in_folder(&jobs).unwrap();
@@ -504,11 +504,11 @@ async fn a_command_opens_nothing_of_the_devnets_but_its_own_directory() {
     let homes = Homes::new();
     let mut trespass = TRESPASS.to_owned();
     if !rustix::process::geteuid().is_root() {
-        // Root may watch any process (CAP_PERFMON), whatever list it is given.
+        // Root may watch any process (CAP_PERFMON), whatever its list.
         trespass += "try cat /proc/$PPID/environ\n";
     }
     let attempts = trespass.matches("try ").count();
-    // Without protection all of it can be done, but for what an earlier attempt takes away.
+    // Without protection every attempt works, except where an earlier one removed its target.
     let could = homes.say(None, &trespass).await;
     assert_eq!(could.lines().count(), attempts - 1, "{could}");
 
@@ -537,10 +537,10 @@ async fn a_command_that_is_kept_out_does_all_it_could_do_elsewhere() {
     ";
     let said = homes.say(Some("home"), work).await;
     assert_eq!(said, "one\ncontent\ntwo\na\nb\nmoved\nthere\ndone\n");
-    // The folder itself may lie anywhere above.
+    // The private folder itself may be anywhere above.
     let said = homes.say(Some("home/one"), work).await;
     assert!(said.ends_with("done\n"), "{said}");
-    // And this process is as free as before.
+    // This process is not restricted.
     assert!(fs::read_dir(homes.home()).is_ok());
 }
 

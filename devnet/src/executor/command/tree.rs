@@ -1,9 +1,10 @@
-//! A process with all that it starts: started, asked to end, killed, and seen to be gone.
+//! A process with its descendants: starting them, asking them to end, killing them, and checking
+//! that they are gone.
 //!
-//! The process leads a group of its own; the directory that it works for marks it and its
-//! descendants, by [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the
-//! group and dropped the mark is found as long as the processes between have not ended; where
-//! orphans fall to this process ([`orphans`]), whatever has ended.
+//! The process leads its own group. The job's directory marks it and its descendants, by
+//! [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the group and dropped
+//! the mark is found while the processes in between live. If this process adopts orphans
+//! ([`orphans`]), it is found in any case.
 
 use super::{
     DIRECTORY_VARIABLE,
@@ -27,37 +28,37 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 
-/// How long the end of a killed leader is waited for.
+/// Time limit for reaping a killed leader.
 const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long killed processes are waited for that are not the executor's children, so that they no
-/// longer write where the directory is being removed.
+/// Time limit for killed processes that are not the executor's children to end, so that they no
+/// longer write into the directory while it is removed.
 const GONE_TIMEOUT: Duration = Duration::from_millis(128);
 
-/// The same, in a process that orphans fall to: what descends from it has no other way to go.
+/// The same limit if this process adopts orphans, because then all of them must end here.
 const ORPHANS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long passes at least between two looks for orphans to reap.
+/// Minimum time between two searches for orphans to reap.
 const REAP_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long [`Tree::end`] takes at most, in a process that orphans do not fall to.
+/// Maximum duration of [`Tree::end`] if this process does not adopt orphans.
 pub(crate) const END_TIMEOUT: Duration =
     Duration::from_millis((REAP_TIMEOUT.as_millis() + GONE_TIMEOUT.as_millis()) as u64);
 
-/// How often it is looked whether processes that were asked to end have done so: at first, and
-/// after a while.
+/// How often to check whether processes that were asked to end have done so: at first, and after a
+/// while.
 const LOOK: Duration = Duration::from_millis(4);
 const LATER_LOOK: Duration = Duration::from_millis(128);
 
-/// A process and its descendants. Dropped before its [`end`](Self::end), they are killed.
+/// A process and its descendants. They are killed if it is dropped before [`end`](Self::end).
 pub(crate) struct Tree {
     group: Group,
-    /// The process that leads the group, with its standard streams.
+    /// The group's leader, with its standard streams.
     pub(crate) child: Child,
 }
 
 impl Tree {
-    /// Starts `command` as the leader of a process group of its own, marked with `directory`.
+    /// Starts `command` as the leader of its own process group, marked with `directory`.
     pub(crate) fn start(command: &mut Command, directory: &Path) -> io::Result<Self> {
         command.env(DIRECTORY_VARIABLE, directory).process_group(0);
         let (child, leader) = Leader::start(|| {
@@ -73,17 +74,17 @@ impl Tree {
         Ok(Self { group: Group { leader, alive: true, directory, strays: Vec::new() }, child })
     }
 
-    /// The process that leads the group, whose number is the group's.
+    /// The group's leader, whose process number is the group's.
     pub(crate) fn leader(&self) -> Pid {
         self.group.leader.process()
     }
 
-    /// Waits until the leader has exited; it stays a zombie, so that its number is not given to
-    /// another. `exits` watches for children's ends since before the start, or that of a quick one
+    /// Waits until the leader has exited. It stays a zombie, so that its number is not reused.
+    /// `exits` must watch for child exits since before the start, or the exit of a quick command
     /// could be missed.
     pub(crate) async fn exited(&self, exits: &mut unix::Signal) -> io::Result<()> {
         let adopts = orphans::are_adopted();
-        // When orphans that ended are looked for next: an engine may wait for them to be reaped.
+        // The next search for ended orphans: an engine may wait for them to be reaped.
         let (mut look_at, mut due) = (Instant::now() + REAP_PAUSE, false);
         while !self.has_exited()? {
             tokio::select! {
@@ -97,7 +98,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether the leader has exited.
     pub(crate) fn has_exited(&self) -> io::Result<bool> {
         has_exited(self.leader())
     }
@@ -107,7 +107,7 @@ impl Tree {
         self.group.signal(Signal::KILL);
     }
 
-    /// Asks every process to end, gives them until `over`, and kills what is left.
+    /// Asks every process to end, waits until `over`, and kills the rest.
     pub(crate) async fn stop(mut self, over: impl Future<Output = ()>) -> io::Result<ExitStatus> {
         self.find_strays().await?;
         self.group.signal(Signal::TERM);
@@ -143,8 +143,8 @@ impl Tree {
         self.end(|| ()).await
     }
 
-    /// Notes who descends from the leader while it lives: when it ends, its children get another
-    /// parent.
+    /// Records the leader's descendants while it lives, because its children get another parent
+    /// when it ends.
     async fn find_strays(&mut self) -> io::Result<()> {
         let leader = self.leader();
         if !has_exited(leader)? {
@@ -154,8 +154,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Kills what still runs, and calls `then`, where it may block, once that is gone. Takes
-    /// [`END_TIMEOUT`] at most, or [`ORPHANS_TIMEOUT`] more, and what `then` does.
+    /// Kills the remaining processes, and calls `then`, which may block, once they are gone. Takes
+    /// at most [`END_TIMEOUT`], or [`ORPHANS_TIMEOUT`] more, plus the time of `then`.
     pub(crate) async fn end(
         mut self,
         then: impl FnOnce() + Send + 'static,
@@ -164,7 +164,7 @@ impl Tree {
         self.kill();
         let status = match timeout(REAP_TIMEOUT, self.child.wait()).await {
             Ok(status) => status?,
-            // It is stuck in the kernel, and reaped once it comes out.
+            // It is stuck in the kernel, and reaped once it leaves it.
             Err(_) => ExitStatus::from_raw(Signal::KILL.as_raw()),
         };
         self.group.alive = false;
@@ -183,14 +183,13 @@ fn has_exited(process: Pid) -> io::Result<bool> {
     Ok(rustix::process::waitid(WaitId::Pid(process), options)?.is_some())
 }
 
-/// The process group of a command.
 struct Group {
     leader: Leader,
-    /// The leader was not reaped yet: the number is the group's.
+    /// Whether the leader is unreaped, so that its number is still the group's.
     alive: bool,
-    /// What the environment of its processes names.
+    /// The directory that marks its processes.
     directory: Arc<Path>,
-    /// Processes that descend from the leader: they may have left the group and dropped the mark.
+    /// Descendants of the leader that may have left the group and dropped the mark.
     strays: Vec<Known>,
 }
 
@@ -198,13 +197,13 @@ impl Group {
     /// Sends every process of the group a signal.
     fn signal(&self, signal: Signal) {
         if self.alive {
-            // An error: all are gone, or none may be sent any.
+            // An error: all are gone, or none may be signalled.
             let _ = rustix::process::kill_process_group(self.leader.process(), signal);
         }
     }
 
-    /// Kills what left the group, and waits, for a moment at most, until no process of either runs
-    /// any more.
+    /// Kills the processes that left the group, and briefly waits until none of them and none of
+    /// the group runs.
     fn clear(&self) {
         self.strays.iter().for_each(|stray| stray.signal(Signal::KILL));
         let (leader, adopted) = (self.leader.process(), orphans::are_adopted());
@@ -218,7 +217,7 @@ impl Group {
         });
         if adopted && !gone {
             let directory = self.directory.display();
-            tracing::warn!(%directory, "processes of a job do not end though they were killed");
+            tracing::warn!(%directory, "processes of a job have been killed but do not end");
         }
     }
 }
@@ -234,8 +233,8 @@ impl Drop for Group {
     }
 }
 
-/// Looks again and again, with pauses of `limit` in all, until killed processes are gone, and says
-/// whether they are. A busy machine may take long for a look, and gets as many as an idle one.
+/// Polls until killed processes are gone, with pauses of `limit` in total, and returns whether they
+/// are. A busy machine is slow to check, and gets as many checks as an idle one.
 fn until_gone(limit: Duration, gone: impl Fn() -> bool) -> bool {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(1));
     while !gone() {
@@ -249,13 +248,13 @@ fn until_gone(limit: Duration, gone: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Kills the processes of jobs in these directories, which nobody of this process started.
+/// Kills processes of jobs in matching directories that an earlier process started.
 pub(super) fn kill_left(are: impl Fn(&Path) -> bool) {
     until_gone(GONE_TIMEOUT, || signal_marked(&are, Some(Signal::KILL)) == 0);
 }
 
-/// Sends the processes of jobs in these directories a signal, and says how many there are. Those of
-/// other users cannot be read, and are none of the jobs'.
+/// Signals the processes of jobs in matching directories, and returns their number. Other users'
+/// environments are unreadable, and their processes do not belong to jobs.
 fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
     let mark = format!("{DIRECTORY_VARIABLE}=").into_bytes();
     let mut marked = 0;
@@ -265,7 +264,7 @@ fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
         let directory = variables.find_map(|variable| variable.strip_prefix(&*mark));
         if directory.is_some_and(|directory| are(Path::new(OsStr::from_bytes(directory)))) {
             if let Some(signal) = signal {
-                // An error: it has ended meanwhile.
+                // An error means that it has ended since.
                 let _ = rustix::process::kill_process(process, signal);
             }
             marked += 1;

@@ -1,4 +1,4 @@
-//! Configurations that stand, and what is said of those that do not.
+//! Valid configurations, and the errors of invalid ones.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_runner_registers_what_it_has_for_the_kinds_it_takes() {
     assert_eq!(registered.mcp_servers, names(&["a", "files"]));
     let some = config.capabilities([JobKind::Custom, JobKind::Mcp].into(), 3);
     assert_eq!((some.models, some.mcp_servers), (None, names(&["a", "files"])));
-    // What the registry would refuse is refused here.
+    // Limits of the registry are enforced here as well.
     for name in ["x".repeat(MAX_NAME_BYTES + 1), "''".to_owned()] {
         let error = parse(&format!("mcp: {{{name}: {{command: [f]}}}}")).unwrap_err();
         assert!(error.contains("a server's name is empty or too long"), "{error}");
@@ -75,17 +75,17 @@ fn an_error_names_the_field_and_what_it_takes() {
     for (fields, expected) in [
         ("models: {a: b}", "missing field `base_url`"),
         (url, "missing field `models`"),
-        ("base_url: h, models: {a: b}", "llm.base_url: no URL"),
+        ("base_url: h, models: {a: b}", "llm.base_url: not a URL"),
         ("base_url: 'ftp://h', models: {a: b}", "llm.base_url: neither http nor https"),
         ("base_url: 'http://me:s3cret@h', models: {a: b}", "llm.base_url: a URL with more than"),
         ("base_url: 'http://h?key=s3cret', models: {a: b}", "llm.base_url: a URL with more than"),
         ("base_url: 'http://h', models: {}", "llm.models: invalid length 0, expected 1 to 64"),
         ("base_url: 'http://h', models: {a: ''}", "llm.models: a model's name is empty"),
-        ("base_url: 'http://h', models: {a: b, a: c}", "`a` stands there twice"),
+        ("base_url: 'http://h', models: {a: b, a: c}", "`a` appears twice"),
         ("base_url: 'http://h', models: {a: b}, key: s3cret", "unknown field `key`"),
         (
             "base_url: 'http://h', models: {a: b}, api_key_env: sk-s3cret",
-            "llm.api_key_env: no name of an environment variable",
+            "llm.api_key_env: not an environment variable name",
         ),
         (&long, "llm.models: a model's name is empty or too long"),
         (&many, "llm.models: invalid length 65, expected 1 to 64"),

@@ -1,12 +1,12 @@
-//! What is asked of an Ethereum node, over HTTP.
+//! Requests to an Ethereum node over HTTP.
 
 use super::{
     super::{
-        ExecutorError,
+        ExecutorError, JSON_RPC_OVERHEAD,
         http::{body, chain, origin, server_url},
         secrets::Secrets,
     },
-    MAX_MESSAGE, MAX_OVERHEAD,
+    MAX_MESSAGE,
     outcome::{Data, Quantity, Receipt},
 };
 use reqwest::Url;
@@ -17,12 +17,12 @@ use serde::{
 use serde_json::{json, value::RawValue};
 use std::{error::Error, fmt};
 
-/// The node that an operator configures, written as `{ url: URL }`.
+/// The configured node, written as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct Endpoint(Url);
 
-/// What may stand in a node's configuration.
+/// The fields of a node's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -30,8 +30,8 @@ struct Fields {
 }
 
 impl Endpoint {
-    /// The node at `url`, or why there can be none. The error does not repeat the URL, which may
-    /// hold a key.
+    /// The node at `url`, or the reason why the URL is invalid. The error does not repeat the URL,
+    /// which may contain a key.
     pub fn new(url: &str) -> Result<Self, String> {
         server_url(url).map(Self)
     }
@@ -51,14 +51,14 @@ impl From<Endpoint> for Fields {
     }
 }
 
-/// Without what may be secret.
+/// Shows no secrets.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({}/…)", origin(&self.0))
     }
 }
 
-/// A node, with the questions that are put to it: JSON-RPC 2.0, one question a request.
+/// A node and how to ask it: JSON-RPC 2.0, one call per request.
 pub(super) struct Node {
     http: reqwest::Client,
     url: Url,
@@ -67,7 +67,7 @@ pub(super) struct Node {
     max_return_bytes: usize,
 }
 
-/// A JSON-RPC response. A call that succeeds may have the result `null`.
+/// A JSON-RPC response. A successful call may have the result `null`.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default, deserialize_with = "present")]
@@ -81,20 +81,20 @@ struct Refusal {
     message: String,
 }
 
-/// Tells a member that is `null` from one that is missing.
+/// Distinguishes a `null` member from a missing one.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
 impl Node {
-    /// The node at `endpoint`, whose answers are bounded by what the job may return.
+    /// The node at `endpoint`. The job's maximum result limits its answers.
     pub(super) fn new(http: reqwest::Client, endpoint: &Endpoint, max_return_bytes: usize) -> Self {
         let url = endpoint.0.clone();
         let (origin, secrets) = (origin(&url), Secrets::of_url(&url));
         Self { http, url, origin, secrets, max_return_bytes }
     }
 
-    /// Hands a signed transaction over; yields its hash.
+    /// Sends a signed transaction; returns its hash.
     pub(super) async fn send(&self, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
         let transaction = format!("0x{}", hex::encode(transaction));
         let hash: Data<32> = self.ask("eth_sendRawTransaction", [transaction]).await?;
@@ -107,7 +107,7 @@ impl Node {
         Ok(found.is_some())
     }
 
-    /// The receipt of a transaction that is in a block.
+    /// The receipt of a transaction, if it is in a block.
     pub(super) async fn receipt(&self, hash: [u8; 32]) -> Result<Option<Receipt>, ExecutorError> {
         self.ask("eth_getTransactionReceipt", [Data(hash)]).await
     }
@@ -118,7 +118,7 @@ impl Node {
         Ok(number)
     }
 
-    /// Puts one question.
+    /// Makes one call.
     async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -129,7 +129,7 @@ impl Node {
         let request = self.http.post(self.url.clone()).json(&asked);
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
-        let limit = self.max_return_bytes.saturating_add(MAX_OVERHEAD);
+        let limit = self.max_return_bytes.saturating_add(JSON_RPC_OVERHEAD);
         let bytes = body(response, limit, failed, |_| ()).await.map_err(|error| match error {
             ExecutorError::TooMuchOutput { .. } => {
                 ExecutorError::TooMuchOutput { limit: self.max_return_bytes }
@@ -139,7 +139,7 @@ impl Node {
         let not_understood =
             |error: &dyn Error| self.failed(format!("its answer cannot be understood: {error}"));
         match serde_json::from_slice(&bytes) {
-            // An error may come with a status that says so too.
+            // An error may come with an HTTP error status as well.
             Ok(Answer { error: Some(Refusal { code, message }), .. }) => {
                 let message = self.secrets.shown(&message, MAX_MESSAGE);
                 Err(ExecutorError::Node { url: self.origin.clone(), code, message })

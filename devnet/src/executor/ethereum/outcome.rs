@@ -1,22 +1,22 @@
 //! The result of an `eth_send` job: JSON that is the same whichever node gave the receipt.
 //!
-//! Nodes agree on what a receipt says and not on how: fields come in any order, some nodes add
+//! Nodes agree on a receipt's content but not on its form: fields come in any order, some nodes add
 //! their own (`l1Fee`, `revertReason`, a log's `blockTimestamp`), and hex comes in either case.
-//! Reading a receipt into [`Receipt`] and writing it again gives the fields of the execution API,
-//! in a fixed order, data in lower case, quantities as 0x-hex without leading zeros.
-//! [`Outcome::of`] settles the rest: what of blobs, of the state's root and of logs is written.
+//! Reading a receipt into [`Receipt`] and writing it again gives the fields of the execution API in
+//! a fixed order, with data in lower case and quantities as 0x-hex without leading zeros.
+//! [`Outcome::of`] unifies the fields on blobs, the state root and logs.
 
 use super::BLOBS;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What a job returns.
+/// The result of a job.
 #[derive(Serialize)]
 pub(super) struct Outcome {
     transaction_hash: Data<32>,
     receipt: Receipt,
 }
 
-/// A transaction's receipt, as `eth_getTransactionReceipt` gives it.
+/// A transaction's receipt, as returned by `eth_getTransactionReceipt`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Receipt {
@@ -24,7 +24,7 @@ pub(super) struct Receipt {
     /// 0x1, or 0x0 if the transaction was reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Quantity>,
-    /// In place of a status, before Byzantium.
+    /// Instead of a status, before Byzantium.
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<Data<32>>,
     transaction_hash: Data<32>,
@@ -37,7 +37,7 @@ pub(super) struct Receipt {
     gas_used: Quantity,
     cumulative_gas_used: Quantity,
     effective_gas_price: Option<Quantity>,
-    /// What nodes call it that are older than EIP-1559.
+    /// The name of the price in nodes older than EIP-1559.
     #[serde(skip_serializing)]
     gas_price: Option<Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,19 +64,19 @@ struct Log {
 }
 
 impl Receipt {
-    /// The number of its block; `None` if it has none yet.
+    /// The number of its block; `None` if it is in no block yet.
     pub(super) fn block(&self) -> Option<u128> {
         self.block_number.map(|Quantity(number)| number)
     }
 }
 
 impl Outcome {
-    /// `None` if the receipt is of no block yet.
+    /// `None` if the transaction is in no block yet.
     pub(super) fn of(mut receipt: Receipt) -> Option<Self> {
         let place = (receipt.block_hash?, receipt.block_number?, receipt.transaction_index?);
         let (block_hash, block_number, transaction_index) = place;
         for log in &mut receipt.logs {
-            // Nodes leave out some of what the receipt says already.
+            // Some nodes leave out fields that the receipt contains already.
             log.block_hash = Some(block_hash);
             log.block_number = Some(block_number);
             log.transaction_hash = Some(receipt.transaction_hash);
@@ -89,7 +89,7 @@ impl Outcome {
         }
         let price = receipt.effective_gas_price.or(receipt.gas_price).unwrap_or_default();
         receipt.effective_gas_price = Some(price);
-        // Some nodes write these into every receipt.
+        // Some nodes write these fields into every receipt.
         if receipt.r#type != Quantity(u128::from(BLOBS)) {
             (receipt.blob_gas_used, receipt.blob_gas_price) = (None, None);
         }
@@ -97,7 +97,7 @@ impl Outcome {
     }
 }
 
-/// `N` bytes, as 0x-hex with two digits a byte.
+/// `N` bytes, as 0x-hex with two digits per byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Data<const N: usize>(pub(super) [u8; N]);
 
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// A number, as 0x-hex. Leading zeros are read, and not written.
+/// A number, as 0x-hex. Leading zeros are accepted but not written.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Quantity(pub(super) u128);
 

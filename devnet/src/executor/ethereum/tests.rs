@@ -1,4 +1,4 @@
-//! Transactions sent to a node that says what the test wants, and to a real EVM.
+//! Transactions sent to a scripted node and to a real EVM.
 
 use super::*;
 use crate::executor::{Config, Executor, Task, within};
@@ -21,18 +21,17 @@ const SIGNED: &str = "f86c098504a817c8008252089435353535353535353535353535353535
     a76400008025a028ef61340bd939bc2195fe537567866003e1a15d3c71ff63e1590620aa636276a067cbe9d8997f76\
     1aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83";
 
-/// Its hash.
 const HASH: &str = "0x33469b22e9f636356c4160a87eb19df52b7412e8eac32a4a55ffe88ea8350788";
 
 fn signed() -> Vec<u8> {
     hex::decode(SIGNED).unwrap()
 }
 
-/// What a node answers to a question.
+/// A node's answer to a call.
 enum Answer {
     Result(Value),
     Error(i64, &'static str),
-    /// Anything else, with its status.
+    /// Any other response, with its status.
     Raw(u16, String),
 }
 
@@ -40,7 +39,7 @@ use Answer::{Error, Raw, Result as Good};
 
 type Script = Box<dyn FnMut(&str, &Value) -> Answer + Send>;
 
-/// A node that answers as the script says.
+/// A node with scripted answers.
 async fn node(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Endpoint {
     async fn answer(
         State(script): State<Arc<Mutex<Script>>>,
@@ -67,8 +66,8 @@ async fn node(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> En
     Endpoint::new(&format!("http://user:secret@{address}/secret?key=secret")).unwrap()
 }
 
-/// A node that takes the transaction, and then answers `receipts` one after another, the last for
-/// ever, when the newest block is `head`.
+/// A node that accepts the transaction, then answers `receipts` one after another, repeating the
+/// last one, while the newest block is `head`.
 async fn node_with(head: u64, receipts: Vec<Answer>) -> Endpoint {
     let mut receipts = receipts.into_iter();
     let mut last = None;
@@ -91,7 +90,7 @@ async fn node_with(head: u64, receipts: Vec<Answer>) -> Endpoint {
     .await
 }
 
-/// A receipt in block 16, as some node gives it.
+/// A receipt in block 16, in one node's form.
 fn receipt() -> Value {
     json!({
         "transactionHash": HASH,
@@ -125,7 +124,7 @@ fn receipt() -> Value {
     })
 }
 
-/// What the job returns for [`receipt`].
+/// The job's result for [`receipt`].
 fn expected() -> String {
     let (block, topic, bloom) = ("ab".repeat(32), "07".repeat(32), "00".repeat(256));
     [
@@ -171,7 +170,7 @@ async fn check(endpoint: Endpoint, confirmations: u32) {
 #[tokio::test]
 async fn a_receipt_reads_the_same_whichever_node_gave_it() {
     check(node_with(16, vec![Good(receipt())]).await, 1).await;
-    // Another node: fields in another order, none of its own, and capitals.
+    // Another node: a different order of fields, no extra ones, and upper case.
     let mut other = receipt();
     let fields = other.as_object_mut().unwrap();
     for name in ["l1Fee", "blobGasUsed", "blobGasPrice"] {
@@ -208,7 +207,7 @@ async fn receipts_of_older_nodes_are_read() {
     fields.remove("effectiveGasPrice");
     fields.insert("gasPrice".to_owned(), "0x04a817c800".into());
     check(node_with(16, vec![Good(older.clone())]).await, 1).await;
-    // Before Byzantium, and of a node that says both the price that counts and the other.
+    // From before Byzantium, and from a node that gives both the effective price and the other one.
     let root = format!("0x{}", "0e".repeat(32));
     older["effectiveGasPrice"] = "0x4a817c800".into();
     older["gasPrice"] = "0x1".into();
@@ -244,13 +243,13 @@ async fn receipts_that_are_none_are_refused() {
 async fn the_receipt_is_waited_for() {
     let nothing = || Good(Value::Null);
     check(node_with(16, vec![nothing(), nothing(), Good(receipt())]).await, 1).await;
-    // Of a block that is not there yet.
+    // From a pending block.
     let mut pending = receipt();
     pending["blockHash"] = Value::Null;
     pending["blockNumber"] = Value::Null;
     pending["transactionIndex"] = Value::Null;
     check(node_with(16, vec![Good(pending), Good(receipt())]).await, 1).await;
-    // A node that fails now and then.
+    // A node that fails occasionally.
     let failures = vec![
         Error(-32000, "transaction indexing is in progress"),
         Raw(502, "bad gateway".to_owned()),
@@ -262,7 +261,7 @@ async fn the_receipt_is_waited_for() {
 
 #[tokio::test]
 async fn a_receipt_is_confirmed_where_its_block_stays() {
-    // Block 16 is the first of five at height 20, and was another before.
+    // At height 20 block 16 is the first of five; before, a reorganization replaced it.
     let mut before = receipt();
     before["blockHash"] = format!("0x{}", "cd".repeat(32)).into();
     before["blockNumber"] = "0x11".into();
@@ -274,7 +273,7 @@ async fn a_receipt_is_confirmed_where_its_block_stays() {
     assert_eq!(execute(endpoint, signed(), 6, limits).await, timed_out);
 }
 
-/// A node that refuses the transaction with `message`, and has it or has not.
+/// A node that refuses the transaction with `message`; `has` says whether it has it.
 async fn refusing(message: &'static str, has: bool) -> Endpoint {
     node(move |method, params| match method {
         "eth_sendRawTransaction" => Error(-32000, message),
@@ -336,7 +335,7 @@ async fn a_node_that_breaks_the_rules_is_told() {
     let refused = reason(execute(endpoint, signed(), 1, LIMITS).await.unwrap_err());
     assert!(refused.contains("refused"), "{refused}");
 
-    // One error is told, with its code, whatever status it comes with.
+    // The error is reported with its code, whatever its HTTP status.
     let error = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"bad\nrlp"}}"#;
     let mut asked = 0;
     let endpoint = node(move |_, _| {
@@ -406,7 +405,7 @@ fn a_configuration_is_read_written_and_shown_without_secrets() {
     assert_eq!(format!("{endpoint:?}"), "Endpoint(https://example.com:8545/…)");
     for (bad, expected) in [
         ("url: ws://secret/", "scheme `ws`; expected http or https"),
-        ("url: secret", "url is none: relative URL without a base"),
+        ("url: secret", "url is invalid: relative URL without a base"),
         ("{ url: 'http://a/', key: secret }", "unknown field `key`"),
     ] {
         let error = serde_yaml::from_str::<Endpoint>(bad).unwrap_err().to_string();
@@ -414,7 +413,7 @@ fn a_configuration_is_read_written_and_shown_without_secrets() {
     }
 }
 
-/// RLP of a list of what is RLP already, or of bytes.
+/// The RLP of a list of encoded items, or of bytes.
 fn rlp(offset: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let length = &length[length.iter().take_while(|byte| **byte == 0).count()..];
@@ -453,33 +452,33 @@ fn blobs_do_not_count_for_a_transactions_hash() {
     let proofs = list(&[bytes(&[0xc0; 48])]);
     let sent = [&[3], &list(&[payload, blobs, proofs.clone(), proofs])[..]].concat();
     assert_eq!(hash(&sent), keccak256(&[&alone]).0);
-    // As it is in a block, and cut short: neither carries blobs.
+    // The form in a block, and a truncated one: neither carries blobs.
     assert_eq!(hash(&alone), keccak256(&[&alone]).0);
     let cut = &sent[..sent.len() - 1];
     assert_eq!(hash(cut), keccak256(&[cut]).0);
-    // Of a type that only its chain knows.
+    // A type that only one chain knows.
     assert_eq!(hash(&[0x7e, 1, 2]), keccak256(&[&[0x7e, 1, 2]]).0);
 }
 
-/// `examples/ethereum-dev`; dropping it ends the process.
+/// The process of `examples/ethereum-dev`, which ends when dropped.
 struct Chain {
     child: Child,
     endpoint: Endpoint,
 }
 
-/// The chain of `examples/ethereum-dev`, and a key with money on it.
+/// The chain id of `examples/ethereum-dev`, and a key with funds on it.
 const CHAIN_ID: u64 = 131_277_322_940_537;
 const KEY: u8 = 1;
 
 impl Chain {
-    /// `None`: there is no Python with the packages it needs.
+    /// `None` if no Python with the required packages is installed.
     fn start() -> Option<Self> {
         let python = env::var("COWBOYCTL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let mut probe = Command::new(&python);
         probe.args(["-c", "import eth_tester, eth.vm"]).stdin(Stdio::null());
         probe.stderr(Stdio::null()).status().ok().filter(|status| status.success())?;
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/ethereum-dev");
-        // Its folder is the repository's: nothing compiled is left there.
+        // The folder belongs to the repository, so no bytecode is written.
         let mut command = Command::new(&python);
         command.args(["-B", folder]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -538,9 +537,9 @@ async fn transactions_reach_a_real_evm() {
     let reverted = run(sign(2, &[], 0, &[0x60, 0, 0x60, 0, 0xfd]), 1).await.unwrap();
     assert_eq!(reverted["receipt"]["status"], "0x0");
 
-    // Sent again, when it is three blocks deep: the very same result.
+    // Sent again when it is three blocks deep: the same result.
     assert_eq!(run(transfer, 3).await.unwrap(), first);
-    // Not to be had: the nonce is used by another transaction.
+    // Fails, because another transaction used the nonce.
     let error = run(sign(0, &[0x35; 20], 6, &[]), 1).await.unwrap_err();
     assert!(matches!(error, ExecutorError::Node { code: -32000, .. }), "{error:?}");
 }

@@ -1,12 +1,12 @@
-//! Keeps requests of jobs off the runner's own machine.
+//! Keeps jobs' requests off the runner's own machine.
 //!
-//! The control API answers on the loopback, and so may other services that trust every local
-//! client. So a job's request does not go there unless the runner's operator allows it
+//! The control API listens on the loopback, and so may other services that trust every local
+//! client. A job's request does not go there unless the runner's operator allows it
 //! (`http.allow_loopback`, [`config`](crate::executor::config)).
 //!
 //! An address in a URL or a redirect is checked before it is used. A name's addresses are checked
-//! when it is resolved for a connection, and the connection goes to one that was checked: it does
-//! not matter what the name resolves to at another time.
+//! when it is resolved for a connection, and the connection uses a checked address. What the name
+//! resolves to at another time does not matter.
 
 use crate::{executor::ExecutorError, spelling::Quoted};
 use reqwest::{
@@ -20,13 +20,13 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-/// A host that leads to the loopback.
+/// A host on the loopback.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is on the loopback", Quoted(.0))]
 pub(super) struct Refused(String);
 
 impl Refused {
-    /// Whether this is what an error comes from.
+    /// The refusal that caused an error, if any.
     pub(super) fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         iter::successors(Some(error), |&error| error.source())
             .find_map(|error| error.downcast_ref::<Self>())
@@ -39,8 +39,8 @@ impl From<Refused> for ExecutorError {
     }
 }
 
-/// Whether connecting to this address leads to the machine itself: `127.0.0.0/8` and `::1`, and
-/// what the system takes for them, `0.0.0.0/8` and `::`; IPv4 in IPv6 as well.
+/// Whether this address leads to the machine itself: `127.0.0.0/8` and `::1`, and `0.0.0.0/8` and
+/// `::`, which the system treats like them. IPv4 addresses embedded in IPv6 count too.
 fn is_loopback(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V4(address) => Some(address),
@@ -49,7 +49,7 @@ fn is_loopback(address: IpAddr) -> bool {
     address.is_some_and(|address| address.is_loopback() || address.octets()[0] == 0)
 }
 
-/// The IPv4 address that an IPv6 address carries. The first form has `::` and `::1` too, as
+/// The IPv4 address embedded in an IPv6 address. The first form also matches `::` and `::1`, as
 /// `0.0.0.0` and `0.0.0.1`.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     // IPv4-compatible and -mapped (RFC 4291 section 2.5.5), IPv4-translated (RFC 2765 section 2.1),
@@ -65,7 +65,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// Why a URL is not asked; `None`: it is, as far as the URL says. Names are left to [`Resolver`].
+/// Why a URL is refused; `None` if the URL itself is allowed. Names are checked by [`Resolver`].
 pub(super) fn refused(url: &Url) -> Option<Refused> {
     let host = url.host_str()?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -73,7 +73,7 @@ pub(super) fn refused(url: &Url) -> Option<Refused> {
     is_loopback(address).then(|| Refused(host.to_owned()))
 }
 
-/// The same policy, for redirects to other places than the loopback.
+/// The same policy, except that it refuses redirects to the loopback.
 pub(super) fn guarded(policy: Policy) -> Policy {
     Policy::custom(move |attempt| match refused(attempt.url()) {
         Some(refused) => attempt.error(refused),
@@ -81,7 +81,7 @@ pub(super) fn guarded(policy: Policy) -> Policy {
     })
 }
 
-/// The system's resolver, without what is on the loopback.
+/// The system's resolver without loopback addresses.
 pub(super) struct Resolver;
 
 impl Resolve for Resolver {
@@ -93,7 +93,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// What a request to `name` may connect to, of the addresses that it has.
+/// The addresses of `name` that a request may connect to.
 fn remote(name: &str, found: Vec<SocketAddr>) -> Result<Addrs, Refused> {
     let (local, remote): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|address| is_loopback(address.ip()));
@@ -142,7 +142,7 @@ mod tests {
         check("http://[::ffff:0:192.0.2.1]/", None);
         check("http://[64:ff9b::192.0.2.1]/", None);
         check("http://[2002:c000:201::127.0.0.1]/", None);
-        // Known when it is resolved.
+        // Decided when the name is resolved.
         check("http://localhost/", None);
     }
 

@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901), followed through a document without building it.
 //!
-//! A tree of JSON values can take thirty times the memory of its text. This reads past what is not
-//! asked for, and yields the text of what is.
+//! A tree of JSON values can take thirty times the memory of its text. This skips everything except
+//! the requested value, and returns that value's text.
 
 use super::super::ExecutorError;
 use cowboy_engine::job::json::{Pointer, position};
@@ -11,8 +11,8 @@ use serde::de::{
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// The text of the value in `document` that the pointer leads to. Of a name that stands more than
-/// once in an object, the last one counts.
+/// The text of the value in `document` at the pointer. If an object has a name more than once, the
+/// last one counts.
 pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8], ExecutorError> {
     let not_json = |error: serde_json::Error| ExecutorError::NotJson(error.to_string());
     let mut json = serde_json::Deserializer::from_slice(document);
@@ -23,7 +23,7 @@ pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8]
         .ok_or_else(|| ExecutorError::NothingThere { pointer: pointer.to_string() })
 }
 
-/// Takes the tokens that are left from the value it stands at.
+/// Follows the remaining tokens from the current value.
 #[derive(Clone, Copy)]
 struct Step<'p>(&'p [String]);
 
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Step<'_> {
         Ok(found)
     }
 
-    // Nothing is below these.
+    // These have no values below them.
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
         Ok(None)
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Step<'_> {
     }
 }
 
-/// A name in an object, borrowed where it has no escapes.
+/// A name in an object, borrowed if it has no escapes.
 struct Name<'de>(Cow<'de, str>);
 
 impl<'de> serde::Deserialize<'de> for Name<'de> {

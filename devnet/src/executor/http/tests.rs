@@ -1,4 +1,4 @@
-//! Requests to a server on the loopback that answers well, badly, slowly and not at all.
+//! Requests to a loopback server that answers well, badly, slowly or not at all.
 
 use super::*;
 use crate::executor::{Config, Executor, Task, config};
@@ -24,12 +24,12 @@ use tokio::{
 const LIMITS: Limits =
     Limits { max_return_bytes: 100, timeout: Duration::from_secs(60), max_memory_mb: None };
 
-/// How often a server that drips sends a byte.
+/// Pause of a slow server between two bytes.
 const DRIP: Duration = Duration::from_millis(20);
 
 const DOCUMENT: &str = r#"{"price": {"usd": 1.50, "eur": [1, 2]}}"#;
 
-/// A server for the test, and what tells of each request it never answers.
+/// The test server, and a channel that reports each request it never answers.
 async fn server() -> (SocketAddr, mpsc::Receiver<()>) {
     let (asked, silent) = mpsc::channel(1);
     let hop = async |Path(left): Path<u32>| match left {
@@ -82,7 +82,7 @@ fn request(address: SocketAddr, path: &str) -> Request {
     }
 }
 
-/// An executor whose requests may go to the loopback, where the servers of these tests are.
+/// An executor that may send requests to the loopback, where the test servers listen.
 fn local() -> Executor {
     let http = config::Http { allow_loopback: true };
     Executor::new(&Config { http, ..Config::default() }).unwrap()
@@ -118,7 +118,7 @@ async fn the_loopback_is_not_asked_unless_the_operator_allows_it() {
     check("0.0.0.0", "0.0.0.0").await;
     check("[::1]", "[::1]").await;
     check("[::ffff:127.0.0.1]", "[::ffff:7f00:1]").await;
-    // What a name resolves to is what counts.
+    // The resolved address counts.
     check("localhost", "localhost").await;
     assert_eq!(execute(request(address, "/json"), LIMITS).await.as_deref(), Ok(DOCUMENT));
 }
@@ -126,8 +126,8 @@ async fn the_loopback_is_not_asked_unless_the_operator_allows_it() {
 #[tokio::test]
 async fn no_redirect_leads_to_the_loopback() {
     let (address, _) = server().await;
-    // Who is asked first is on the loopback as well, as there is no other server here: what is
-    // checked on the way is the client's, not the first look at the URL.
+    // The first server is on the loopback too, because the tests have no other. So this tests the
+    // checks of the client itself, without the check of the first URL.
     let client = Client::not_local();
     let client = client.get().await.unwrap();
     let resolved = |host: &str| format!("http://{host}:{}/json", address.port());
@@ -183,7 +183,7 @@ async fn other_answers_than_success_are_failures() {
         let expected = Err(ExecutorError::Status { url, status });
         assert_eq!(execute(request(address, path), LIMITS).await, expected);
     }
-    // Everybody knows the task; what a server makes of it is not told.
+    // The task is public, but a redirect's target is not shown.
     for (path, told) in [("/missing?key=1", "/missing?key=1"), ("/signed?key=1", "/missing")] {
         let url = format!("http://{address}{told}");
         let expected = Err(ExecutorError::Status { url, status: 404 });
@@ -224,7 +224,7 @@ async fn time_is_limited() {
     let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(request(address, "/stalling"), limits).await, timed_out);
-    // On a busy machine the time is over before the request arrives.
+    // On a busy machine the time is up before the request arrives.
     assert_eq!(execute(request(address, "/silent"), limits).await, timed_out);
 }
 
@@ -286,21 +286,21 @@ async fn a_task_that_makes_no_sense_is_refused_unsent() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_or_not_what_it_should_be_is_told() {
-    // A port that was free a moment ago.
+    // A port that has just been free.
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let result = execute(request(gone, "/"), LIMITS).await;
     let Err(ExecutorError::Request { reason, .. }) = &result else { panic!("{result:?}") };
     assert!(reason.contains("refused"), "{reason}");
 
-    // TLS is spoken where the URL says so, and this server does not.
+    // The URL requires TLS, and this server does not speak it.
     let (address, _) = server().await;
     let secure = Request { url: format!("https://{address}/json"), ..request(address, "/") };
     let result = execute(secure, LIMITS).await;
     assert!(matches!(result, Err(ExecutorError::Request { .. })), "{result:?}");
 }
 
-/// A server that reads one request, writes `answer`, then `again` until nobody reads any more;
-/// where there is none, it closes.
+/// A server that reads one request, writes `answer`, then repeats `again` until the client stops
+/// reading. If `again` is empty it closes the connection.
 async fn raw(answer: &'static str, again: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -386,7 +386,7 @@ async fn a_certificate_that_nobody_knows_is_refused() {
     let serving = tokio::task::spawn_blocking(move || {
         let connection = ServerConnection::new(Arc::new(config)).unwrap();
         let mut stream = StreamOwned::new(connection, listener.accept().unwrap().0);
-        // What of the request arrives behind TLS.
+        // The part of the request that arrives inside TLS.
         let mut got = Vec::new();
         let _ = stream.read_to_end(&mut got);
         got

@@ -1,10 +1,10 @@
-//! The parts of an answer, as the endpoint sends them, put together.
+//! Assembles an answer from its parts.
 
 use super::super::{Bounded, ExecutorError, Progress};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// A chunk of a streamed answer, or a whole one: of what either has, the parts that are used.
+/// A chunk of a streamed answer, or a whole answer, with the fields that are used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Completion {
     #[serde(default)]
@@ -15,9 +15,9 @@ pub(super) struct Completion {
 
 #[derive(Debug, Deserialize)]
 struct Choice {
-    /// Of a chunk.
+    /// In a chunk.
     delta: Option<Said>,
-    /// Of a whole answer.
+    /// In a whole answer.
     message: Option<Said>,
     finish_reason: Option<String>,
 }
@@ -33,40 +33,39 @@ struct Usage {
 }
 
 impl Completion {
-    /// Reads one.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| format!("not an answer: {error}"))
     }
 
-    /// What went wrong, where it says so instead of an answer.
+    /// The error message, if the endpoint sent an error instead of an answer.
     pub(super) fn error(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         Some(message(error).unwrap_or_else(|| error.to_string()))
     }
 }
 
-/// The message of an error document: its `message`, or that of its `error`.
+/// The message of an error document: its `message`, or the `message` in its `error`.
 pub(super) fn message(error: &Value) -> Option<String> {
     let inner = error.get("error").unwrap_or(error);
     let text = inner.get("message").unwrap_or(inner).as_str()?;
     Some(text.to_owned())
 }
 
-/// An answer as far as it has come.
+/// The part of an answer received so far.
 pub(super) struct Answer {
     text: Bounded,
     max_tokens: Option<u32>,
-    /// Pieces of text so far: an endpoint sends about one for each token.
+    /// Number of text pieces so far: an endpoint sends about one per token.
     pieces: u64,
-    /// Tokens so far, where the endpoint says.
+    /// Number of tokens so far, if the endpoint says.
     tokens: Option<u64>,
     finish_reason: Option<String>,
-    /// Whether there was any text, if only an empty one.
+    /// Whether any text arrived, even an empty one.
     said: bool,
 }
 
 impl Answer {
-    /// An answer of at most `limit` bytes, of which nothing has come.
+    /// An empty answer with room for `limit` bytes.
     pub(super) const fn new(limit: usize, max_tokens: Option<u32>) -> Self {
         Self {
             text: Bounded::new(limit),
@@ -78,12 +77,12 @@ impl Answer {
         }
     }
 
-    /// Adds what has come.
+    /// Adds a received part.
     pub(super) fn add(&mut self, completion: Completion) -> Result<(), ExecutorError> {
         if let Some(tokens) = completion.usage.and_then(|usage| usage.completion_tokens) {
             self.tokens = Some(tokens);
         }
-        // One answer was asked for.
+        // The request asks for one answer.
         let Some(choice) = completion.choices.into_iter().next() else { return Ok(()) };
         if let Some(text) = choice.delta.or(choice.message).and_then(|said| said.content) {
             self.said = true;
@@ -96,7 +95,7 @@ impl Answer {
         Ok(())
     }
 
-    /// How many tokens there are, for people.
+    /// The number of tokens, as text.
     pub(super) fn detail(&self) -> Option<String> {
         match self.tokens.unwrap_or(self.pieces) {
             0 => None,
@@ -105,7 +104,7 @@ impl Answer {
         }
     }
 
-    /// How far it is: of the most that it may have, where that is known. Not done before its end.
+    /// Progress as a share of `max_tokens`, if known. Below 100 until the answer ends.
     pub(super) fn progress(&self) -> Progress {
         let tokens = self.tokens.unwrap_or(self.pieces);
         let percent =
@@ -113,7 +112,7 @@ impl Answer {
         Progress { percent: percent.min(99) as u8, detail: self.detail() }
     }
 
-    /// The text, where it is whole.
+    /// The text, if it is complete.
     pub(super) fn end(self) -> Result<String, String> {
         let Some(reason) = self.finish_reason else {
             return Err("the answer broke off: it has no finish reason".to_owned());
@@ -149,12 +148,12 @@ struct Embedding<'a> {
     embedding: Vec<&'a RawValue>,
 }
 
-/// The embedding in a response: a list of numbers as the endpoint wrote them, without blanks.
+/// The embedding in a response: a list of numbers as the endpoint wrote them, without whitespace.
 pub(super) fn embedding(body: &[u8]) -> Result<Box<RawValue>, String> {
     let response: Embeddings<'_> =
         serde_json::from_slice(body).map_err(|error| format!("no embedding: {error}"))?;
     let [Embedding { embedding }] = response.data.as_slice() else {
-        return Err(format!("{} embeddings, where 1 was asked for", response.data.len()));
+        return Err(format!("{} embeddings, expected 1", response.data.len()));
     };
     if embedding.is_empty() {
         return Err("an embedding without numbers".to_owned());
@@ -162,7 +161,7 @@ pub(super) fn embedding(body: &[u8]) -> Result<Box<RawValue>, String> {
     let is_number =
         |value: &&RawValue| value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
     if !embedding.iter().all(is_number) {
-        return Err("an embedding of something else than numbers".to_owned());
+        return Err("an embedding of values other than numbers".to_owned());
     }
     let numbers: Vec<_> = embedding.iter().map(|value| value.get()).collect();
     RawValue::from_string(format!("[{}]", numbers.join(","))).map_err(|error| error.to_string())

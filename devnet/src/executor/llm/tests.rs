@@ -1,4 +1,4 @@
-//! Questions to an endpoint on the loopback that answers well, badly, slowly and not at all.
+//! Questions to a loopback endpoint that answers well, badly, slowly or not at all.
 
 use super::*;
 use crate::executor::{Config, Executor, Task};
@@ -28,10 +28,10 @@ const KEY: &str = "sk-th1s-is-s3cret";
 const LIMITS: Limits =
     Limits { max_return_bytes: 200, timeout: Duration::from_secs(60), max_memory_mb: None };
 
-/// What was asked: path, `Authorization`, body.
+/// A received request: path, `Authorization`, body.
 type Question = (String, Option<String>, Value);
 
-/// An endpoint that answers with `answer`, and what it is asked.
+/// An endpoint that answers with `answer`, and the requests that it receives.
 async fn endpoint(
     answer: impl Fn(&str) -> Answered + Clone + Send + Sync + 'static,
 ) -> (SocketAddr, mpsc::UnboundedReceiver<Question>) {
@@ -41,7 +41,7 @@ async fn endpoint(
         let key = request.headers().get(AUTHORIZATION);
         let key = key.map(|value| value.to_str().unwrap().to_owned());
         let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
-        // Not every test looks at what was asked.
+        // Not every test reads the requests.
         let _ = asked.send((path.clone(), key, serde_json::from_slice(&body).unwrap()));
         answer(&path)
     };
@@ -83,7 +83,7 @@ async fn ask(address: SocketAddr, request: Request) -> Result<String, ExecutorEr
     result.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-/// The answer to any question is this.
+/// The result of a job when the endpoint always gives this answer.
 async fn answered(
     answer: impl Fn(&str) -> Answered + Clone + Send + Sync + 'static,
 ) -> Result<String, ExecutorError> {
@@ -123,7 +123,7 @@ fn assert_broken(result: &Result<String, ExecutorError>, expected: &str) {
 
 #[tokio::test]
 async fn an_answer_comes_in_events_or_at_once() {
-    // As bytes may arrive: comments, the role first, a line feed within an event's text, usage.
+    // All that may arrive: comments, the role first, a line feed within an event's text, usage.
     let first = r#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
     let usage = r#"data: {"choices":[],"usage":{"completion_tokens":3}}"#;
     let text = [
@@ -243,7 +243,7 @@ async fn what_the_endpoint_says_of_a_failure_is_told_without_the_key() {
     assert!(told.ends_with(r#"answered 500: {"detail":[{"msg":"oh"}]}"#), "{told}");
     let told = refusing(503, json!({"message": "\u{e4}".repeat(1_000_000)})).await;
     assert!(told.len() < 700, "{told}");
-    // The key at the very end of what is told.
+    // The key at the very end of the shown part.
     let text = "x".repeat(ERROR_TOLD - 4) + KEY;
     let told = refusing(400, json!({"message": text})).await;
     assert!(told.ends_with("xxx[hid"), "{told}");
@@ -253,7 +253,7 @@ async fn what_the_endpoint_says_of_a_failure_is_told_without_the_key() {
     let told = answered(plain).await.unwrap_err().to_string();
     assert!(told.ends_with("answered 409: no: [hidden]"), "{told}");
 
-    // Once an answer has begun, there is no status any more.
+    // Once an answer has begun, errors come without a status.
     let error = json!({"error": {"message": format!("overloaded {KEY}")}});
     let late = format!("{}data: {error}\n\n", piece("hi"));
     let told = answered(move |_| events(late.clone())).await.unwrap_err();
@@ -319,7 +319,7 @@ async fn what_is_no_answer_is_told() {
     assert_broken(&ask(gone, question()).await, "refused");
 }
 
-/// An endpoint that sends a piece for each message, and what tells that its connection is gone.
+/// An endpoint that sends a piece for each message, and a receiver that closes with its connection.
 async fn dripping() -> (SocketAddr, mpsc::Sender<&'static str>, mpsc::Receiver<()>) {
     let (drip, drops) = mpsc::channel::<&'static str>(1);
     let (alive, gone) = mpsc::channel(1);
@@ -378,7 +378,7 @@ async fn a_slow_answer_ends_when_it_is_cancelled_or_out_of_time() {
     progress.recv().await.unwrap();
     cancel.send(()).unwrap();
     assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
-    // The connection goes with it: the endpoint stops as well.
+    // The connection is closed too, so the endpoint stops as well.
     assert_eq!(gone.recv().await, None);
 
     let (address, _questions) = endpoint(|_| {
@@ -419,10 +419,10 @@ async fn an_answer_is_embedded_where_the_job_names_a_model() {
 
     for (bad, expected) in [
         ("{}", "no embedding: missing field `data`"),
-        (r#"{"data": []}"#, "0 embeddings, where 1 was asked for"),
+        (r#"{"data": []}"#, "0 embeddings, expected 1"),
         (r#"{"data": [{"embedding": []}]}"#, "an embedding without numbers"),
-        (r#"{"data": [{"embedding": [1, "2"]}]}"#, "something else than numbers"),
-        (r#"{"data": [{"embedding": [1, null]}]}"#, "something else than numbers"),
+        (r#"{"data": [{"embedding": [1, "2"]}]}"#, "values other than numbers"),
+        (r#"{"data": [{"embedding": [1, null]}]}"#, "values other than numbers"),
         (r#"{"data": [{"embedding": "AAAA"}]}"#, "no embedding"),
     ] {
         assert_broken(&ask(endpoint(embedding(bad)).await.0, request()).await, expected);

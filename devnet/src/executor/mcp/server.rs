@@ -1,4 +1,4 @@
-//! The MCP servers that an operator configures.
+//! The configured MCP servers.
 
 use super::super::{
     http::{origin, server_url},
@@ -37,7 +37,7 @@ impl From<Servers> for BTreeMap<String, Server> {
 }
 
 impl Servers {
-    /// Whether there are none.
+    /// Whether no server is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -48,27 +48,26 @@ impl Servers {
     }
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 ///
-/// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, `env` being optional, or
+/// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, with an optional `env`, or
 /// as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub enum Server {
     /// A program, started for each job, that speaks over its standard input and output.
     Command {
-        /// The program, found through the runner's PATH.
+        /// The program, looked up in the runner's PATH.
         program: String,
-        /// Its arguments.
         args: Vec<String>,
-        /// Its environment, beside PATH.
+        /// Its environment, in addition to PATH.
         env: BTreeMap<String, String>,
     },
-    /// A server of its own, spoken to over streamable HTTP.
+    /// A running server, reached over streamable HTTP.
     Url(Url),
 }
 
-/// What may stand in a server's configuration.
+/// The fields of a server's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -111,7 +110,7 @@ impl From<Server> for Fields {
 }
 
 impl Server {
-    /// What nobody is told of the server: whatever may be secret of it.
+    /// The parts of the configuration that may be secret.
     pub(super) fn secrets(&self) -> Secrets {
         match self {
             Self::Command { args, env, .. } => {
@@ -122,7 +121,7 @@ impl Server {
     }
 }
 
-/// Without what may be secret: arguments, values of the environment, a URL's path.
+/// Shows no secrets: no arguments, environment values or URL path.
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

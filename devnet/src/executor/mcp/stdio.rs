@@ -1,5 +1,5 @@
-//! A server that is started for the job, and speaks over its standard input and output: one
-//! JSON-RPC message on each line.
+//! A server that is started for the job and communicates over its standard input and output, with
+//! one JSON-RPC message per line.
 
 use super::{
     super::{
@@ -24,7 +24,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a server has to end by itself once its standard input is closed.
+/// Time limit for a server to end by itself after its standard input is closed.
 const FAREWELL_TIMEOUT: Duration = Duration::from_millis(150);
 
 // A cancelled task is over within a second (spec jobs §7).
@@ -36,10 +36,10 @@ const _: () = assert!(
         < 1000
 );
 
-/// The most that is logged of a line that a server writes to its standard error, in bytes.
+/// Maximum bytes logged of a line on a server's standard error.
 const MAX_LOGGED: usize = 1024;
 
-/// Starts the server, holds the conversation with it and clears it away.
+/// Starts the server, runs the conversation with it and ends it.
 pub(super) async fn call(
     directories: &Directories,
     command: &Command,
@@ -50,7 +50,7 @@ pub(super) async fn call(
 ) -> Result<CallToolResult, ExecutorError> {
     // Before the start, or the exit of a quick server could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
-    // The job's memory limit is none for a program of the operator's.
+    // The job's memory limit does not apply to the operator's programs.
     let limits = Limits { max_memory_mb: None, ..*limits };
     let mut process = Process::start(directories, command, &limits).await?;
     started(Instant::now());
@@ -62,10 +62,11 @@ pub(super) async fn call(
     let server = conversation.call.request.server.clone();
     let talk = async {
         let lines = Lines { inner: stdout, length: 0, fatal: conversation.fatal() };
-        // Longer lines would be skipped and the answer waited for in vain: `Lines` bounds them.
+        // The SDK would skip longer lines and wait for the answer in vain, so `Lines` limits
+        // them.
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
         let answer = conversation.hold(transport, notices).await;
-        // An error of time: it stays, and is killed below.
+        // A timeout: it does not end by itself, and is killed below.
         let _ = timeout(FAREWELL_TIMEOUT, process.exited(&mut exits)).await;
         answer
     };
@@ -79,7 +80,7 @@ pub(super) async fn call(
     Ok(answer)
 }
 
-/// Logs what the server writes to its standard error, for as long as anybody waits.
+/// Logs the server's standard error while the call runs.
 async fn log(stderr: Option<ChildStderr>, server: &str) -> Infallible {
     let mut line = Vec::new();
     let end = pump(stderr, |bytes| {
@@ -98,7 +99,7 @@ async fn log(stderr: Option<ChildStderr>, server: &str) -> Infallible {
     pending().await
 }
 
-/// Lines of a bounded length: at a longer one the stream fails, before it is all in memory.
+/// Lines of limited length: a longer one makes the stream fail before it is completely in memory.
 struct Lines<R> {
     inner: R,
     /// Bytes of the current line so far.

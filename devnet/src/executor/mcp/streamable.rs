@@ -1,7 +1,6 @@
-//! A server that is spoken to over streamable HTTP: each message is a POST, answered with JSON or a
-//! stream of events.
+//! A server over streamable HTTP: each message is a POST, answered with JSON or a stream of events.
 //!
-//! The SDK's own client would do, but for its bounds, which are fixed, and for URLs, which it logs.
+//! The SDK's own client is not used because its limits are fixed and it logs URLs.
 
 use super::{
     super::{
@@ -10,6 +9,7 @@ use super::{
     },
     Fatal,
 };
+use crate::http::JSON;
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     RequestBuilder, Response, StatusCode, Url,
@@ -25,25 +25,24 @@ use rmcp::{
 use sse_stream::{Sse, SseStream};
 use std::{collections::HashMap, sync::Arc};
 
-const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 
-/// A way to the server at `url`.
+/// A transport to the server at `url`.
 pub(super) fn transport(
     http: reqwest::Client,
     url: &Url,
     fatal: Fatal,
 ) -> StreamableHttpClientTransport<Client> {
-    // A session that was lost is not made anew: the tool might run twice.
+    // A lost session is not renewed, because the tool might run twice.
     let config =
         StreamableHttpClientTransportConfig::with_uri(origin(url)).reinit_on_expired_session(false);
     StreamableHttpClientTransport::with_client(Client { http, url: url.clone(), fatal }, config)
 }
 
-/// What the SDK sends requests with. It knows the URL itself; the SDK is told the part before the
-/// path, which it may log.
+/// The SDK's HTTP client. It knows the full URL; the SDK, which may log its URL, gets only the part
+/// before the path.
 #[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
@@ -102,7 +101,7 @@ impl Client {
                 read => read?,
             };
             return match serde_json::from_slice(&bytes) {
-                // An error may come with a status that says so too.
+                // An error may come with an HTTP error status as well.
                 Ok(message @ ServerJsonRpcMessage::Error(_)) => {
                     Ok(StreamableHttpPostResponse::Json(message, session))
                 }
@@ -113,7 +112,7 @@ impl Client {
                 _ if !matches!(message, ClientJsonRpcMessage::Request(_)) => {
                     Ok(StreamableHttpPostResponse::Accepted)
                 }
-                _ => Err(self.strange("JSON that is no JSON-RPC message")),
+                _ => Err(self.strange("JSON that is not a JSON-RPC message")),
             };
         }
         match message {
@@ -127,7 +126,7 @@ impl Client {
         ExecutorError::Request { url: origin(&self.url), reason: format!("answered with {what}") }
     }
 
-    /// The events of a response, each of a bounded length.
+    /// The events of a response, each of limited length.
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let client = self.clone();
         let mut event = Event::default();
@@ -142,16 +141,16 @@ impl Client {
     }
 }
 
-/// How much of an event has come.
+/// Position within an event.
 #[derive(Default)]
 struct Event {
     bytes: usize,
-    /// Of these, in the current line.
+    /// The part of `bytes` in the current line.
     line: usize,
 }
 
 impl Event {
-    /// The length of the longest event that was still going on within `chunk`, so far.
+    /// The length so far of the longest event that was incomplete within `chunk`.
     fn length_after(&mut self, chunk: &[u8]) -> usize {
         let mut longest = 0;
         for byte in chunk {
@@ -169,7 +168,7 @@ impl Event {
     }
 }
 
-/// A header of a response, where it is text.
+/// A response's header, if it is text.
 fn text<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
     response.headers().get(name).and_then(|value| value.to_str().ok())
 }

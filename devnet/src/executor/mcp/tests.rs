@@ -1,5 +1,5 @@
 //! Calls of a server made with the official SDK, as a process and over HTTP, and of servers that
-//! break the protocol's rules.
+//! break the protocol.
 
 mod peer;
 
@@ -30,11 +30,11 @@ use tokio::{
 const LIMITS: Limits =
     Limits { max_return_bytes: 1000, timeout: Duration::from_secs(60), max_memory_mb: Some(1) };
 
-/// Says to the test's own program that it is to be the server.
+/// The environment variable that makes the test's program the server.
 const SERVE: &str = "MCP_TEST_SERVE";
 
-/// The server as a process: this test in a process of its own. The harness writes lines of its own
-/// to the standard output, as many a server does.
+/// The server as a process: this test in a separate process. The harness writes its own lines to
+/// the standard output, as many servers do.
 #[tokio::test]
 #[ignore = "the server that other tests start"]
 async fn serves_over_stdio() {
@@ -72,7 +72,7 @@ fn url(text: &str) -> Server {
     serde_json::from_value(json).unwrap()
 }
 
-/// The server over HTTP, in this process, and what it tells.
+/// The server over HTTP in this process, and its events.
 async fn over_http() -> (Server, channel::UnboundedReceiver<&'static str>) {
     let (events, told) = channel::unbounded_channel();
     let peer = Peer { events: Some(events) };
@@ -121,7 +121,7 @@ fn tool_error<T>(tool: &str, reason: &str) -> Result<T, ExecutorError> {
     Err(ExecutorError::Tool { server, tool, reason: reason.to_owned() })
 }
 
-/// What any server must do, however it is reached.
+/// Checks the results of any server, however it is reached.
 async fn check_results(server: &Server) {
     let call = async |tool: &str, arguments: Value| execute(server, tool, arguments, LIMITS).await;
     let echo = call("echo", json!({ "text": "h\u{e9}llo\n" })).await;
@@ -146,7 +146,7 @@ async fn check_results(server: &Server) {
     let limits = Limits { timeout: Duration::from_millis(500), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(server, "slow", json!({}), limits).await, timed_out);
-    // No time at all, and all there can be.
+    // A zero and a maximum timeout.
     let limits = Limits { timeout: Duration::ZERO, ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(server, "nothing", json!({}), limits).await, timed_out);
@@ -183,7 +183,7 @@ async fn a_server_hears_that_its_call_is_cancelled_and_is_heard_on_progress() {
     assert_eq!(told.recv().await, Some("cancelled"));
 }
 
-/// A pipe with a name, by which a server says how far it has come.
+/// A named pipe by which a server reports that it has reached a point.
 fn fifo(directory: &Path) -> PathBuf {
     let path = directory.join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -196,7 +196,7 @@ async fn read(pipe: PathBuf) -> String {
     tokio::task::spawn_blocking(move || fs::read_to_string(pipe).unwrap()).await.unwrap()
 }
 
-/// A server that keeps what it hears, and answers nothing but the greeting.
+/// A server that records what it receives and answers only `initialize`.
 const LISTENER: &str = r#"
     while read -r line; do
         printf '%s\n' "$line" >> "$HEARD"
@@ -279,7 +279,7 @@ async fn a_process_that_breaks_the_rules_is_told() {
     };
     let ended = format!("ended before it answered initialize; {LOG_HINT}");
     assert_eq!(reason(script("exit 1", &[])).await, ended);
-    // It closes its standard output and stays.
+    // It closes its standard output and keeps running.
     assert_eq!(reason(script("exec >&-; sleep 600", &[])).await, ended);
     let refuses =
         r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-5,"message":"go"}}'"#;
@@ -297,7 +297,7 @@ async fn a_process_that_breaks_the_rules_is_told() {
     let too_much = Err(ExecutorError::TooMuchOutput { limit: LIMITS.max_return_bytes });
     let endless = script("cat /dev/zero | tr '\\0' x", &[]);
     assert_eq!(execute(&endless, "any", json!({}), LIMITS).await, too_much);
-    // Noise on short lines is none of a message, and its standard error is nobody's.
+    // Short noise lines are ignored, and so is the standard error.
     let noise = script("yes noise & yes complaint >&2", &[]);
     let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
@@ -332,7 +332,7 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
         other => panic!("{other:?}"),
     };
     let strange = reason(answer("application/json", "{}".to_owned()).await);
-    assert_eq!(strange, "answered with JSON that is no JSON-RPC message");
+    assert_eq!(strange, "answered with JSON that is not a JSON-RPC message");
     let strange = reason(answer("text/html", "<p>".to_owned()).await);
     assert_eq!(strange, "answered with neither JSON nor events");
 
@@ -340,7 +340,7 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
     let body = json!({"jsonrpc": "2.0", "id": 0, "error": error}).to_string();
     let Err(ExecutorError::Mcp { reason: told, .. }) = answer("application/json", body).await
     else {
-        panic!("an error is no answer")
+        panic!("an error is not an answer")
     };
     assert_eq!(told, "answers initialize with error 7: POST /[hidden]: not now");
 
@@ -351,7 +351,7 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
     };
     assert!(!told.contains("secret"), "{told}");
 
-    // A port that was free a moment ago.
+    // A port that has just been free.
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let server = url(&format!("http://user:secret-word@{gone}/secret-path-path"));
     let refused = reason(execute(&server, "any", json!({}), LIMITS).await);
@@ -403,7 +403,7 @@ remote:
         ("x: { command: [''] }", "command names no program"),
         ("x: { url: 'http://a/', env: { A: b } }", "env goes with command"),
         ("x: { url: 'ftp://secret/' }", "scheme `ftp`; expected http or https"),
-        ("x: { url: secret }", "url is none: relative URL without a base"),
+        ("x: { url: secret }", "url is invalid: relative URL without a base"),
         ("x: { command: [a], cwd: / }", "unknown field `cwd`"),
     ] {
         let error = serde_yaml::from_str::<Servers>(bad).unwrap_err().to_string();

@@ -1,77 +1,58 @@
-//! How another process talks to a lease server: requests with a timeout, answers with a bound.
+//! The client side of a lease server: requests with a timeout, answers with a size limit.
 //!
-//! [`operator`] is what hands jobs in and looks at them; [`runner`](super::runner) builds its own
+//! [`operator`] submits jobs and reads their state; [`runner`](super::runner) builds its own
 //! requests on the same [`Client`].
 
 mod operator;
 
+pub use crate::http::REQUEST_TIMEOUT;
 pub use operator::LogPart;
 
 use super::messages::{ErrorBody, ErrorCode, ErrorDetail, StaleLease, StaleReason};
-use crate::duration::Plain;
+use crate::{duration::Plain, http::ANSWER_LIMIT};
 use reqwest::{Certificate, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 
-/// How long a request may take where nothing is waited for.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may take to come about.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what was sent may stay unacknowledged: a server whose machine has vanished says
-/// nothing.
+/// How long sent data may stay unacknowledged. A server whose machine has vanished sends no error.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How long a connection that waits for an answer is quiet before it is looked whether the other
-/// end is there, how often then, and how many times in vain: within [`SILENCE`] it is known.
+/// Idle time of a waiting connection before the first keepalive probe, interval of the probes, and
+/// number of probes without an answer: a dead peer is noticed within [`SILENCE`].
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVES: u32 = 3;
 const _: () = assert!(KEEPALIVE.as_secs() * (1 + KEEPALIVES as u64) <= SILENCE.as_secs());
-/// The longest answer that is read whole.
-const ANSWER_LIMIT: usize = 64 << 20;
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The address is none.
+    /// The address is not a valid HTTP URL, or the certificates for it are not valid.
     #[error("{url}: {reason}")]
-    Address {
-        /// As it was given.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Nothing answers there.
+    Address { url: String, reason: String },
     #[error("nothing answers at {url}: {reason}")]
     Unreachable {
-        /// The server.
         url: String,
-        /// What the system said.
+        /// The underlying error, with its causes.
         reason: String,
     },
-    /// The answer took too long.
     #[error("{what}: no answer within {}", Plain(*.after))]
     Timeout {
-        /// What was asked.
+        /// Method and path of the request.
         what: String,
-        /// The request's timeout.
         after: Duration,
     },
-    /// The server refuses.
+    /// The server refused the request.
     #[error("{}", said(.detail))]
-    Refused {
-        /// The HTTP status.
-        status: StatusCode,
-        /// What it says.
-        detail: ErrorDetail,
-    },
-    /// The lease is no good any more.
+    Refused { status: StatusCode, detail: ErrorDetail },
+    /// The lease is no longer valid.
     #[error("stale lease: {0}")]
     Stale(StaleReason),
-    /// The answer is not what the protocol promises.
-    #[error("{what}: no answer of a lease server: {reason}")]
+    /// The answer does not follow the protocol.
+    #[error("{what}: not an answer of a lease server: {reason}")]
     Malformed {
-        /// What was asked.
+        /// Method and path of the request.
         what: String,
-        /// What was got.
         reason: String,
     },
 }
@@ -84,7 +65,7 @@ fn said(detail: &ErrorDetail) -> String {
 }
 
 impl ClientError {
-    /// The server's own code, where it refuses.
+    /// The server's error code, if it refused the request.
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused { detail, .. } => Some(detail.code),
@@ -92,7 +73,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the same request may be answered later.
+    /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Malformed { .. } => true,
@@ -104,12 +85,12 @@ impl ClientError {
     }
 }
 
-/// What a client shows of itself, and whom it believes, where the server has TLS.
+/// The client's certificate and the roots that it trusts, for a server with TLS.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// Certificates, PEM, that vouch for the server beside those of the system.
+    /// PEM certificates that the client trusts in addition to those of the system.
     pub roots: Option<Vec<u8>>,
-    /// The client's own certificate and key, PEM, one after the other: a secret.
+    /// The client's certificate followed by its private key, PEM: a secret.
     pub identity: Option<Vec<u8>>,
 }
 
@@ -122,12 +103,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `url`, as `http://127.0.0.1:7070`, that shows `token`.
+    /// A client that sends `token` to the server at `url`, such as `http://127.0.0.1:7070`.
     pub fn new(url: &str, token: &str, tls: &Tls) -> Result<Self, ClientError> {
         let address = |reason: String| ClientError::Address { url: url.to_owned(), reason };
         let base = Url::parse(url).map_err(|error| address(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
-            return Err(address("no http:// or https:// address".to_owned()));
+            return Err(address("not an http:// or https:// address".to_owned()));
         }
         let mut http = reqwest::Client::builder()
             .no_proxy()
@@ -136,35 +117,35 @@ impl Client {
             .tcp_keepalive(KEEPALIVE)
             .tcp_keepalive_interval(KEEPALIVE)
             .tcp_keepalive_retries(KEEPALIVES);
-        // Elsewhere the timeouts of requests are all there is.
+        // On other systems only the requests' timeouts apply.
         #[cfg(target_os = "linux")]
         {
             http = http.tcp_user_timeout(SILENCE);
         }
         if let Some(pem) = &tls.roots {
             let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
-            let none = || address("the certificates that vouch for it are no PEM".to_owned());
+            let none = || address("the trusted certificates are not PEM".to_owned());
             let roots = roots.ok_or_else(none)?;
             http = http.tls_certs_only(roots);
         } else if base.scheme() == "http" {
-            // Reading the system's certificates takes longer than most requests.
+            // Loading the system's certificates takes longer than most requests.
             http = http.tls_certs_only([]);
         }
         if let Some(pem) = &tls.identity {
             let identity = reqwest::Identity::from_pem(pem)
-                .map_err(|_| address("the client's certificate and key are no PEM".to_owned()))?;
+                .map_err(|_| address("the client's certificate and key are not PEM".to_owned()))?;
             http = http.identity(identity);
         }
         let http = http.build().map_err(|error| address(error.to_string()))?;
         Ok(Self { http, base: Arc::new(base), token: token.into() })
     }
 
-    /// Where it asks.
+    /// The base address of the server.
     pub fn url(&self) -> &Url {
         &self.base
     }
 
-    /// A request for the path of these segments, with the token.
+    /// A request with the token, for the path made of these segments.
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = Url::clone(&self.base);
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -173,7 +154,7 @@ impl Client {
         self.http.request(method, url).bearer_auth(&self.token).timeout(REQUEST_TIMEOUT)
     }
 
-    /// The response, if it is a success.
+    /// Sends a request; a status other than success becomes an error.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let (http, request) = request.build_split();
         let request = request.map_err(|error| self.failure("request", &error))?;
@@ -204,7 +185,7 @@ impl Client {
         }
     }
 
-    /// The JSON that the response to `request` has.
+    /// Sends `request` and decodes the JSON answer.
     pub(super) async fn json<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -225,7 +206,7 @@ impl Client {
     }
 }
 
-/// An answer's whole body.
+/// Reads an answer's whole body.
 pub(super) async fn whole(what: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
     let malformed = |reason| ClientError::Malformed { what: what.to_owned(), reason };
     let mut body = Vec::new();
@@ -238,7 +219,7 @@ pub(super) async fn whole(what: &str, mut response: Response) -> Result<Vec<u8>,
     Ok(body)
 }
 
-/// What went wrong, with its causes; never the address, which the caller says.
+/// An error with its causes, but without the address, because the caller reports it.
 fn causes(error: &reqwest::Error) -> String {
     let mut said = Vec::new();
     let mut cause = std::error::Error::source(error);

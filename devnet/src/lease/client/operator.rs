@@ -1,4 +1,4 @@
-//! What hands jobs in, looks at them, and says who may work on them.
+//! The operator's requests: submit jobs, read their state, manage runners' tokens.
 
 use super::{Client, ClientError, whole};
 use crate::lease::messages::{
@@ -14,11 +14,11 @@ use super::REQUEST_TIMEOUT;
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPart {
-    /// What was written from the offset on, as far as it was sent.
+    /// The log from the offset on, as far as one answer has it.
     pub bytes: Vec<u8>,
-    /// How long the log is.
+    /// Length of the whole log so far, in bytes.
     pub total: u64,
-    /// Whether nothing more will come.
+    /// Whether the log is complete.
     pub ended: bool,
 }
 
@@ -31,7 +31,7 @@ impl Client {
         self.request(Method::POST, &[&["api", "v1"], path].concat())
     }
 
-    /// Hands a run in.
+    /// Submits a run.
     pub async fn submit(&self, run: &NewRun) -> Result<Run, ClientError> {
         self.json(self.post(&["runs"]).json(run)).await
     }
@@ -41,7 +41,6 @@ impl Client {
         self.json(self.get(&["runs"]).query(query)).await
     }
 
-    /// A run.
     pub async fn run(&self, run: &str) -> Result<Run, ClientError> {
         self.json(self.get(&["runs", run])).await
     }
@@ -56,12 +55,11 @@ impl Client {
         self.json(self.get(&["jobs"]).query(query)).await
     }
 
-    /// A job.
     pub async fn job(&self, job: &str) -> Result<Job, ClientError> {
         self.json(self.get(&["jobs", job])).await
     }
 
-    /// The states that a job and its leases have entered, the first first.
+    /// The states that a job and its leases have entered, oldest first.
     pub async fn job_events(&self, job: &str) -> Result<Vec<JobEvent>, ClientError> {
         self.json(self.get(&["jobs", job, "events"])).await
     }
@@ -71,7 +69,7 @@ impl Client {
         self.json(self.post(&["jobs", job, "cancel"])).await
     }
 
-    /// Takes a job's lease back.
+    /// Revokes the lease of a job.
     pub async fn revoke(&self, job: &str) -> Result<JobChanged, ClientError> {
         self.json(self.post(&["jobs", job, "revoke"])).await
     }
@@ -92,12 +90,12 @@ impl Client {
         Ok(LogPart { bytes: whole(&what, response).await?, total, ended })
     }
 
-    /// The artifacts that are kept of a job.
+    /// The stored artifacts of a job.
     pub async fn artifacts(&self, job: &str) -> Result<Vec<StoredArtifact>, ClientError> {
         self.json(self.get(&["jobs", job, "artifacts"])).await
     }
 
-    /// An artifact, to be read piece by piece within `limit`.
+    /// The body of an artifact as a response to read piece by piece, within the timeout `limit`.
     pub async fn download(
         &self,
         job: &str,
@@ -121,21 +119,21 @@ impl Client {
         self.json(self.get(&["tokens"])).await
     }
 
-    /// Makes a runner's token; what it had before is good no more. While a runner of this name is
-    /// at work that is refused, unless it is to `replace` the other.
+    /// Issues a runner's token and invalidates its previous one. While a runner of this name is at
+    /// work, this is refused unless `replace` is set.
     pub async fn issue_token(&self, runner: &str, replace: bool) -> Result<NewToken, ClientError> {
         let request = TokenRequest { runner_id: runner.to_owned(), replace };
         self.json(self.post(&["tokens"]).json(&request)).await
     }
 
-    /// Makes a runner's token good no more; where its id is given, that token alone.
+    /// Invalidates a runner's token; if `id` is given, only that token.
     pub async fn revoke_token(&self, runner: &str, id: Option<&str>) -> Result<Token, ClientError> {
         let request = self.request(Method::DELETE, &["api", "v1", "tokens", runner]);
         let query = TokenQuery { token_id: id.map(str::to_owned) };
         self.json(request.query(&query)).await
     }
 
-    /// Has a run handed in whenever a timer of an actor fires.
+    /// Adds a schedule, which submits a run whenever a timer of an actor fires.
     pub async fn add_schedule(&self, schedule: &NewSchedule) -> Result<Schedule, ClientError> {
         self.json(self.post(&["schedules"]).json(schedule)).await
     }
@@ -151,7 +149,7 @@ impl Client {
         self.json(request).await
     }
 
-    /// What the server does.
+    /// The server's load and configuration.
     pub async fn status(&self) -> Result<Status, ClientError> {
         self.json(self.get(&["status"])).await
     }

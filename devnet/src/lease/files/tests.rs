@@ -117,7 +117,7 @@ async fn caches_that_were_not_used_for_longest_go() {
     };
     store("a/../b").await;
     store("two").await;
-    // The clock of files may tick more slowly than they are written.
+    // Modification times may be coarser than the time between two writes.
     for (key, seconds) in [("a/../b", 10), ("two", 20)] {
         let (file, _) = files.open_cache(key).await.unwrap().unwrap();
         let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
@@ -146,7 +146,7 @@ async fn an_upload_without_a_name_is_nowhere_and_has_its_place() {
     assert!(matches!(receive("b", "123").await, Err(FileError::Full { limit: 6 })));
     let second = receive("b", "12").await.unwrap();
     assert!(matches!(receive("c", "").await, Err(FileError::Full { limit: 2 })));
-    // The same name again takes no other place.
+    // Storing the same name again takes no further place.
     drop(receive("a", "12").await.unwrap());
     first.naming()().unwrap();
     assert!(matches!(receive("c", "").await, Err(FileError::Full { limit: 2 })));
@@ -161,7 +161,7 @@ async fn an_upload_without_a_name_is_nowhere_and_has_its_place() {
 #[tokio::test]
 async fn what_cannot_be_removed_keeps_nothing_else() {
     let (folder, files) = files(FileLimits { caches: 6, ..FileLimits::default() });
-    // Older than any cache, and no file.
+    // Something that is older than any cache and not a file.
     let strange = folder.path().join("caches/strange");
     fs::create_dir(&strange).unwrap();
     fs::write(strange.join("in it"), "").unwrap();

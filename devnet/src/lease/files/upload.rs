@@ -1,13 +1,13 @@
-//! Uploads: received into a file without a name, then given one, then kept over a crash.
+//! Uploads: received into a temporary file, then given a name, then made durable.
 //!
-//! 1. [`Files::receive_artifact`] and [`Files::receive_cache`] take a body to its end and sync it.
-//!    That takes as long as the sender does.
-//! 2. [`Ready::naming`] gives the file its name, which takes no time: whoever knows that the lease
-//!    is still good can do both at one moment.
-//! 3. [`Ready::settle`] syncs the folders. Whoever is answered after that finds the file under its
-//!    name whatever happens.
+//! 1. [`Files::receive_artifact`] and [`Files::receive_cache`] read a body to its end and sync it.
+//!    This takes as long as the sender takes.
+//! 2. [`Ready::naming`] gives the file its name, which takes no time: the caller can do it while it
+//!    knows that the lease is still valid.
+//! 3. [`Ready::settle`] syncs the folders. A file that is acknowledged after this survives a crash
+//!    under its name.
 //!
-//! A file that gets no name is gone with its [`Ready`].
+//! Dropping a [`Ready`] removes a file that got no name.
 
 use super::{
     ArtifactName, FileError, Files, Place, artifacts_in, clash, entries, lock, make_parent,
@@ -23,15 +23,13 @@ use std::{
 use tempfile::{NamedTempFile, TempPath};
 use tokio::{fs::File, io::AsyncWriteExt as _, task::spawn_blocking};
 
-/// Artifacts that are whole and have no name yet: they take their part of what an attempt may
-/// leave.
+/// Complete artifacts without a name yet. They count toward the limits of their attempt.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     next: u64,
     pub(super) of: BTreeMap<Place, BTreeMap<u64, (ArtifactName, u64)>>,
 }
 
-/// One of them.
 #[derive(Debug)]
 struct Reservation {
     files: Files,
@@ -51,22 +49,22 @@ impl Drop for Reservation {
     }
 }
 
-/// An upload that is whole and on the disk, and may have its name.
+/// A complete and synced upload that has no name yet.
 #[derive(Debug)]
 pub struct Ready {
     files: Files,
     temporary: TempPath,
     bytes: u64,
-    /// Where it is to be, below which folder.
+    /// The final path, and the folder up to which parent folders are synced.
     path: PathBuf,
     top: PathBuf,
-    /// What it takes of its attempt's part; a cache takes that of older ones.
+    /// The artifact's share of its attempt's limits; `None` for a cache, which displaces older
+    /// ones.
     reservation: Option<Reservation>,
 }
 
 impl Files {
-    /// Takes an artifact that may be kept: within the limits of one, and with the others of its
-    /// attempt.
+    /// Receives an artifact that fits within the limits for one artifact and for its attempt.
     pub async fn receive_artifact(
         &self,
         at: &Place,
@@ -112,7 +110,7 @@ impl Files {
         Ok(Reservation { files: self.clone(), at, number })
     }
 
-    /// Takes a cache.
+    /// Receives a cache.
     pub async fn receive_cache(&self, key: &str, body: Body) -> Result<Ready, FileError> {
         let limits = self.0.limits;
         let (temporary, bytes) = self.receive(body, limits.cache.min(limits.caches)).await?;
@@ -120,7 +118,7 @@ impl Files {
         Ok(Ready { files: self.clone(), temporary, bytes, path, top, reservation: None })
     }
 
-    /// Takes a body up to its end into a file of the owner's alone, and syncs it.
+    /// Reads a body to its end into a file that only the owner may read, and syncs it.
     async fn receive(&self, body: Body, limit: u64) -> Result<(TempPath, u64), FileError> {
         let folder = self.0.folder.join("tmp");
         let (file, temporary) =
@@ -141,13 +139,13 @@ impl Files {
         Ok((temporary, length))
     }
 
-    /// Removes the caches that were not used for longest, but for the one at `newest`, until the
-    /// rest is within the limit. One that cannot be removed keeps none of the others.
+    /// Removes the least recently used caches, except the one at `newest`, until the rest is within
+    /// the limit. A cache that cannot be removed is skipped.
     fn evict(&self, newest: &Path) -> io::Result<()> {
         let _evicting = lock(&self.0.evicting);
         let (mut kept, mut total) = (Vec::new(), 0);
         for entry in entries(&self.0.folder.join("caches"))? {
-            // An error: it has gone meanwhile.
+            // The cache has gone in the meantime.
             let Ok(meta) = entry.metadata() else { continue };
             total += meta.len();
             if entry.path() != newest {
@@ -173,8 +171,8 @@ impl Files {
 }
 
 impl Ready {
-    /// Gives the file its name; a file that has it is replaced. What does it has nothing to wait
-    /// for.
+    /// A closure that gives the file its name and replaces an existing file of that name. It never
+    /// waits.
     pub fn naming(&self) -> impl FnOnce() -> Result<(), FileError> + Send + use<> {
         let (temporary, path) = (self.temporary.to_path_buf(), self.path.clone());
         move || {
@@ -183,11 +181,11 @@ impl Ready {
         }
     }
 
-    /// Keeps the name that the file was given. The file's length.
+    /// Makes the file's name durable. Returns its length in bytes.
     pub async fn settle(self) -> Result<u64, FileError> {
         let Self { files, temporary, bytes, path, top, reservation } = self;
         spawn_blocking(move || {
-            // It has another name: under this one nothing is to be removed.
+            // The file has its final name now: dropping the temporary path must not remove it.
             temporary.keep().map_err(|error| error.error)?;
             for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top)) {
                 fs::File::open(folder)?.sync_all()?;

@@ -1,5 +1,5 @@
-//! Why a request has no answer, and the response that says so: fixed words, which show nothing of
-//! how the server is made.
+//! Refusals and the responses for them. Their texts are fixed and show nothing of the server's
+//! internals.
 
 use super::super::{
     check::{Fault, FaultKind},
@@ -14,18 +14,15 @@ use axum::{
 };
 use cowboy_engine::lease::{Refusal, Stale};
 
-/// A refusal.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// For a reason that the body names.
     Error(StatusCode, ErrorDetail),
-    /// The lease is no good.
+    /// The lease is no longer valid.
     Stale {
-        /// The lease, as the request had it.
+        /// The lease id of the request.
         lease_id: String,
-        /// Why.
         reason: Stale,
-        /// Whether a heartbeat is answered.
+        /// Whether the request is a heartbeat, whose answer has more fields.
         heartbeat: bool,
     },
 }
@@ -35,7 +32,7 @@ impl Refused {
         Self::Error(status, ErrorDetail { code, field: None, message: message.into() })
     }
 
-    /// A field, parameter or header is not what it should be.
+    /// A field, parameter or header is not valid.
     pub fn field(code: ErrorCode, field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (Some(field.into()), message.into());
         Self::Error(StatusCode::BAD_REQUEST, ErrorDetail { code, field, message })
@@ -63,10 +60,10 @@ impl Refused {
 
     pub fn internal() -> Self {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Self::new(status, ErrorCode::Internal, "a fault of the server; its log says more")
+        Self::new(status, ErrorCode::Internal, "internal error; the server's log has the reason")
     }
 
-    /// What the service says of a message that bears this lease.
+    /// A service error for a message with this lease.
     pub fn of_lease(error: ServiceError, lease_id: &str) -> Self {
         match error {
             ServiceError::Refused(Refusal::Stale(reason)) => {
@@ -76,7 +73,7 @@ impl Refused {
         }
     }
 
-    /// The same where the message is a heartbeat.
+    /// The same for a heartbeat.
     pub fn of_heartbeat(error: ServiceError, lease_id: &str) -> Self {
         match Self::of_lease(error, lease_id) {
             Self::Stale { lease_id, reason, .. } => {
@@ -107,14 +104,14 @@ impl From<ServiceError> for Refused {
                 StatusCode::CONFLICT,
                 ErrorCode::NameInUse,
                 format!(
-                    "a runner of this name was heard of {silent} s ago: give this one another \
-                     name, or take the name from the other with `replace`"
+                    "a runner of this name made a request {silent} s ago: give this one another \
+                     name, or take the name over with `replace`"
                 ),
             ),
             ServiceError::NoChain => conflict(
                 ErrorCode::NoChain,
-                "this server has no chain, whose timers schedules go by: use a devnet's lease \
-                 server",
+                "schedules need the timers of a chain, which this server does not have: use a \
+                 devnet's lease server",
             ),
             ServiceError::ChainBegins => Self::unavailable(
                 ErrorCode::Unavailable,
@@ -124,19 +121,19 @@ impl From<ServiceError> for Refused {
                 StatusCode::CONFLICT,
                 ErrorCode::SchedulesFull,
                 format!(
-                    "there are {MAX_SCHEDULES} schedules, as many as there may be: remove one \
+                    "there are already {MAX_SCHEDULES} schedules, the maximum: remove one \
                      first"
                 ),
             ),
             ServiceError::Full => Self::unavailable(
                 ErrorCode::Unavailable,
-                "too much is waiting; ask again in a moment",
+                "too many requests are waiting; ask again in a moment",
             ),
             ServiceError::Stopping => Self::unavailable(
                 ErrorCode::Unavailable,
-                "the server stops; ask again when it is back",
+                "the server is stopping; ask again when it is back",
             ),
-            // A stale lease is answered with the lease, by whoever knows it.
+            // Callers that know the lease answer a stale one themselves.
             ServiceError::Failed | ServiceError::Refused(Refusal::Stale(_)) => Self::internal(),
             ServiceError::Refused(refusal) => match refusal {
                 Refusal::WrongRunner => Self::wrong_runner("the lease is another runner's"),
@@ -149,15 +146,14 @@ impl From<ServiceError> for Refused {
                     ErrorCode::CancelRequested,
                     "the job is to be canceled: stop it, then send CancelAck",
                 ),
-                Refusal::NoCancelRequested => conflict(
-                    ErrorCode::NoCancelRequested,
-                    "nobody asked for this job to be canceled",
-                ),
+                Refusal::NoCancelRequested => {
+                    conflict(ErrorCode::NoCancelRequested, "no cancel was requested for this job")
+                }
                 Refusal::Ended => conflict(ErrorCode::JobEnded, "the job has ended"),
                 Refusal::NotLeased => {
-                    conflict(ErrorCode::NotLeased, "nobody holds a lease of this job")
+                    conflict(ErrorCode::NotLeased, "no runner holds a lease of this job")
                 }
-                _ => Self::not_found("there is no such thing; the lists say what there is"),
+                _ => Self::not_found("not found; the lists show what exists"),
             },
         }
     }
@@ -169,7 +165,7 @@ impl From<NameError> for Refused {
     }
 }
 
-/// Of artifacts and caches; logs have their own words.
+/// Errors of artifacts and caches; logs have their own texts.
 impl From<FileError> for Refused {
     fn from(error: FileError) -> Self {
         match error {
@@ -191,7 +187,7 @@ impl From<FileError> for Refused {
             FileError::Broken => Self::new(
                 StatusCode::BAD_REQUEST,
                 ErrorCode::InvalidField,
-                "the body breaks off, or stood still for too long",
+                "the body ended early or stalled",
             ),
             FileError::Io(error) => {
                 tracing::error!(%error, "a file of a job could not be kept or read");

@@ -1,18 +1,18 @@
-//! What is taken from a request: the token, the body, parameters.
+//! Parts of a request: the token, the body, the parameters.
 
 use super::{
     super::{
-        check,
+        check::{self, MAX_WHOLE},
         messages::{ErrorCode, LEASE_HEADER, MAX_MESSAGE, PAGE, PAGE_LIMIT},
     },
     Context,
     error::Refused,
 };
-use crate::api::shows_token;
+use crate::http::bearer::{bearer, is_token};
 use axum::{
     body::{Body, Bytes},
     extract::Query,
-    http::{HeaderMap, StatusCode, Uri, header::AUTHORIZATION},
+    http::{HeaderMap, StatusCode, Uri},
 };
 use cowboy_engine::lease::RunnerId;
 use futures::StreamExt as _;
@@ -21,82 +21,71 @@ use serde_json::Value;
 use std::{mem::discriminant, str::FromStr, time::Duration};
 use tokio::time::timeout;
 
-/// The longest body that is read, and thrown away, for the sake of an answer: a client that is told
-/// too early sees a broken connection instead.
+/// How many bytes of an overlong body are read and discarded before the refusal. A client that is
+/// answered too early sees a broken connection instead of the answer.
 const DRAIN_LIMIT: usize = 16 << 20;
-/// The same of a body that is refused whatever it has.
+/// The same for a body that is refused whatever it contains.
 const UNWANTED_LIMIT: usize = 4 << 20;
-/// How long a message may take to come.
+/// Time limit for receiving a message.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// How long what is refused is read.
+/// Time limit for reading a body that is refused.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
-/// The longest path of a field that is told.
+/// Longest field path in an answer, in characters.
 const MAX_FIELD: usize = 256;
-/// The largest whole number that JSON's numbers are good for everywhere: 2^53 - 1.
-const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
-const BEARER: &[u8] = b"bearer ";
 
-/// Whose token a route wants.
+/// The token that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// None.
-    Anybody,
-    /// A runner's own.
+    Public,
     Runner,
-    /// The operator's.
     Operator,
 }
 
-/// What a route does with the body.
+/// How a route reads the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// It is there at once, and not too long.
+    /// At once, with a length limit.
     Message,
-    /// It comes piece by piece.
     Upload,
 }
 
-/// A request that has shown the token that its route wants.
+/// A request with the token that its route requires.
 pub(super) struct Asked {
-    /// Whose token it has shown, where it is a runner's.
+    /// The runner whose token was sent; `None` for the operator's token or none.
     pub runner: Option<RunnerId>,
-    /// What stands for the parameters of the path.
+    /// The parameters of the path.
     pub path: Vec<(String, String)>,
-    /// Those after the `?`.
+    /// The parameters after the `?`.
     pub query: Vec<(String, String)>,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// The body, where it is a message.
+    /// The body of a message.
     pub message: Bytes,
-    /// The body, where it is an upload.
+    /// The body of an upload.
     pub upload: Body,
 }
 
-/// Whose token a request shows, where it is a runner's; a refusal if it is not good for the route.
+/// The runner whose token a request has, if it is a runner's. Refuses a token that the route does
+/// not accept.
 pub(super) fn authorize(
     context: &Context,
     access: Access,
     headers: &HeaderMap,
 ) -> Result<Option<RunnerId>, Refused> {
-    if access == Access::Anybody {
+    if access == Access::Public {
         return Ok(None);
     }
     let refused = |message: &'static str| {
         Refused::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, message)
     };
-    let Some(header) = headers.get(AUTHORIZATION) else {
+    let Some(token) = bearer(headers) else {
         return Err(refused("send `Authorization: Bearer <token>`"));
     };
-    let (scheme, token) = header.as_bytes().split_at(header.len().min(BEARER.len()));
-    if !scheme.eq_ignore_ascii_case(BEARER) {
-        return Err(refused("send `Authorization: Bearer <token>`"));
-    }
     match access {
-        Access::Operator if shows_token(&context.operator_token, token) => Ok(None),
+        Access::Operator if is_token(&context.operator_token, token) => Ok(None),
         Access::Operator => Err(refused("this is not the operator's token")),
         _ => match context.service.holder(token) {
             Some(runner) => Ok(Some(runner)),
-            None => Err(refused("this is no runner's token")),
+            None => Err(refused("this is not a runner's token")),
         },
     }
 }
@@ -109,7 +98,7 @@ pub(super) async fn receive(body: Body) -> Result<Bytes, Refused> {
         Refused::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
     };
     let broken = || {
-        let message = "the body breaks off";
+        let message = "the body ended early";
         Refused::new(StatusCode::BAD_REQUEST, ErrorCode::MalformedJson, message)
     };
     match received.map_err(|_| slow())? {
@@ -122,13 +111,13 @@ pub(super) async fn receive(body: Body) -> Result<Bytes, Refused> {
     }
 }
 
-/// Reads what nobody wants, and throws it away.
+/// Reads a body that is not wanted and discards it.
 pub(super) async fn drain(body: Body) {
-    // However it ends, the answer is the same.
+    // The answer does not depend on the outcome.
     let _ = timeout(DRAIN_TIME, take(body, 0, UNWANTED_LIMIT)).await;
 }
 
-/// A body, if it is not longer than `limit`; it is read on until `drained`.
+/// The body, or `None` if it is longer than `limit` bytes; at most `drained` bytes are read.
 async fn take(body: Body, limit: usize, drained: usize) -> Result<Option<Bytes>, axum::Error> {
     let mut chunks = body.into_data_stream();
     let (mut kept, mut length) = (Vec::new(), 0);
@@ -150,36 +139,36 @@ async fn take(body: Body, limit: usize, drained: usize) -> Result<Option<Bytes>,
 /// The parameters after a request's `?`.
 pub(super) fn query(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
     let query = Query::try_from_uri(uri).map_err(|_| {
-        Refused::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidField, "the query is none")
+        Refused::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidField, "malformed query")
     })?;
     Ok(query.0)
 }
 
 impl Asked {
-    /// The message, as JSON.
+    /// The message, decoded from JSON.
     pub fn json<T: DeserializeOwned + Serialize>(&self) -> Result<T, Refused> {
         decode(&self.message)
     }
 
-    /// The runner whose token was shown, which `runner_id` must name.
+    /// The runner whose token was sent; refuses if `runner_id` names another.
     pub fn runner_named(&self, runner_id: &str) -> Result<RunnerId, Refused> {
         let runner = self.runner()?;
         if runner.0 != runner_id {
-            return Err(Refused::wrong_runner("runner_id is not the one whose token this is"));
+            return Err(Refused::wrong_runner("runner_id is not the token's runner"));
         }
         Ok(runner)
     }
 
-    /// The runner whose token was shown.
+    /// The runner whose token was sent.
     pub fn runner(&self) -> Result<RunnerId, Refused> {
-        // A route that wants a runner's token has one.
+        // Routes for runners always have one.
         self.runner.clone().ok_or_else(Refused::internal)
     }
 
-    /// The lease that a header names.
+    /// The lease id in the request's header.
     pub fn lease_id(&self) -> Result<String, Refused> {
         let Some(value) = self.headers.get(LEASE_HEADER) else {
-            let message = "expected the lease in this header";
+            let message = "expected the lease id in this header";
             return Err(Refused::field(ErrorCode::MissingField, LEASE_HEADER, message));
         };
         let lease_id = value.to_str().unwrap_or_default();
@@ -194,13 +183,13 @@ impl Asked {
         found.map_or("", |(_, value)| value)
     }
 
-    /// A parameter of the query; of several of one name the last.
+    /// A query parameter; the last value if it is repeated.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut found = self.query.iter().rev().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| &**value)
     }
 
-    /// A number in the query, within a range.
+    /// A number in the query that must lie within a range.
     pub fn number<T: FromStr + PartialOrd>(
         &self,
         name: &'static str,
@@ -209,7 +198,7 @@ impl Asked {
         problem: &'static str,
     ) -> Result<Option<T>, Refused> {
         let Some(text) = self.parameter(name) else { return Ok(None) };
-        // `parse` takes a sign, which a schema does not.
+        // `parse` accepts a sign, but the schema does not.
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let number = if digits { text.parse().ok() } else { None };
         match number.filter(|number| (least..=most).contains(number)) {
@@ -218,26 +207,26 @@ impl Asked {
         }
     }
 
-    /// How many of a list.
+    /// The `limit` of a list.
     pub fn limit(&self) -> Result<usize, Refused> {
         let limit = self.number("limit", 1, PAGE_LIMIT, "expected 1 to 10,000")?;
         Ok(limit.unwrap_or(PAGE))
     }
 }
 
-/// A message, as JSON. What is wrong is told by its place, in fixed words.
+/// Decodes a message from JSON. Errors name the field and use fixed texts.
 fn decode<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<T, Refused> {
     let malformed = |_| {
-        let message = "the body is no JSON document, or more than one";
+        let message = "the body is not a single JSON document";
         Refused::new(StatusCode::BAD_REQUEST, ErrorCode::MalformedJson, message)
     };
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let typed = serde_path_to_error::deserialize(&mut deserializer);
-    // A body that is no JSON is that, wherever its fields were first found to be wrong.
+    // Malformed JSON takes precedence over wrong fields.
     let mut sent: Value = serde_json::from_slice(body).map_err(malformed)?;
     let typed: T = match typed {
         Ok(typed) => typed,
-        // Of two of one name a value would have kept one.
+        // A `Value` keeps only one of two fields of the same name.
         Err(error) if error.inner().to_string().starts_with("duplicate field") => {
             return Err(misfit(&error));
         }
@@ -253,18 +242,18 @@ fn decode<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<T, Refused> {
     }
 }
 
-const MISFIT: &str = "not of the type, or none of the values, that /openapi.json has here";
+const MISFIT: &str = "not a value that /openapi.json allows here";
 
-/// Where JSON is not what a message has there.
+/// Refuses JSON that does not match the message's type, with the path of the field.
 fn misfit(error: &serde_path_to_error::Error<serde_json::Error>) -> Refused {
     let path = match error.path().to_string() {
         path if path == "." => String::new(),
         path => path,
     };
-    // serde says in its text only which field it is.
+    // The name of the field is only in the text of serde's error.
     let text = error.inner().to_string();
     let (code, name, message) = match named(&text, "missing field `") {
-        Some(name) => (ErrorCode::MissingField, Some(name), "this field must be there"),
+        Some(name) => (ErrorCode::MissingField, Some(name), "this field is required"),
         None => (ErrorCode::InvalidField, named(&text, "duplicate field `"), MISFIT),
     };
     let field = match (path.is_empty(), name) {
@@ -275,18 +264,18 @@ fn misfit(error: &serde_path_to_error::Error<serde_json::Error>) -> Refused {
     Refused::field(code, told(field), message)
 }
 
-/// The path of a field, as far as it is told.
+/// A field's path for an answer: without control characters, at most [`MAX_FIELD`] characters.
 fn told(field: String) -> String {
     field.chars().take(MAX_FIELD).filter(|c| !c.is_control()).collect()
 }
 
-/// Makes 1.0 what it is in JSON: the number 1.
+/// Turns whole floats such as 1.0 into integers, because JSON does not distinguish them.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= MAX_WHOLE);
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= MAX_WHOLE as f64);
             if let Some(whole) = whole.filter(|_| number.is_f64()) {
                 *number = (whole as i64).into();
             }
@@ -295,8 +284,8 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Where something was sent that is of another kind than what was understood: serde takes a list
-/// for an object of as many fields, and an object for a word.
+/// The path of the first value whose JSON kind differs from what serde understood: serde accepts an
+/// array for a struct with that many fields, and an object for a unit variant.
 fn mismatch(sent: &Value, meant: &Value, path: String) -> Option<String> {
     match (sent, meant) {
         (Value::Object(sent), Value::Object(meant)) => meant.iter().find_map(|(name, meant)| {

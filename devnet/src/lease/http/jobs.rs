@@ -1,4 +1,4 @@
-//! Jobs: listed, shown, stopped; their logs and artifacts.
+//! Routes of jobs: list, show, stop; their logs and artifacts.
 
 use super::{
     Context, Route,
@@ -28,11 +28,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::{sync::Arc, time::Duration};
 use tokio::{io::AsyncReadExt as _, sync::watch, task::spawn_blocking};
 
-/// The longest part of a log in one answer.
+/// Longest part of a log in one answer, in bytes.
 const LOG_PART: usize = 1 << 20;
-/// Pieces of an artifact on its way.
-const PIECE: usize = 64 << 10;
-/// What stands in a part of a path as it is.
+/// Size of the pieces of an artifact's body, in bytes.
+const ARTIFACT_PIECE: usize = 64 << 10;
+/// Characters that a part of a path has unescaped.
 const SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
@@ -52,7 +52,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/jobs/{job}",
             operator,
             show,
-            Operation::new("A job, and all that became of it").one::<Job>(200),
+            Operation::new("A job with its whole history").one::<Job>(200),
         ),
         Route::new(
             get.clone(),
@@ -73,14 +73,14 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/jobs/{job}/revoke",
             operator,
             revoke,
-            Operation::new("Takes a job's lease back").one::<JobChanged>(200).refuses(409),
+            Operation::new("Revokes a job's lease").one::<JobChanged>(200).refuses(409),
         ),
         Route::new(
             get.clone(),
             "/api/v1/jobs/{job}/log",
             operator,
             log,
-            Operation::new("A part of a job's log; waits for more as long as it says")
+            Operation::new("A part of a job's log; waits for more if it asks for that")
                 .query::<LogQuery>()
                 .log(),
         ),
@@ -89,7 +89,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/jobs/{job}/artifacts",
             operator,
             artifacts,
-            Operation::new("The artifacts that are kept of a job").many::<StoredArtifact>(),
+            Operation::new("The stored artifacts of a job").many::<StoredArtifact>(),
         ),
         Route::new(get, artifact, operator, download, Operation::new("An artifact").file()),
     ]
@@ -103,7 +103,7 @@ async fn list(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> 
     let limit = asked.limit()?;
     let state = asked.parameter("state").map(|state| {
         let state = lease::JobState::named(state).map(JobState::from);
-        state.ok_or_else(|| Refused::invalid("state", "expected a job's state, as QUEUED"))
+        state.ok_or_else(|| Refused::invalid("state", "expected a job's state, such as QUEUED"))
     });
     let run = asked.parameter("run").map(str::to_owned);
     let query = JobQuery { run, state: state.transpose()?, limit: Some(limit) };
@@ -133,7 +133,7 @@ async fn show(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> 
 async fn events(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let job = asked.segment("job").to_owned();
     let events = context.service.read(move |reader| reader.events(&job)).await?;
-    // Each job has one from its beginning.
+    // Every job has an event from its creation.
     if events.is_empty() { Err(no_job()) } else { Ok(json(&events)) }
 }
 
@@ -149,8 +149,8 @@ async fn revoke(context: Arc<Context>, asked: Asked) -> Result<Response, Refused
     Ok(json(&JobChanged { job, state }))
 }
 
-/// A part of a log; where there is nothing yet, once there is, or nothing more can come: of an
-/// attempt when it has ended, of the last one when the job has.
+/// A part of a log. If there is nothing new yet, waits until there is or until the log can no
+/// longer grow, because the given attempt has ended or, without one, the job has.
 async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let attempt = asked.number("attempt", 1, u32::MAX, "expected the number of an attempt")?;
     let offset = asked.number("offset", 0, u64::MAX, "expected a number of bytes")?.unwrap_or(0);
@@ -200,7 +200,7 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     }
 }
 
-/// Resolves when somebody tells of a change; never where nobody can any more.
+/// Resolves on the next change; never resolves if the sender is gone.
 pub(super) async fn changed(changes: &mut watch::Receiver<()>) {
     if changes.changed().await.is_err() {
         std::future::pending::<()>().await;
@@ -217,7 +217,7 @@ fn log_part(bytes: Vec<u8>, length: u64, ended: bool) -> Response {
     (headers, bytes).into_response()
 }
 
-/// What blocks, where it may.
+/// Runs blocking work on a thread for it.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refused> {
@@ -227,7 +227,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
-/// The run of a job.
+/// The id of a job's run.
 async fn run_of(context: &Context, job: &str) -> Result<String, Refused> {
     let id = job.to_owned();
     let found = context.service.read(move |reader| reader.run_of(&id)).await?;
@@ -246,7 +246,7 @@ async fn artifacts(context: Arc<Context>, asked: Asked) -> Result<Response, Refu
     Ok(json(&kept.collect::<Vec<_>>()))
 }
 
-/// Where an artifact is, from the server's address on.
+/// The path of an artifact, relative to the server's address.
 pub(super) fn artifact_uri(job: &str, attempt: u32, name: &ArtifactName) -> String {
     let name = utf8_percent_encode(name.as_str(), SEGMENT);
     format!("/api/v1/jobs/{job}/attempts/{attempt}/artifacts/{name}")
@@ -261,16 +261,16 @@ async fn download(context: Arc<Context>, asked: Asked) -> Result<Response, Refus
     Ok(attachment(file, length))
 }
 
-/// A file, which no browser shows.
+/// A file as a download, so that no browser displays it.
 pub(super) fn attachment(file: tokio::fs::File, length: u64) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
         (CONTENT_LENGTH, HeaderValue::from(length)),
     ];
-    // A file that grows meanwhile is cut: its length has been told.
+    // The length is already in the header: a file that grows in the meantime is cut off there.
     let pieces = futures::stream::try_unfold(file.take(length), async |mut file| {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; ARTIFACT_PIECE];
         let read = file.read(&mut piece).await?;
         piece.truncate(read);
         Ok::<_, std::io::Error>((read > 0).then_some((piece, file)))

@@ -1,4 +1,4 @@
-//! What runners say: the messages of the protocol.
+//! Routes of runners: the messages of the protocol.
 
 use super::{
     Context, Route,
@@ -32,7 +32,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/lease",
             runner,
             lease,
-            Operation::new("Asks for work, and waits for it as long as it says")
+            Operation::new("Asks for work, and waits for it as long as requested")
                 .body::<LeaseRequest>()
                 .one::<LeaseGranted>(200)
                 .nothing(204, "There is no work"),
@@ -52,7 +52,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/heartbeat",
             runner,
             heartbeat,
-            Operation::new("Says that the runner lives: the lease's time restarts")
+            Operation::new("Renews the lease")
                 .body::<Heartbeat>()
                 .one::<HeartbeatAck>(200)
                 .refuses(409),
@@ -62,7 +62,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/complete",
             runner,
             complete,
-            Operation::new("Says how the job ended")
+            Operation::new("Reports how the job ended")
                 .body::<Complete>()
                 .one::<CompleteAck>(200)
                 .refuses(409),
@@ -72,7 +72,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/await-cancel",
             runner,
             await_cancel,
-            Operation::new("Waits for a request to cancel the job, as long as it says")
+            Operation::new("Waits for a cancel request, as long as requested")
                 .body::<AwaitCancel>()
                 .one::<CancelRequested>(200)
                 .nothing(204, "The job goes on")
@@ -83,7 +83,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/cancel-ack",
             runner,
             cancel_ack,
-            Operation::new("Says that the job was stopped, as was asked")
+            Operation::new("Reports that the job was stopped as requested")
                 .body::<CancelAck>()
                 .one::<CancelAckAck>(200)
                 .refuses(409),
@@ -128,10 +128,10 @@ async fn heartbeat(context: Arc<Context>, asked: Asked) -> Result<Response, Refu
         tag: HeartbeatAckTag::default(),
         lease_id,
         extend_lease: true,
-        // In the last second of a job's grace its lease still holds.
+        // In the last second of a job's grace period its lease is still valid.
         new_lease_ttl_seconds: beat.ttl.div_ceil(1_000),
         cancel_requested: beat.cancel.is_some(),
-        // Whole seconds: a runner that takes them all is not late.
+        // Rounded down, so that a runner that uses all of them is not late.
         cancel_deadline_seconds: beat.cancel.unwrap_or(0) / 1_000,
         grace_left_seconds: beat.grace.map(|left| left / 1_000),
     }))
@@ -147,7 +147,7 @@ async fn complete(context: Arc<Context>, asked: Asked) -> Result<Response, Refus
     Ok(json(&CompleteAck { tag: CompleteAckTag::default(), lease_id, accepted: true }))
 }
 
-/// Answers once the job is to be canceled, the lease is dead, or the wait is over.
+/// Answers once a cancel is requested, the lease is dead, or the wait is over.
 async fn await_cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let message: AwaitCancel = asked.json()?;
     check::await_cancel(&message)?;
@@ -177,7 +177,7 @@ async fn await_cancel(context: Arc<Context>, asked: Asked) -> Result<Response, R
             return Err(ServiceError::Full.into());
         }
         let Some(changes) = &mut changes else {
-            // What happens from now on is heard of; what has happened is looked for once more.
+            // Changes are followed from here on; the loop checks again for one that came before.
             changes = Some(context.service.follow(&active.place.job));
             continue;
         };

@@ -1,7 +1,7 @@
 //! The lease server's HTTP surface: the routes that [`messages`](super::messages) lists.
 //!
-//! A request is looked at in this order: its route, its token, its body's length, the body, the
-//! runner it names, the lease. Whoever shows no token has nothing of what it sends kept.
+//! A request is checked in this order: its route, its token, its body's length, the body, the
+//! runner it names, the lease. The body of a request without a valid token is discarded.
 
 mod error;
 mod extract;
@@ -45,27 +45,27 @@ use tokio::{
     time::timeout,
 };
 
-/// Uploads of one runner at a time, and waits for a cancel.
+/// Maximum number of concurrent uploads, and of concurrent cancel waits, of one runner.
 pub(super) const EACH: usize = 8;
-/// How long an answer to a message may take beyond what it waits for.
+/// Time limit for answering a message, on top of the wait that it asks for.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// What every request shares.
+/// State that all requests share.
 pub(super) struct Context {
     pub service: Service,
     pub files: Files,
     pub operator_token: String,
-    /// Uploads that are under way.
+    /// Uploads in progress, per runner.
     pub uploads: Shares,
-    /// Requests that wait for a cancel.
+    /// Requests that wait for a cancel, per runner.
     pub cancel_waits: Shares,
-    /// Places for requests that wait: most connections stay free for those that do not.
+    /// Permits for requests that wait, so that most connections stay free for the others.
     pub waits: Arc<Semaphore>,
-    /// True once the server stops: nobody waits any more.
+    /// True once the server stops: waits end.
     pub closing: watch::Receiver<bool>,
 }
 
-/// Shows no token.
+/// Omits the token.
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").finish_non_exhaustive()
@@ -75,7 +75,7 @@ impl fmt::Debug for Context {
 type Handler =
     Arc<dyn Fn(Arc<Context>, Asked) -> BoxFuture<'static, Result<Response, Refused>> + Send + Sync>;
 
-/// One method of one path.
+/// One method of one path, with its handler.
 #[derive(Clone)]
 struct Route {
     method: Method,
@@ -98,7 +98,7 @@ impl Route {
         Self { method, path, access, takes: Takes::Message, handler, operation }
     }
 
-    /// Its body comes piece by piece, and takes its time.
+    /// The body arrives piece by piece and is not subject to a message's time limit.
     fn upload(mut self) -> Self {
         self.takes = Takes::Upload;
         self
@@ -119,7 +119,7 @@ impl Route {
                 return Err(refused);
             }
         };
-        let path = path.map_err(|_| Refused::not_found("the path is no text"));
+        let path = path.map_err(|_| Refused::not_found("the path is not text"));
         let query = extract::query(&parts.uri);
         let asked = |message, upload| {
             let path = path?;
@@ -139,7 +139,6 @@ impl Route {
     }
 }
 
-/// Every route.
 fn table() -> Vec<Route> {
     let parts = [
         messages::table(),
@@ -153,7 +152,7 @@ fn table() -> Vec<Route> {
     parts.concat()
 }
 
-/// The routes, and what every answer has.
+/// The router of all routes, with the headers that every answer has.
 pub(super) fn router(context: Arc<Context>) -> Router {
     let mut paths: BTreeMap<&str, Vec<Route>> = BTreeMap::new();
     for route in table() {
@@ -166,12 +165,12 @@ pub(super) fn router(context: Arc<Context>) -> Router {
     router.fallback(no_route).layer(middleware::from_fn(guard)).with_state(context)
 }
 
-/// What a path answers to each method.
+/// The handlers of one path, by method.
 fn methods(routes: Vec<Route>) -> MethodRouter<Arc<Context>> {
     let names: Vec<_> = routes.iter().map(|route| route.method.as_str()).collect();
     let allowed = HeaderValue::from_str(&names.join(", ")).expect("methods are words");
     let wrong = move |request: Request| wrong_method(allowed.clone(), request);
-    // HEAD would be answered like GET.
+    // Otherwise axum would answer HEAD like GET.
     let mut methods = MethodRouter::new().fallback(wrong.clone()).head(wrong);
     for route in routes {
         let filter = MethodFilter::try_from(route.method.clone()).expect("a common method");
@@ -196,7 +195,7 @@ async fn wrong_method(allowed: HeaderValue, request: Request) -> Response {
     ([(ALLOW, allowed)], refused).into_response()
 }
 
-/// What every answer has.
+/// Adds the headers that every answer has.
 async fn guard(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -205,12 +204,12 @@ async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-/// An answer of JSON.
+/// A JSON answer with status 200.
 fn json(value: &impl Serialize) -> Response {
     Json(value).into_response()
 }
 
-/// The same where something was made.
+/// A JSON answer with status 201.
 fn created(value: &impl Serialize) -> Response {
     (StatusCode::CREATED, Json(value)).into_response()
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document: from the table of routes and the types of their messages.
+//! The OpenAPI document, built from the table of routes and the types of their messages.
 
 use super::{
     Context, Route,
@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     api::openapi::{Components, reference},
+    http::JSON,
     lease::messages::{ErrorBody, LEASE_HEADER, LOG_BYTES_HEADER, LOG_ENDED_HEADER, StaleLease},
     openmetrics,
 };
@@ -33,26 +34,25 @@ use utoipa::{
     },
 };
 
-/// The names of the tokens' security schemes.
+/// Names of the security schemes for tokens.
 const OPERATOR: &str = "operator";
 const RUNNER: &str = "runner";
-const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
 
-/// What the document says of a route.
+/// The documentation of a route.
 #[derive(Clone)]
 pub(super) struct Operation {
     summary: &'static str,
     parameters: Vec<Parameter>,
     body: Option<(&'static str, Content)>,
     answers: Vec<(u16, openapi::Response)>,
-    /// Statuses of refusals beyond those that follow from the route.
+    /// Statuses of refusals that do not follow from the kind of route.
     refusals: Vec<u16>,
     components: Components,
 }
 
 impl Operation {
-    /// A route that answers nothing, in the ways that are added.
+    /// An operation without answers; the methods below add them.
     pub const fn new(summary: &'static str) -> Self {
         Self {
             summary,
@@ -69,7 +69,7 @@ impl Operation {
         self
     }
 
-    /// It answers a value.
+    /// Adds a JSON answer.
     pub fn one<T: ToSchema>(mut self, status: u16) -> Self {
         let schema = RefOr::<Schema>::Ref(reference::<T>(&mut self.components));
         self.answer(
@@ -78,60 +78,60 @@ impl Operation {
         )
     }
 
-    /// It answers a list.
+    /// Adds a JSON array as answer.
     pub fn many<T: ToSchema>(mut self) -> Self {
         let items = reference::<T>(&mut self.components);
         let schema: RefOr<Schema> = ArrayBuilder::new().items(RefOr::Ref(items)).into();
         self.answer(200, described("What was asked for").content(JSON, Content::new(Some(schema))))
     }
 
-    /// It answers any JSON object.
+    /// Adds an arbitrary JSON object as answer.
     pub fn any(self) -> Self {
         let schema: RefOr<Schema> = ObjectBuilder::new().into();
         self.answer(200, described("What was asked for").content(JSON, Content::new(Some(schema))))
     }
 
-    /// It answers nothing.
+    /// Adds an answer without a body.
     pub fn nothing(self, status: u16, description: &str) -> Self {
         self.answer(status, described(description))
     }
 
-    /// It answers metrics.
+    /// Adds the metrics as answer.
     pub fn text(self) -> Self {
         let schema: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::String).into();
         let content = Content::new(Some(schema));
         self.answer(200, described("The metrics").content(openmetrics::CONTENT_TYPE, content))
     }
 
-    /// It answers a file.
+    /// Adds a file as answer.
     pub fn file(self) -> Self {
         self.answer(200, described("The bytes").content(BYTES, bytes()))
     }
 
-    /// It answers a part of a log.
+    /// Adds a part of a log as answer.
     pub fn log(self) -> Self {
         let header =
             |kind| HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(kind)));
-        let answer = described("The bytes from the offset on, as far as they are sent at once")
+        let answer = described("The bytes from the offset on, as many as one answer has")
             .content(BYTES, bytes())
             .header(
                 LOG_BYTES_HEADER,
-                header(Type::Integer).description(Some("How long the log is")).build(),
+                header(Type::Integer).description(Some("Length of the log in bytes")).build(),
             )
             .header(
                 LOG_ENDED_HEADER,
-                header(Type::Boolean).description(Some("Whether nothing more will come")).build(),
+                header(Type::Boolean).description(Some("Whether the log is complete")).build(),
             );
         self.answer(200, answer)
     }
 
-    /// It takes these parameters in the query.
+    /// Adds query parameters.
     pub fn query<Q: IntoParams>(mut self) -> Self {
         self.parameters.extend(Q::into_params(|| Some(ParameterIn::Query)));
         self
     }
 
-    /// It wants the lease in a header.
+    /// Adds the header with the lease.
     pub fn lease_header(mut self) -> Self {
         let schema = ObjectBuilder::new()
             .schema_type(Type::String)
@@ -148,20 +148,20 @@ impl Operation {
         self
     }
 
-    /// It takes a message.
+    /// Adds a message as request body.
     pub fn body<T: ToSchema>(mut self) -> Self {
         let schema = RefOr::<Schema>::Ref(reference::<T>(&mut self.components));
         self.body = Some((JSON, Content::new(Some(schema))));
         self
     }
 
-    /// It takes bytes.
+    /// Adds bytes as request body.
     pub fn bytes(mut self) -> Self {
         self.body = Some((BYTES, bytes()));
         self
     }
 
-    /// It refuses with this status too.
+    /// Adds a status of refusals.
     pub fn refuses(mut self, status: u16) -> Self {
         self.refusals.push(status);
         self
@@ -170,7 +170,7 @@ impl Operation {
     fn build(self, path: &str, access: Access, takes: Takes) -> (Built, Components) {
         let Self { summary, parameters, body, answers, mut refusals, components } = self;
         let in_path: Vec<_> = in_path(path).map(path_parameter).collect();
-        // A path whose parameter is empty is another one.
+        // An empty path parameter makes another path.
         refusals.extend([405, 413, 500, 503]);
         if takes == Takes::Message {
             refusals.push(408);
@@ -182,7 +182,7 @@ impl Operation {
             refusals.push(404);
         }
         match access {
-            Access::Anybody => {}
+            Access::Public => {}
             Access::Operator => refusals.push(401),
             Access::Runner => refusals.extend([401, 403]),
         }
@@ -206,7 +206,7 @@ impl Operation {
             operation = operation.response(status.to_string(), refusal(status, access));
         }
         let token = match access {
-            Access::Anybody => return (operation.build(), components),
+            Access::Public => return (operation.build(), components),
             Access::Operator => OPERATOR,
             Access::Runner => RUNNER,
         };
@@ -233,7 +233,7 @@ fn refusal(status: u16, access: Access) -> openapi::Response {
     described("Why not").content(JSON, Content::new(Some(schema))).build()
 }
 
-/// The names of a path's parameters.
+/// The names of the parameters in a path.
 fn in_path(path: &str) -> impl Iterator<Item = &str> {
     let parameters = path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'));
     parameters.map(|name| name.trim_start_matches('*'))
@@ -256,11 +256,9 @@ fn path_parameter(name: &str) -> Parameter {
             "The number of an attempt, from 1",
             ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(100)),
         ),
-        "key" => {
-            ("A cache's key, of which a `/` may stand as it is", text(Some("^[^\\x00]+$"), 512))
-        }
+        "key" => ("A cache's key; a `/` in it needs no escaping", text(Some("^[^\\x00]+$"), 512)),
         _ => (
-            "An artifact's name: a relative path, of which a `/` may stand as it is",
+            "An artifact's name: a relative path; a `/` in it needs no escaping",
             text(Some("^(?!(.*/)?[.]{0,2}(/|$))[^\\x00-\\x1f\\x7f-\\x9f\\\\]+$"), 200),
         ),
     };
@@ -273,7 +271,7 @@ fn path_parameter(name: &str) -> Parameter {
         .build()
 }
 
-/// The noun that a path is about.
+/// The OpenAPI tag of a path: its noun.
 fn tag(path: &str) -> &str {
     let path = path.strip_prefix("/api/v1/").unwrap_or(path).trim_start_matches('/');
     path.split('/').next().unwrap_or(path)
@@ -281,14 +279,14 @@ fn tag(path: &str) -> &str {
 
 pub(super) fn table() -> Vec<Route> {
     let operation = Operation::new("This document").any();
-    vec![Route::new(Method::GET, "/openapi.json", Access::Anybody, show, operation)]
+    vec![Route::new(Method::GET, "/openapi.json", Access::Public, show, operation)]
 }
 
 async fn show(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {
     Ok(([(CONTENT_TYPE, JSON)], text()).into_response())
 }
 
-/// The document's JSON, which is made once: making it takes longer than most requests.
+/// The document as JSON. It is built once, because building it takes longer than most requests.
 fn text() -> Bytes {
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
         serde_json::to_vec(&document()).expect("the document is plain data").into()
@@ -296,7 +294,6 @@ fn text() -> Bytes {
     TEXT.clone()
 }
 
-/// The document.
 pub(super) fn document() -> OpenApi {
     let mut components = Components::new();
     reference::<ErrorBody>(&mut components);
@@ -331,7 +328,7 @@ pub(super) fn document() -> OpenApi {
                 .title("Leases: jobs for runners")
                 .version(env!("CARGO_PKG_VERSION"))
                 .description(Some(
-                    "Times are RFC 3339, durations in seconds. Unknown fields are left alone.",
+                    "Times are RFC 3339, durations in seconds. Unknown fields are ignored.",
                 )),
         )
         .paths(paths)

@@ -1,4 +1,4 @@
-//! Runs: handed in, listed, shown, canceled; and what the server does.
+//! Routes of runs: submit, list, show, cancel; and the server's status.
 
 use super::{
     Context, Route, created,
@@ -29,7 +29,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/runs",
             operator,
             submit,
-            Operation::new("Hands a run in: all of its jobs or none")
+            Operation::new("Submits a run: all of its jobs or none")
                 .body::<NewRun>()
                 .one::<Run>(201)
                 .refuses(409),
@@ -60,7 +60,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/status",
             operator,
             status,
-            Operation::new("What the server does").one::<Status>(200),
+            Operation::new("The server's load and configuration").one::<Status>(200),
         ),
         Route::new(
             get.clone(),
@@ -72,7 +72,7 @@ pub(super) fn table() -> Vec<Route> {
         Route::new(
             get,
             "/api/v1/health",
-            Access::Anybody,
+            Access::Public,
             health,
             Operation::new("Whether the server accepts changes")
                 .one::<Health>(200)
@@ -85,7 +85,7 @@ async fn submit(context: Arc<Context>, asked: Asked) -> Result<Response, Refused
     let run: NewRun = asked.json()?;
     let run = context.service.submit(run).await?;
     let run = context.service.read(move |reader| reader.run(&run)).await?;
-    // It is there: it has just been written.
+    // The run has just been written, so it exists.
     Ok(created(&run.ok_or_else(Refused::internal)?))
 }
 

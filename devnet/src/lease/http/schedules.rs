@@ -1,4 +1,4 @@
-//! Schedules: made, listed, removed.
+//! Routes of schedules: add, list, remove.
 
 use super::{
     Context, Route, created,
@@ -19,7 +19,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/schedules",
             operator,
             add,
-            Operation::new("Has a run handed in whenever a timer of an actor fires")
+            Operation::new("Adds a schedule, which submits a run for each fire of a timer")
                 .body::<NewSchedule>()
                 .one::<Schedule>(201)
                 .refuses(409),

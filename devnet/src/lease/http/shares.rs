@@ -1,5 +1,5 @@
-//! A limit for each runner: on its uploads at a time, or its waits. One runner leaves the others
-//! theirs.
+//! A limit on what each runner does at the same time, so that one runner cannot use up the others'
+//! share.
 
 use cowboy_engine::lease::RunnerId;
 use std::{
@@ -7,14 +7,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The places that each runner holds, and how many it may hold. Clones share them.
+/// The places that each runner holds, and the maximum per runner. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Shares {
     most: usize,
     taken: Arc<Mutex<BTreeMap<RunnerId, usize>>>,
 }
 
-/// A runner's place, until this is dropped.
+/// A place that a runner holds until this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     all: Shares,
@@ -22,12 +22,12 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// No runner holds a place; each may hold `most`.
+    /// No places taken; each runner may hold `most`.
     pub fn new(most: usize) -> Self {
         Self { most, taken: Arc::default() }
     }
 
-    /// Takes a place; `None`: the runner holds as many as it may.
+    /// Takes a place; `None` if the runner already holds the maximum.
     pub(super) fn take(&self, runner: &RunnerId) -> Option<Share> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = taken.entry(runner.clone()).or_default();

@@ -1,4 +1,4 @@
-//! The routes over real connections, on a clock that is moved by hand.
+//! The routes over real connections, on a clock that the test moves by hand.
 
 mod files;
 mod lab;
@@ -56,7 +56,7 @@ async fn a_job_goes_from_the_queue_to_its_end() {
     assert_eq!(shown["expires_at"], "1970-01-01T00:18:42.000Z");
     assert_eq!(shown["attempts"][0]["progress"]["percent"], 40);
     assert_eq!(shown["attempts"][0]["acked_at"], "1970-01-01T00:16:41.000Z");
-    // Times that the runner gives are kept as it gives them.
+    // Times from the runner are stored as it sends them.
     let said = &shown["attempts"][0];
     assert_eq!(said["runner_accepted_at"], "2026-01-04T08:00:00Z");
     assert_eq!(said["runner_heartbeat_at"], "2026-01-04T08:00:00+01:00");
@@ -152,7 +152,7 @@ async fn a_job_whose_time_is_over_may_still_say_how_it_ended() {
     let late = lab.put("internal/log?offset=7", &token, lease_id, "x").await;
     assert_eq!((late.status, &late.body["reason"]), (409, &json!("LEASE_COMPLETED")));
 
-    // Without its word the job ends with the grace.
+    // Without its report the job ends with the grace period.
     let mut spec = one("k");
     spec["max_runtime_seconds"] = json!(60);
     let job = lab.submit(json!([spec])).await.remove(0);
@@ -167,7 +167,7 @@ async fn a_job_whose_time_is_over_may_still_say_how_it_ended() {
     assert_eq!((late.status, &late.body["reason"]), (409, &json!("LEASE_REVOKED")));
 }
 
-/// As a program writes it that leaves out zeros and has times of its own.
+/// A message from a program that omits zeros and uses its own format of times.
 #[tokio::test]
 async fn a_completion_may_leave_out_what_is_zero() {
     let lab = Lab::new().await;
@@ -320,7 +320,7 @@ async fn files_that_cannot_be_removed_keep_no_others() {
         assert_eq!(lab.put("internal/log?offset=0", &token, lease_id, "text").await.status, 200);
         runs.push(granted["run_id"].as_str().unwrap().to_owned());
         if n == 0 {
-            // What is no folder is not removed like one.
+            // A file instead of a folder is not removed like one.
             let logs = lab.folder.path().join("logs").join(&runs[0]);
             std::fs::remove_dir_all(&logs).unwrap();
             std::fs::write(&logs, "strange").unwrap();

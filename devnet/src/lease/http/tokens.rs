@@ -1,4 +1,4 @@
-//! Runners: which there are; their tokens: issued, taken back, listed.
+//! Routes of runners and their tokens: list, issue, revoke.
 
 use super::{
     Context, Route, created,
@@ -39,7 +39,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/tokens",
             operator,
             issue,
-            Operation::new("Makes a runner's token; what it had before is good no more")
+            Operation::new("Issues a runner's token, and invalidates its previous one")
                 .body::<TokenRequest>()
                 .one::<NewToken>(201)
                 .refuses(409),
@@ -49,9 +49,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/tokens/{runner}",
             operator,
             revoke,
-            Operation::new("Makes a runner's token good no more")
-                .query::<TokenQuery>()
-                .one::<Token>(200),
+            Operation::new("Invalidates a runner's token").query::<TokenQuery>().one::<Token>(200),
         ),
     ]
 }

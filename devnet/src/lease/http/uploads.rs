@@ -1,9 +1,9 @@
-//! What the bearer of an active lease leaves and takes: logs, artifacts, caches, and the artifacts
-//! of jobs that its own needs.
+//! Routes for the bearer of an active lease: logs, artifacts, caches, and the artifacts of the jobs
+//! that its own job needs.
 //!
-//! An upload may take long, and the lease be lost meanwhile. So it is looked at twice: before
-//! anything is received, and by the owner of all leases in the moment in which the file gets its
-//! name. What a stale lease has uploaded is nowhere.
+//! An upload may take so long that the lease is lost in the meantime. So the lease is checked
+//! twice: before anything is received, and by the owner of all leases at the moment when the file
+//! gets its name. An upload with a stale lease leaves nothing behind.
 
 use super::{
     Context, Route,
@@ -29,9 +29,9 @@ use futures::StreamExt as _;
 use std::{io, mem, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
-/// How long an upload may stand still.
+/// Longest pause in an upload.
 const STILL: Duration = Duration::from_secs(30);
-/// What of an upload must have come beyond that time, in bytes a second.
+/// Minimum average rate of an upload after the first [`STILL`], in bytes per second.
 const LEAST_RATE: u64 = 16 << 10;
 pub(super) fn table() -> Vec<Route> {
     let (artifact, cache) =
@@ -43,7 +43,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/log",
             runner,
             append_log,
-            Operation::new("Adds to the log of the attempt")
+            Operation::new("Appends to the log of the attempt")
                 .query::<LogOffset>()
                 .lease_header()
                 .bytes()
@@ -55,7 +55,7 @@ pub(super) fn table() -> Vec<Route> {
             artifact,
             runner,
             store_artifact,
-            Operation::new("Keeps an artifact of the attempt; one of the same name is replaced")
+            Operation::new("Stores an artifact of the attempt; replaces one with the same name")
                 .lease_header()
                 .bytes()
                 .one::<ArtifactStored>(200)
@@ -74,7 +74,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/needs",
             runner,
             needs,
-            Operation::new("The artifacts of the jobs that the job needs, 10,000 at most")
+            Operation::new("The artifacts of the needed jobs, at most 10,000")
                 .lease_header()
                 .many::<NeededArtifact>()
                 .refuses(409),
@@ -84,7 +84,7 @@ pub(super) fn table() -> Vec<Route> {
             "/api/v1/internal/needs/{job}/{*name}",
             runner,
             open_needed,
-            Operation::new("An artifact of a job, by name, that the job needs")
+            Operation::new("An artifact of a needed job, by name")
                 .lease_header()
                 .file()
                 .refuses(409),
@@ -94,7 +94,7 @@ pub(super) fn table() -> Vec<Route> {
             cache,
             runner,
             store_cache,
-            Operation::new("Keeps a cache; one with the same key is replaced")
+            Operation::new("Stores a cache; replaces one with the same key")
                 .lease_header()
                 .bytes()
                 .one::<CacheStored>(200)
@@ -110,7 +110,8 @@ struct Bearer {
     lease_id: String,
 }
 
-/// Who bears the lease that the request names, and what it may do.
+/// The bearer of the lease that the request names, and the lease's rights. Drains the body if it
+/// refuses.
 async fn bearer(context: &Context, asked: &mut Asked) -> Result<(Bearer, Active), Refused> {
     let runner = asked.runner()?;
     let found = match asked.lease_id() {
@@ -129,7 +130,7 @@ async fn bearer(context: &Context, asked: &mut Asked) -> Result<(Bearer, Active)
     found
 }
 
-/// Gives an upload its name, if the lease is still good, and keeps it. Its length.
+/// Names an upload if the lease is still valid, and makes it durable. Returns its length in bytes.
 async fn keep(context: &Context, bearer: Bearer, ready: Ready) -> Result<u64, Refused> {
     let Bearer { runner, lease_id } = bearer;
     let naming = ready.naming();
@@ -138,7 +139,7 @@ async fn keep(context: &Context, bearer: Bearer, ready: Ready) -> Result<u64, Re
     Ok(ready.settle().await?)
 }
 
-/// A place for one more upload of a runner.
+/// Takes one of a runner's upload places.
 async fn upload(context: &Context, asked: &mut Asked) -> Result<Share, Refused> {
     match context.uploads.take(&asked.runner()?) {
         Some(upload) => Ok(upload),
@@ -158,10 +159,9 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
     let (files, bytes) = (context.files.clone(), asked.message);
     let stored = blocking(move || files.append_log(&place, offset, &bytes)).await?;
     let bytes = stored.map_err(|error| match error {
-        FileError::TooLarge { limit } => Refused::too_large(
-            ErrorCode::LogFull,
-            format!("the log has {limit} bytes, as many as it may"),
-        ),
+        FileError::TooLarge { limit } => {
+            Refused::too_large(ErrorCode::LogFull, format!("the log is full: it has {limit} bytes"))
+        }
         error => error.into(),
     })?;
     Ok(json(&LogAck {
@@ -193,7 +193,7 @@ async fn open_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response,
     bearer(&context, &mut asked).await?;
     match context.files.open_cache(&key).await? {
         Some((file, length)) => Ok(attachment(file, length)),
-        None => Err(Refused::not_found("there is no cache of this key")),
+        None => Err(Refused::not_found("there is no cache with this key")),
     }
 }
 
@@ -213,14 +213,14 @@ async fn needs(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refu
     let artifacts = blocking(move || {
         let mut all = Vec::new();
         for (job, at) in &needed {
-            let gone = "a job whose artifacts it wants is not kept any more";
+            let gone = "a job whose artifacts this one needs is no longer stored";
             let at = at.as_ref().ok_or_else(|| Refused::not_found(gone))?;
             for (name, bytes) in files.artifacts_of(at)? {
                 let name = name.as_str().to_owned();
                 all.push(NeededArtifact { job: job.clone(), name, bytes });
             }
             if all.len() > MAX_NEEDED {
-                let problem = format!("the jobs that it needs have more than {MAX_NEEDED}");
+                let problem = format!("the needed jobs have more than {MAX_NEEDED} artifacts");
                 return Err(Refused::too_large(ErrorCode::StoreFull, problem));
             }
         }
@@ -234,15 +234,14 @@ async fn open_needed(context: Arc<Context>, mut asked: Asked) -> Result<Response
     let job = asked.segment("job").to_owned();
     let (_, Active { place, .. }) = bearer(&context, &mut asked).await?;
     let needed = context.service.read(move |reader| reader.needs(&place.job)).await?;
-    let absent = || {
-        Refused::not_found("the job wants no artifacts of such a job, or it is not kept any more")
-    };
+    let absent =
+        || Refused::not_found("the lease's job needs no such job, or that job is no longer stored");
     let at = needed.get(&job).and_then(Option::as_ref).ok_or_else(absent)?;
     let (file, length) = context.files.open_artifact(at, &name).await?;
     Ok(attachment(file, length))
 }
 
-/// A body that breaks off when it stands still, or hardly moves, for too long.
+/// A body that ends with an error when it pauses for too long or is too slow on average.
 fn moving(body: Body) -> Body {
     let (chunks, begun) = (body.into_data_stream(), Instant::now());
     let chunks = futures::stream::unfold(Some((chunks, 0)), move |state| async move {
@@ -260,7 +259,7 @@ fn moving(body: Body) -> Body {
     Body::from_stream(chunks)
 }
 
-/// By when the next piece of an upload must come, of which so many bytes have.
+/// Deadline for the next piece of an upload of which `length` bytes have arrived.
 fn next_by(begun: Instant, now: Instant, length: u64) -> Instant {
     let least = begun + STILL + Duration::from_secs(length / LEAST_RATE);
     least.min(now + STILL)

@@ -1,4 +1,4 @@
-//! What jobs, runs and runners' tokens are to whoever hands jobs in.
+//! The operator's view of jobs, runs and runners' tokens.
 
 use super::{
     Artifact, ArtifactSpec, BySchedule, CacheSpec, EndReason, JobState, LeaseState, LogCursor,
@@ -9,93 +9,95 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 use utoipa::{IntoParams, ToSchema};
 
-/// Jobs that are handed in together.
+/// Jobs that are submitted together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewRun {
-    /// What it is called.
+    /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 128, pattern = "^[^\\x00]+$")]
     pub name: Option<String>,
-    /// The group of runs of which one at a time is worked on.
+    /// A group in which one run at a time is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// Its jobs.
+    /// The jobs of the run.
     #[schema(min_items = 1, max_items = 1000)]
     pub jobs: Vec<JobSpec>,
 }
 
-/// A group of runs, or of jobs, of which one at a time is worked on: the others wait in the queue,
-/// in the order in which they came to it.
+/// A group of runs, or of jobs, in which one at a time is in progress. The others wait in the
+/// queue, in the order in which they joined it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Concurrency {
-    /// Its name. Groups of runs and groups of jobs are apart.
+    /// Name of the group. Groups of runs and groups of jobs are separate.
     #[schema(min_length = 1, max_length = 128, pattern = "^[^\\x00]+$")]
     pub group: String,
-    /// Cancels those of the group that came before.
+    /// Cancels earlier members of the group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_in_progress: bool,
 }
 
-/// A job as it is handed in.
+/// A job as it is submitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobSpec {
-    /// Its name, which no other job of the run has.
+    /// Name of the job, unique in its run.
     #[schema(value_type = schema::JobName)]
     pub name: String,
     /// Commands for `sh -c`, one after the other, until one fails.
     #[schema(value_type = Vec<schema::Step>, min_items = 1, max_items = 256)]
     pub steps: Vec<String>,
-    /// Their environment.
+    /// Environment of the steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = schema::Environment)]
     pub env: BTreeMap<String, EnvValue>,
-    /// Where they run, from the job's directory on [default: `.`].
+    /// Working directory of the steps, relative to the job's directory [default: `.`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::RelativePath>)]
     pub workdir: Option<String>,
-    /// The image they run in: asks for a runner with the capability `container`.
+    /// Image in which the steps run. The job then needs a runner with the capability `container`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub image: Option<String>,
-    /// Jobs of the run, by name, that must end before.
+    /// Names of jobs of the same run that must end before this one starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::JobName>, max_items = 1000)]
     pub needs: Vec<String>,
-    /// Jobs of other runs, by id, whose artifacts belong below `workdir` before the first step, as
-    /// those of `needs` do.
+    /// Ids of jobs of other runs. Their artifacts are placed below `workdir` before the first step,
+    /// like those of `needs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::Id>, max_items = 1000)]
     pub artifacts_of: Vec<String>,
-    /// Upon what ends of `needs` it runs; otherwise it is SKIPPED [default: `success`].
+    /// How the jobs in `needs` must have ended for this job to run; otherwise it is SKIPPED
+    /// [default: `success`].
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<RunIf>,
-    /// Jobs that need it run although it fails or times out, and its run counts it as succeeded.
+    /// If the job fails or times out, jobs that need it still run and its run counts it as
+    /// succeeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
-    /// The group of jobs, of any run, of which one at a time is worked on.
+    /// A group of jobs, of any run, in which one at a time is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// Names of the values that it hands to jobs that need it.
+    /// Names of the values that the job passes to jobs that need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::OutputName>, max_items = 64)]
     pub outputs: Vec<String>,
-    /// What its runner must be capable of.
+    /// Capabilities that the job's runner must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
     pub requires: Vec<String>,
-    /// Files to keep.
+    /// Files to store as artifacts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub artifacts: Vec<ArtifactSpec>,
-    /// Folders to bring along and to keep.
+    /// Folders to restore before the job and to store after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub caches: Vec<CacheSpec>,
-    /// How long an attempt may take [default: the server's].
+    /// Time limit of an attempt, in seconds [default: the server's].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub max_runtime_seconds: Option<u64>,
-    /// How often and upon what it is tried.
+    /// How often, and after which failures, the job is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
 }
@@ -104,22 +106,16 @@ pub struct JobSpec {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EnvValue {
-    /// Anybody may see it.
+    /// A value that is not secret.
     Plain(String),
-    /// Nobody may: it is masked in logs and in no listing.
-    Secret {
-        /// The value.
-        secret: String,
-    },
-    /// A text with results of needed jobs in it, which the server replaces in the grant:
-    /// `${{ needs.JOB.outputs.NAME }}` and `${{ needs.JOB.result }}`.
-    FromNeeds {
-        /// The text.
-        from_needs: String,
-    },
+    /// A secret: masked in logs, and in no listing.
+    Secret { secret: String },
+    /// A text with results of needed jobs, which the server replaces when it grants the job: `${{
+    /// needs.JOB.outputs.NAME }}` and `${{ needs.JOB.result }}`.
+    FromNeeds { from_needs: String },
 }
 
-/// Shows no secret.
+/// Hides the secret.
 impl fmt::Debug for EnvValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -130,36 +126,37 @@ impl fmt::Debug for EnvValue {
     }
 }
 
-/// How often and upon what a job is tried.
+/// How often, and after which failures, a job is tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Retry {
-    /// Upon what it is tried again [default: `lease_lost`].
+    /// Failures after which the job is tried again [default: `lease_lost`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<RetryOn>>,
-    /// How often it is granted at most [default: the server's].
+    /// Maximum number of attempts [default: the server's].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub max_attempts: Option<u32>,
-    /// The pause before the second attempt; it doubles before each further one, up to an hour
-    /// [default: none].
+    /// Pause before the second attempt, in seconds. It doubles before each further one, up to an
+    /// hour [default: none].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 3600)]
     pub backoff_seconds: Option<u64>,
 }
 
-/// Upon what ends of the jobs that it needs a job runs.
+/// How the needed jobs must have ended for a job to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunIf {
-    /// Every one succeeded, or was allowed to fail.
+    /// Each job succeeded or was allowed to fail.
     Success,
-    /// All have ended, and one failed, directly or through a job that was skipped for it.
+    /// All jobs have ended, and one failed, directly or through a job that was skipped because of
+    /// it.
     Failure,
-    /// All have ended.
+    /// All jobs have ended.
     Always,
 }
 
-/// As run files have it.
+/// The spelling of run files.
 impl fmt::Display for RunIf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -170,37 +167,38 @@ impl fmt::Display for RunIf {
     }
 }
 
-/// Upon what a job is tried again.
+/// A failure after which a job is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryOn {
-    /// Its runner is gone.
+    /// The lease was lost, because its runner is gone.
     LeaseLost,
-    /// Its runner says that it failed.
+    /// The runner reports that the job failed.
     Failure,
-    /// It took too long.
+    /// The job exceeded its time limit.
     Timeout,
 }
 
-/// A run.
+/// A run and its jobs' states.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
     /// Its id.
     pub run_id: String,
-    /// What it is called.
+    /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When it was handed in.
+    /// When the run was submitted.
     pub created_at: String,
-    /// The group of runs of which one at a time is worked on.
+    /// The group in which one run at a time is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// The schedule that handed it in, where one did.
+    /// The schedule that submitted the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_schedule: Option<BySchedule>,
-    /// What it is in: of its jobs' states the one that tells most.
+    /// State of the run, derived from its jobs: in progress before waiting before failed before
+    /// succeeded.
     pub state: JobState,
-    /// Its jobs, as they were handed in.
+    /// Its jobs, in the order in which they were submitted.
     pub jobs: Vec<JobSummary>,
 }
 
@@ -209,23 +207,24 @@ pub struct Run {
 pub struct RunSummary {
     /// Its id.
     pub run_id: String,
-    /// What it is called.
+    /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When it was handed in.
+    /// When the run was submitted.
     pub created_at: String,
-    /// The schedule that handed it in, where one did.
+    /// The schedule that submitted the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_schedule: Option<BySchedule>,
-    /// What it is in: of its jobs' states the one that tells most.
+    /// State of the run, derived from its jobs: in progress before waiting before failed before
+    /// succeeded.
     pub state: JobState,
-    /// How many jobs it has.
+    /// Number of its jobs.
     pub jobs: u64,
-    /// How many of them have ended.
+    /// Number of its jobs that have ended.
     pub ended: u64,
 }
 
-/// A job in a list. Never a lease's id.
+/// A job in a list. It never contains a lease's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobSummary {
     /// Its id.
@@ -234,72 +233,72 @@ pub struct JobSummary {
     pub run: String,
     /// Its name in its run.
     pub name: String,
-    /// What it is in.
+    /// State of the job.
     pub state: JobState,
-    /// Its run counts it as succeeded where it fails or times out.
+    /// Whether its run counts it as succeeded when it fails or times out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
-    /// The number of its last attempt, from 1; 0 before the first.
+    /// Number of its last attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// Who has, or had, the last lease.
+    /// The runner that holds, or held, the last lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
-    /// What that lease is in.
+    /// State of that lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_state: Option<LeaseState>,
-    /// When it runs out, if it can still be used.
+    /// When that lease expires, if it is still in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A job, and all that became of it. Never a lease's id, never a secret's value.
+/// A job and its whole history. It never contains a lease's id or a secret's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// As in a list.
+    /// The same fields as in a list.
     #[serde(flatten)]
     pub summary: JobSummary,
-    /// As it was handed in; secrets are `***`.
+    /// The job as it was submitted; secrets are `***`.
     pub spec: JobSpec,
-    /// How often it is granted at most.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// How long an attempt may take.
+    /// Time limit of an attempt, in seconds.
     pub max_runtime_seconds: u64,
-    /// Its place in the queue, from 1.
+    /// Position in the queue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
-    /// Why it is not granted yet, where it waits for no other job.
+    /// Why the job is not granted yet, if it does not wait for another job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_queued: Option<String>,
-    /// When it joins the queue for its next attempt, where it pauses before it.
+    /// When the job joins the queue for its next attempt, if it pauses before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<String>,
-    /// Jobs, by name, that it waits for.
+    /// Names of the jobs that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
-    /// When it was handed in.
+    /// When the job was submitted.
     pub created_at: String,
-    /// When it ended.
+    /// When the job ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Why it ended as it did.
+    /// The reason why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndReason>,
-    /// How often it has become terminal: once at most.
+    /// How often the job has become terminal: at most once.
     pub finalized: u32,
-    /// Its attempts, from the first.
+    /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
 
 /// A state that a job or its lease has entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobEvent {
-    /// When.
+    /// When it entered the state.
     pub at: String,
-    /// In which attempt; 0 before the first.
+    /// Number of the attempt; 0 before the first.
     pub attempt: u32,
-    /// What the job is in since.
+    /// The job's state from then on.
     pub state: JobState,
-    /// What the attempt's lease is in since.
+    /// The state of the attempt's lease from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_state: Option<LeaseState>,
 }
@@ -309,163 +308,164 @@ pub struct JobEvent {
 pub struct RunnerSummary {
     /// Its id.
     pub runner_id: String,
-    /// What it is capable of, as it said when it asked last.
+    /// Its capabilities, as of its last request for work.
     pub capabilities: Vec<String>,
-    /// When it asked for work last.
+    /// When it last asked for work.
     pub asked_at: String,
-    /// When it made its last request.
+    /// When it made its last request of any kind.
     pub seen_at: String,
-    /// Whether it waits for work.
+    /// Whether it is waiting for work.
     pub waits: bool,
-    /// The job that it holds the lease of.
+    /// The job whose lease it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobSummary>,
 }
 
-/// A grant, and what became of it. Times are the server's.
+/// A grant and its history. Times are the server's unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {
     /// Its number, from 1.
     pub attempt: u32,
-    /// Who got the lease.
+    /// The runner that got the lease.
     pub runner: String,
-    /// What the lease is in.
+    /// State of the lease.
     pub lease_state: LeaseState,
-    /// When it was granted.
+    /// When the lease was granted.
     pub granted_at: String,
-    /// When its holder acked it.
+    /// When the runner acked the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acked_at: Option<String>,
-    /// When its holder's last heartbeat came.
+    /// When the runner's last heartbeat arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<String>,
-    /// When its holder acked it, by the holder's clock.
+    /// When the runner acked the lease, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_accepted_at: Option<String>,
-    /// When its holder sent the last heartbeat that says so, by the holder's clock.
+    /// When the runner sent its last heartbeat with a time, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_heartbeat_at: Option<String>,
-    /// How much of the log its holder had sent, by the last heartbeat that says so.
+    /// How much of the log the runner had sent, as of its last heartbeat with a log cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_cursor: Option<LogCursor>,
-    /// When it was of no use any more.
+    /// When the lease ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// How far it was at the last heartbeat.
+    /// Progress as of the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// The exit code.
+    /// The exit code of the step that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// When it ran, by its runner's clock.
+    /// When it ran, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
-    /// What it left behind, by its runner's word.
+    /// Artifacts that the runner reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// What it handed to jobs that need it.
+    /// Values that it passed to jobs that need it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
-    /// In its runner's words.
+    /// The runner's summary for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// How long its log is, in bytes.
+    /// Length of its log, in bytes.
     pub log_bytes: u64,
 }
 
-/// A job after it was canceled or its lease taken back.
+/// A job after it was canceled or its lease was revoked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobChanged {
-    /// The job.
+    /// Id of the job.
     pub job: String,
-    /// What it is in.
+    /// State of the job.
     pub state: JobState,
 }
 
-/// How much of a list.
+/// Length of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// How many at most (default 100, at most 10,000).
+    /// Maximum number of entries (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 10_000)]
     pub limit: Option<usize>,
 }
 
-/// Which jobs.
+/// Selection of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct JobQuery {
-    /// Only those of this run.
+    /// Only jobs of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Only those in this state.
+    /// Only jobs in this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub state: Option<JobState>,
-    /// How many at most (default 100, at most 10,000).
+    /// Maximum number of entries (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 10_000)]
     pub limit: Option<usize>,
 }
 
-/// Which part of a log.
+/// Selection of a part of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct LogQuery {
-    /// Of which attempt [default: the last].
+    /// Number of the attempt, from 1 [default: the last].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1)]
     pub attempt: Option<u32>,
-    /// From which byte on.
+    /// Offset of the first byte.
     #[serde(default)]
     pub offset: u64,
-    /// How long to wait for more, in seconds.
+    /// How long to wait for more bytes, in seconds.
     #[serde(default)]
     #[param(maximum = 30)]
     pub wait_seconds: u64,
 }
 
-/// An artifact in the store.
+/// A stored artifact of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoredArtifact {
-    /// Of which attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Its name.
     pub name: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Where it is, from the server's address on.
+    /// Its path, relative to the server's address.
     pub uri: String,
 }
 
-/// Whose token.
+/// A request to issue a runner's token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenRequest {
-    /// The runner.
+    /// Id of the runner.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
-    /// Whether a runner of this name that is at work loses its token.
+    /// Whether to issue the token even if a runner of this name is at work, which then loses its
+    /// own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
 }
 
-/// A token that was made. It is told this once.
+/// A new token. The server shows it only once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
-    /// Whose it is. What it had before is good no more.
+    /// Id of the runner. Its previous token is no longer valid.
     pub runner_id: String,
-    /// Which of the runner's tokens it is: no secret.
+    /// Id of the token: not a secret.
     pub token_id: String,
     /// The token: a secret.
     pub token: String,
 }
 
-/// Which of a runner's tokens.
+/// Selection of a runner's token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TokenQuery {
-    /// Only this one, by its `token_id` [default: the one that is good].
+    /// Only the token with this `token_id` [default: the valid one].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     pub token_id: Option<String>,
@@ -474,63 +474,63 @@ pub struct TokenQuery {
 /// A runner that has a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
-    /// The runner.
+    /// Id of the runner.
     pub runner_id: String,
-    /// When the token was made.
+    /// When the token was issued.
     pub created_at: String,
 }
 
-/// What the server does.
+/// The server's load and configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// How many jobs are in each state.
+    /// Number of jobs by state.
     pub jobs: BTreeMap<String, u64>,
-    /// Jobs that can be granted.
+    /// Number of jobs that can be granted.
     pub queued: u64,
-    /// Runners that wait for one.
+    /// Number of runners that wait for a job.
     pub waiting_runners: u64,
-    /// What leases are granted with.
+    /// The configuration of leases.
     pub config: Config,
 }
 
-/// What leases are granted with; times in seconds.
+/// The configuration of leases; times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Config {
-    /// How long a lease holds without a heartbeat.
+    /// How long a lease lasts without a heartbeat.
     pub lease_ttl_seconds: u64,
-    /// How often a heartbeat is asked for.
+    /// Interval at which runners should send heartbeats.
     pub heartbeat_interval_seconds: u64,
     /// How long a lease may go without an ack.
     pub ack_timeout_seconds: u64,
-    /// How long a runner has to stop what is canceled.
+    /// How long a runner has to stop a job after a cancel request.
     pub cancel_deadline_seconds: u64,
-    /// How long a job may run where it does not say.
+    /// Time limit of a job that sets none.
     pub max_runtime_seconds: u64,
-    /// How long after a job's time uploads and one completion are taken.
+    /// How long after a job's time limit uploads and one completion are still accepted.
     #[serde(default)]
     pub grace_seconds: u64,
-    /// How often a job is granted where it does not say.
+    /// Maximum number of attempts of a job that sets none.
     pub max_attempts: u32,
 }
 
 /// Whether the server accepts changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// Whether it does.
+    /// Whether the server accepts changes.
     pub ok: bool,
     /// Why it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Unhealthy>,
 }
 
-/// Why a server accepts no changes.
+/// The reason why a server accepts no changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Unhealthy {
-    /// Its disk is full: it goes on once there is space.
+    /// The disk is full; the server continues once there is space.
     NoSpace,
-    /// They cannot be written; its log says why.
+    /// Writing fails; the server's log has the reason.
     WritesFail,
-    /// It ends.
+    /// The server is stopping.
     Stopped,
 }

@@ -1,12 +1,11 @@
-//! Every request and response of the lease server: the one place where leases become JSON.
+//! Every request and response of the lease server: the only place where leases become JSON.
 //!
-//! Names and shapes of a runner's messages are those of Delta CI's runner protocol; fields that are
-//! not known are left alone. Times are RFC 3339; those that a client sends are kept and decide
-//! nothing.
+//! Names and shapes of a runner's messages are those of Delta CI's runner protocol. Unknown fields
+//! are ignored. Times are RFC 3339; those that a client sends are stored but decide nothing.
 //!
 //! # Routes
 //!
-//! Of runners, which show their own token:
+//! For runners, with their own token:
 //!
 //! | method and path | request | response |
 //! |---|---|---|
@@ -23,9 +22,9 @@
 //! | `GET /api/v1/internal/caches/{key}` † | | bytes, or 404 |
 //! | `PUT /api/v1/internal/caches/{key}` † | bytes | [`CacheStored`] |
 //!
-//! † names the lease in the header [`LEASE_HEADER`], which must be active.
+//! † requires an active lease in the header [`LEASE_HEADER`].
 //!
-//! Of whoever hands jobs in, who shows the operator's token:
+//! For operators, with the operator's token:
 //!
 //! | method and path | request | response |
 //! |---|---|---|
@@ -51,27 +50,27 @@
 //! | `GET /api/v1/status` | | [`Status`] |
 //! | `GET /metrics` | | OpenMetrics text |
 //!
-//! Without a token: `GET /api/v1/health`, [`Health`], with 503 where `ok` is false, and
-//! `GET /openapi.json`.
+//! Without a token: `GET /api/v1/health`, which answers [`Health`] (status 503 if `ok` is false),
+//! and `GET /openapi.json`.
 //!
 //! # Refusals
 //!
 //! | status | body | when |
 //! |---|---|---|
-//! | 400 | [`ErrorBody`] with `field` | not what the route takes |
-//! | 401 | [`ErrorBody`] | no token, or one that is not good here |
+//! | 400 | [`ErrorBody`] with `field` | not what the route accepts |
+//! | 401 | [`ErrorBody`] | no token, or one that is not valid here |
 //! | 403 | [`ErrorBody`] `WRONG_RUNNER` | the lease, or the token, is not this runner's |
 //! | 404 | [`ErrorBody`] | no such route, run, job, artifact, cache |
 //! | 409 | [`StaleLease`] | the lease is dead |
-//! | 409 | [`ErrorBody`] with `field` | a run whose jobs contradict one another |
+//! | 409 | [`ErrorBody`] with `field` | a run with contradictory jobs |
 //! | 409 | [`ErrorBody`] | `NOT_ACKED`, `CANCEL_REQUESTED`: the lease lives |
 //! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
 //! | 409 | [`ErrorBody`] | `NAME_IN_USE`: a runner of this name is at work |
 //! | 409 | [`ErrorBody`] | `NO_CHAIN`, `SCHEDULES_FULL` |
-//! | 408 | [`ErrorBody`] | a message that does not come in time |
+//! | 408 | [`ErrorBody`] | a message that does not arrive in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
-//! | 500 | [`ErrorBody`] | a fault of the server, as a change that cannot be written |
-//! | 503 | [`ErrorBody`] | too much is waiting, or the server stops |
+//! | 500 | [`ErrorBody`] | an internal error, such as a change that cannot be written |
+//! | 503 | [`ErrorBody`] | too many requests are waiting, or the server is stopping |
 
 mod job;
 mod runner;
@@ -96,41 +95,48 @@ use cowboy_engine::names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The header that names the lease of an upload or of a cache. Its value is a secret.
+/// Header with the lease id of an upload or of a cache request. Its value is a secret.
 pub const LEASE_HEADER: &str = "cowboy-lease";
-/// How long the log is, whatever part of it was asked for.
+/// Header with the length of the whole log in bytes, whichever part was requested.
 pub const LOG_BYTES_HEADER: &str = "cowboy-log-bytes";
-/// `true` where nothing more will come.
+/// Header that is `true` when the log is complete.
 pub const LOG_ENDED_HEADER: &str = "cowboy-log-ended";
 
-/// The longest body of a message, in bytes.
+/// Maximum length of a message's body, in bytes.
 pub const MAX_MESSAGE: usize = 1 << 20;
-/// The longest that a runner waits for work or a cancel, or a reader for more of a log, in seconds.
+/// Longest id or name of a run, job, runner, step output or capability, in characters.
+pub const MAX_NAME: usize = 128;
+/// Longest path, glob, key or image, in characters.
+pub const MAX_PATH: usize = 512;
+/// Longest type of an artifact or a cache, in characters.
+pub const MAX_KIND: usize = 64;
+/// Maximum number of steps of a job.
+pub const MAX_STEPS: usize = 256;
+/// Longest wait of a runner for work or a cancel, or of a reader for more of a log, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 30;
-/// What a runner can be capable of, or a job ask for.
+/// Maximum number of capabilities of a runner, or required by a job.
 pub const MAX_CAPABILITIES: usize = 32;
-/// Artifacts in a completion.
+/// Maximum number of artifacts in a completion.
 pub const MAX_ARTIFACTS: usize = 1_000;
-/// Artifacts of all jobs that a job needs.
+/// Maximum number of artifacts of all jobs that a job needs.
 pub const MAX_NEEDED: usize = 10_000;
-/// Outputs of a job.
+/// Maximum number of outputs of a job.
 pub const MAX_OUTPUTS: usize = 64;
-/// The bytes that names and values of a job's outputs have together.
+/// Maximum size of the names and values of a job's outputs together, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 16 << 10;
-/// References to needed jobs in the environment of a job.
+/// Maximum number of references to needed jobs in a job's environment.
 pub const MAX_REFERENCES: usize = 64;
-/// The longest summary, progress message or step that is taken, in characters.
+/// Longest summary, progress message or step, in characters.
 pub const MAX_TEXT: usize = 64 << 10;
-/// Runs or jobs in a list where the request does not say, and at most.
+/// Number of runs or jobs in a list if the request does not set it.
 pub const PAGE: usize = 100;
-/// Runs or jobs in a list at most.
+/// Maximum number of runs or jobs in a list.
 pub const PAGE_LIMIT: usize = 10_000;
 
-/// What a runner must be capable of to be granted a job with an image.
+/// Capability that a runner needs to be granted a job with an image.
 pub const CONTAINER: &str = "container";
 
-/// A message's `type`: there in what this program writes; where it is read it may be missing, and
-/// may not be another.
+/// A message's `type`: always written; when read, it may be missing but not different.
 macro_rules! tag {
     ($($(#[$doc:meta])* $tag:ident = $name:tt),* $(,)?) => {$(
         $(#[$doc])*
@@ -184,7 +190,6 @@ macro_rules! same_names {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[derive(Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-        #[expect(missing_docs, reason = "the engine's variants of the same names say it")]
         pub enum $name { $($variant),* }
 
         impl $name {
@@ -213,26 +218,26 @@ macro_rules! same_names {
 }
 
 same_names!(
-    /// Why a lease is dead ([`cowboy_engine::lease::Stale`]).
+    /// The reason why a lease is dead ([`cowboy_engine::lease::Stale`]).
     StaleReason of cowboy_engine::lease::Stale {
         UnknownLease, LeaseExpired, LeaseRevoked, LeaseCompleted, LeaseCanceled,
     }
 );
 same_names!(
-    /// What a job is in ([`cowboy_engine::lease::JobState`]).
+    /// State of a job ([`cowboy_engine::lease::JobState`]).
     JobState of cowboy_engine::lease::JobState {
         Queued, Leased, Starting, Running, CancelRequested, Succeeded, Failed, Canceled, TimedOut,
         Skipped,
     }
 );
 same_names!(
-    /// What a lease is in ([`cowboy_engine::lease::LeaseState`]).
+    /// State of a lease ([`cowboy_engine::lease::LeaseState`]).
     LeaseState of cowboy_engine::lease::LeaseState {
         Granted, Active, Expired, Revoked, Completed, Canceled,
     }
 );
 same_names!(
-    /// Why a job ended as it did ([`cowboy_engine::lease::Why`]).
+    /// The reason why a job ended ([`cowboy_engine::lease::Why`]).
     EndReason of cowboy_engine::lease::Why {
         Reported, LeaseLost, MaxRuntime, Requested, NeedFailed, NeedUnfinished, NoNeedFailed,
         Superseded,
@@ -240,28 +245,28 @@ same_names!(
 );
 
 impl JobState {
-    /// Whether nothing follows.
+    /// Whether the state is final.
     pub fn is_terminal(self) -> bool {
         cowboy_engine::lease::JobState::from(self).is_terminal()
     }
 }
 
-/// Why a request is refused.
+/// The body of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// What is wrong.
+    /// The reason of the refusal.
     pub error: ErrorDetail,
 }
 
-/// What is wrong with a request.
+/// The reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
-    /// The kind.
+    /// Kind of the refusal.
     pub code: ErrorCode,
-    /// Where: the path of the field, as `jobs[0].steps`.
+    /// Path of the wrong field, such as `jobs[0].steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// For people; one line.
+    /// A message for people, on one line.
     pub message: String,
 }
 
@@ -269,50 +274,50 @@ pub struct ErrorDetail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
-    /// Not JSON, or something after it.
+    /// The body is not a single JSON document.
     MalformedJson,
-    /// A field that must be there.
+    /// A required field is missing.
     MissingField,
-    /// A field, parameter or header that is not what it should be.
+    /// A field, parameter or header is not valid.
     InvalidField,
     /// No token, or a wrong one.
     Unauthorized,
-    /// The lease is not this runner's, or the runner not the token's.
+    /// The lease belongs to another runner, or the token does.
     WrongRunner,
-    /// There is no such thing.
+    /// The route, run, job, file, runner or schedule does not exist.
     NotFound,
-    /// The route takes other methods.
+    /// The route has other methods.
     MethodNotAllowed,
     /// The lease was not acked yet.
     NotAcked,
-    /// The job is to be stopped: it cannot be completed.
+    /// A cancel was requested, so the job cannot be completed.
     CancelRequested,
-    /// Nobody asked for the job to be canceled.
+    /// No cancel was requested for the job.
     NoCancelRequested,
     /// A runner of this name is at work.
     NameInUse,
     /// The job has ended.
     JobEnded,
-    /// Nobody holds a lease of the job.
+    /// No runner holds a lease of the job.
     NotLeased,
-    /// The server has no chain, whose timers a schedule goes by.
+    /// The server has no chain, whose timers a schedule needs.
     NoChain,
-    /// There are as many schedules as there may be.
+    /// The server has the maximum number of schedules.
     SchedulesFull,
     /// Bytes of the log before these are missing.
     LogGap,
     /// The body is too long.
     BodyTooLarge,
-    /// The log is as long as it may be.
+    /// The log has reached its limit.
     LogFull,
     /// The job's artifacts, or all caches, take as much room as they may; or the jobs that it needs
     /// have too many artifacts.
     StoreFull,
     /// Not done in time.
     Timeout,
-    /// Too much is waiting.
+    /// Too many requests are waiting, or the server is stopping.
     Unavailable,
-    /// A fault of the server.
+    /// An internal error of the server.
     Internal,
 }
 

@@ -1,4 +1,4 @@
-//! What runners say, and what they are answered: Delta CI's messages.
+//! Messages of runners and the answers to them, as in Delta CI.
 
 use super::{
     AckLeaseAckTag, AckLeaseTag, ArtifactStoredTag, AwaitCancelTag, CacheStoredTag,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
-/// A time that a client gives, which is kept and decides nothing.
+/// An RFC 3339 time by the client's clock: stored, but it decides nothing.
 pub type ClientTime = String;
 
 /// A runner asks for work.
@@ -20,10 +20,10 @@ pub struct LeaseRequest {
     /// `Lease`.
     #[serde(rename = "type", default)]
     pub tag: LeaseTag,
-    /// Who asks.
+    /// Id of the runner.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
-    /// What it is capable of, as `linux` or `x86_64`.
+    /// Its capabilities, such as `linux` or `x86_64`.
     #[serde(default)]
     #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
     pub capabilities: Vec<String>,
@@ -33,34 +33,34 @@ pub struct LeaseRequest {
     pub wait_seconds: u64,
 }
 
-/// A lease, and the job it is for.
+/// A lease and its job.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseGranted {
     /// `LeaseGranted`.
     #[serde(rename = "type", default)]
     pub tag: LeaseGrantedTag,
-    /// The job.
+    /// Id of the job.
     pub job_id: String,
-    /// Its run.
+    /// Id of the job's run.
     pub run_id: String,
     /// The fencing token: a secret.
     pub lease_id: String,
-    /// Which attempt of the job it is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// How long the lease holds without a heartbeat.
+    /// How long the lease lasts without a heartbeat, in seconds.
     pub lease_ttl_seconds: u64,
-    /// How often to send one.
+    /// Interval at which to send heartbeats, in seconds.
     pub heartbeat_interval_seconds: u64,
-    /// How long the job may take from the ack on.
+    /// Time limit of the job from the ack on, in seconds.
     pub max_runtime_seconds: u64,
-    /// How long after that uploads and one completion are taken.
+    /// How long after that limit uploads and one completion are still accepted, in seconds.
     #[serde(default)]
     pub grace_seconds: u64,
-    /// What to do.
+    /// The job to run.
     pub job_spec: GrantedSpec,
 }
 
-/// Shows no secret.
+/// Hides the lease and the job's environment.
 impl std::fmt::Debug for LeaseGranted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LeaseGranted")
@@ -71,58 +71,58 @@ impl std::fmt::Debug for LeaseGranted {
     }
 }
 
-/// A job as its runner gets it: with every value of its environment.
+/// A job as its runner gets it, with all values of its environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantedSpec {
     /// Its name in its run.
     pub name: String,
-    /// Where steps run, from the job's directory on.
+    /// Working directory of the steps, relative to the job's directory.
     pub workdir: String,
-    /// The image to run steps in.
+    /// Image to run the steps in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Commands for `sh -c`, one after the other.
     pub steps: Vec<String>,
-    /// Their environment.
+    /// Environment of the steps.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Which of its values must not be seen in logs.
+    /// Names of the values to mask in logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_env: Vec<String>,
-    /// Jobs of the run by name, and of other runs by id, whose artifacts belong below `workdir`
-    /// before the first step.
+    /// Names of jobs of the same run and ids of jobs of other runs. Their artifacts are to be
+    /// placed below `workdir` before the first step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// Names of the values that its completion may have as `outputs`.
+    /// Names that the completion's `outputs` may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
-    /// Files to keep.
+    /// Files to store as artifacts.
     #[serde(default)]
     pub artifacts: Vec<ArtifactSpec>,
-    /// Folders to bring along and to keep.
+    /// Folders to restore before the job and to store after it.
     #[serde(default)]
     pub caches: Vec<CacheSpec>,
 }
 
-/// An artifact of a job that the bearer of a lease needs: of its last attempt.
+/// An artifact of a job that the lease's job needs, from that job's last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NeededArtifact {
-    /// The job, as `needs` of the grant has it.
+    /// Name or id of the job, as in `needs` of the grant.
     pub job: String,
-    /// The artifact's name: a path from the job's `workdir` on.
+    /// Name of the artifact: a path relative to the job's `workdir`.
     pub name: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
-/// Files that a job leaves behind.
+/// Files to store as artifacts of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ArtifactSpec {
-    /// What they are, as `junit`.
+    /// Type of the files, such as `junit`.
     #[serde(rename = "type")]
     #[schema(min_length = 1, max_length = 64, pattern = "^[^\\x00]+$")]
     pub kind: String,
-    /// Which, from the working directory on, as `**/*.xml`.
+    /// Pattern of the files, relative to the working directory, such as `**/*.xml`.
     #[schema(value_type = schema::RelativePath)]
     pub path_glob: String,
 }
@@ -130,34 +130,34 @@ pub struct ArtifactSpec {
 /// Folders that jobs with the same key share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CacheSpec {
-    /// What they are, as `deps`.
+    /// Type of the folders, such as `deps`.
     #[serde(rename = "type", default)]
     #[schema(max_length = 64, pattern = "^[^\\x00]*$")]
     pub kind: String,
-    /// The key.
+    /// Key of the cache.
     #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub key: String,
-    /// Which: from the working directory on, or below `~/`, the job's own home.
+    /// Folders, relative to the working directory or below `~/`, the job's own home.
     #[schema(value_type = Vec<schema::CachePath>, min_items = 1, max_items = 32)]
     pub paths: Vec<String>,
 }
 
-/// A runner has accepted a lease.
+/// A runner accepts a lease.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AckLease {
     /// `AckLease`.
     #[serde(rename = "type", default)]
     pub tag: AckLeaseTag,
-    /// The lease's job.
+    /// Id of the lease's job.
     #[schema(value_type = schema::Id)]
     pub job_id: String,
-    /// The lease.
+    /// Id of the lease.
     #[schema(value_type = schema::Id)]
     pub lease_id: String,
-    /// Its holder.
+    /// Id of the runner that holds it.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
-    /// By the runner's clock.
+    /// When the runner accepted it, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub accepted_at: Option<ClientTime>,
@@ -169,61 +169,61 @@ pub struct AckLeaseAck {
     /// `AckLeaseAck`.
     #[serde(rename = "type", default)]
     pub tag: AckLeaseAckTag,
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// True.
+    /// Always true.
     pub accepted: bool,
 }
 
-/// A runner lives.
+/// A runner renews its lease.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Heartbeat {
     /// `Heartbeat`.
     #[serde(rename = "type", default)]
     pub tag: HeartbeatTag,
-    /// The lease.
+    /// Id of the lease.
     #[schema(value_type = schema::Id)]
     pub lease_id: String,
-    /// Its holder.
+    /// Id of the runner that holds it.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
-    /// How far it is.
+    /// Progress of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// How much of the log was sent.
+    /// How much of the log has been sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_cursor: Option<LogCursor>,
-    /// By the runner's clock.
+    /// When the heartbeat was sent, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub ts: Option<ClientTime>,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// From 0 to 100.
+    /// Percentage, from 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    /// The step, as the job has it.
+    /// The current step, as in the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 65536)]
     pub current_step: Option<String>,
-    /// Its number, from 0.
+    /// Index of the step, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 4_294_967_295_i64)]
     pub step_index: Option<u32>,
-    /// In words.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 65536)]
     pub message: Option<String>,
 }
 
-/// How much of a log was sent.
+/// How much of a log has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogCursor {
-    /// In bytes.
+    /// Length in bytes.
     #[schema(maximum = 9_007_199_254_740_991_i64)]
     pub bytes_sent: u64,
 }
@@ -234,17 +234,18 @@ pub struct HeartbeatAck {
     /// `HeartbeatAck`.
     #[serde(rename = "type", default)]
     pub tag: HeartbeatAckTag,
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// True.
+    /// Always true.
     pub extend_lease: bool,
-    /// How long it holds from now on.
+    /// How long the lease lasts from now on, in seconds.
     pub new_lease_ttl_seconds: u64,
-    /// Whether the job is to be stopped.
+    /// Whether the runner must stop the job.
     pub cancel_requested: bool,
-    /// How long there is to stop it.
+    /// How long the runner has to stop it, in seconds.
     pub cancel_deadline_seconds: u64,
-    /// How long uploads and the completion are still taken, where the job's time is over.
+    /// How long uploads and the completion are still accepted, in seconds, if the job's time is
+    /// over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_left_seconds: Option<u64>,
 }
@@ -255,10 +256,10 @@ pub struct AwaitCancel {
     /// `AwaitCancel`.
     #[serde(rename = "type", default)]
     pub tag: AwaitCancelTag,
-    /// The lease.
+    /// Id of the lease.
     #[schema(value_type = schema::Id)]
     pub lease_id: String,
-    /// Its holder.
+    /// Id of the runner that holds it.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// How long to wait, in seconds.
@@ -267,76 +268,76 @@ pub struct AwaitCancel {
     pub wait_seconds: u64,
 }
 
-/// The job is to be stopped.
+/// The runner must stop the job.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelRequested {
     /// `CancelRequested`.
     #[serde(rename = "type", default)]
     pub tag: CancelRequestedTag,
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// Its job.
+    /// Id of the lease's job.
     pub job_id: String,
-    /// Why.
+    /// The reason for the request.
     pub reason: EndReason,
-    /// How long there is to stop it.
+    /// How long the runner has to stop it, in seconds.
     pub deadline_seconds: u64,
     /// When the server sent this.
     pub ts: String,
 }
 
-/// How a job ended, by its runner's word.
+/// How a job ended, as its runner reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CompleteStatus {
-    /// It did what it should.
+    /// All steps succeeded.
     Succeeded,
-    /// It did not.
+    /// A step failed, or the job could not run.
     Failed,
 }
 
-/// A runner is done.
+/// A runner reports how the job ended.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Complete {
     /// `Complete`.
     #[serde(rename = "type", default)]
     pub tag: CompleteTag,
-    /// The lease.
+    /// Id of the lease.
     #[schema(value_type = schema::Id)]
     pub lease_id: String,
-    /// Its holder.
+    /// Id of the runner that holds it.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
-    /// How it ended.
+    /// How the job ended.
     pub status: CompleteStatus,
-    /// Whether the runner stopped it because its time was over.
+    /// Whether the runner stopped the job because its time was over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
-    /// The exit code of the step that ended it [default: 0 of a job that succeeded].
+    /// Exit code of the step that ended the job [default: 0 if the job succeeded].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -2_147_483_648, maximum = 2_147_483_647)]
     pub exit_code: Option<i32>,
-    /// When it began and ended.
+    /// When the job began and ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
-    /// When it began, where `timings` does not say.
+    /// When the job began, if `timings` does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub started_at: Option<ClientTime>,
-    /// When it ended, where `timings` does not say.
+    /// When the job ended, if `timings` does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub finished_at: Option<ClientTime>,
-    /// What it left behind.
+    /// Artifacts of the attempt.
     #[serde(default)]
     #[schema(max_items = 1000)]
     pub artifacts: Vec<Artifact>,
-    /// What it hands to jobs that need it; other names than the job's own are left out. Names and
-    /// values have 16 KiB at most.
+    /// Values for the jobs that need this one. Names that the job does not declare are ignored.
+    /// Names and values have at most 16 KiB together.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = schema::Outputs)]
     pub outputs: BTreeMap<String, String>,
-    /// In words.
+    /// A summary for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 65536)]
     pub summary: Option<String>,
@@ -355,14 +356,14 @@ pub struct Timings {
     pub finished_at: Option<ClientTime>,
 }
 
-/// What a job left behind: where it is to be had.
+/// An artifact of a job and its location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Artifact {
-    /// What it is, as `log`.
+    /// Type of the artifact, such as `log`.
     #[serde(rename = "type")]
     #[schema(min_length = 1, max_length = 64, pattern = "^[^\\x00]+$")]
     pub kind: String,
-    /// Where it is; from the server's own address on, where it begins with `/`.
+    /// Its address; relative to the server's address if it begins with `/`.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[^\\x00]+$")]
     pub uri: String,
 }
@@ -373,43 +374,43 @@ pub struct CompleteAck {
     /// `CompleteAck`.
     #[serde(rename = "type", default)]
     pub tag: CompleteAckTag,
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// True.
+    /// Always true.
     pub accepted: bool,
 }
 
-/// The one way in which a job that was to be stopped ends.
+/// The only way in which a job with a cancel request ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum FinalStatus {
-    /// It was stopped.
+    /// The job was stopped.
     #[serde(rename = "CANCELED")]
     Canceled,
 }
 
-/// A runner has stopped what was to be canceled.
+/// A runner has stopped a job with a cancel request.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelAck {
     /// `CancelAck`.
     #[serde(rename = "type", default)]
     pub tag: CancelAckTag,
-    /// The lease.
+    /// Id of the lease.
     #[schema(value_type = schema::Id)]
     pub lease_id: String,
-    /// Its holder.
+    /// Id of the runner that holds it.
     #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// `CANCELED`.
     pub final_status: FinalStatus,
-    /// By the runner's clock.
+    /// When the job was stopped, by the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub ts: Option<ClientTime>,
-    /// What it left behind.
+    /// Artifacts of the attempt.
     #[serde(default)]
     #[schema(max_items = 1000)]
     pub artifacts: Vec<Artifact>,
-    /// In words.
+    /// A summary for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 65536)]
     pub summary: Option<String>,
@@ -421,55 +422,55 @@ pub struct CancelAckAck {
     /// `CancelAckAck`.
     #[serde(rename = "type", default)]
     pub tag: CancelAckAckTag,
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// True.
+    /// Always true.
     pub accepted: bool,
 }
 
-/// Where bytes of a log go.
+/// Position of bytes in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct LogOffset {
-    /// How long the log is before them. What stands there already is skipped.
+    /// Offset of the first byte. Bytes that the log already has are skipped.
     pub offset: u64,
 }
 
-/// A piece of a log was kept.
+/// A piece of a log was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogAck {
     /// `LogAck`.
     #[serde(rename = "type", default)]
     pub tag: LogAckTag,
-    /// How long the log is.
+    /// Length of the log, in bytes.
     pub bytes: u64,
-    /// Whether the job is to be stopped.
+    /// Whether the runner must stop the job.
     #[serde(default)]
     pub cancel_requested: bool,
-    /// How long there is to stop it.
+    /// How long the runner has to stop it, in seconds.
     #[serde(default)]
     pub cancel_deadline_seconds: u64,
 }
 
-/// An artifact was kept.
+/// An artifact was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ArtifactStored {
     /// `ArtifactStored`.
     #[serde(rename = "type", default)]
     pub tag: ArtifactStoredTag,
-    /// What to name in the completion.
+    /// The address to name in the completion.
     pub uri: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
-/// A cache was kept.
+/// A cache was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CacheStored {
     /// `CacheStored`.
     #[serde(rename = "type", default)]
     pub tag: CacheStoredTag,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
@@ -479,14 +480,14 @@ pub struct StaleLease {
     /// `StaleLease`.
     #[serde(rename = "type", default)]
     pub tag: StaleLeaseTag,
-    /// The lease, as the request had it.
+    /// The lease id of the request.
     pub lease_id: String,
-    /// Why.
+    /// The reason why it is dead.
     pub reason: StaleReason,
-    /// False, where a heartbeat is answered.
+    /// False in the answer to a heartbeat; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extend_lease: Option<bool>,
-    /// True, where a heartbeat is answered.
+    /// True in the answer to a heartbeat; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
 }

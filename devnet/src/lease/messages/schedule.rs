@@ -1,90 +1,90 @@
-//! Runs that are handed in by themselves, whenever a timer of the chain fires.
+//! Schedules: runs that are submitted whenever a timer of the chain fires.
 
 use super::NewRun;
 use crate::lease::schema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Schedules that a server keeps at most.
+/// Maximum number of schedules of a server.
 pub const MAX_SCHEDULES: usize = 100;
 
-/// A run, and the timers that hand it in.
+/// A run, and the timers that submit it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewSchedule {
-    /// The actor whose timers hand it in.
+    /// The actor whose timers submit the run.
     #[schema(value_type = schema::Address)]
     pub actor: String,
-    /// Only timers that call this handler [default: all of the actor].
+    /// Only timers that call this handler [default: all timers of the actor].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Handler>)]
     pub handler: Option<String>,
-    /// What is handed in each time.
+    /// The run to submit each time.
     pub run: NewRun,
 }
 
-/// A schedule, and what came of it. Never a secret's value.
+/// A schedule and its history. It never contains a secret's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Schedule {
     /// Its id.
     pub schedule: String,
-    /// What its runs are called.
+    /// Name of its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many jobs a run has.
+    /// Number of jobs in each run.
     pub jobs: u64,
-    /// The actor whose timers hand runs in.
+    /// The actor whose timers submit the run.
     pub actor: String,
-    /// The handler that these timers call; without one all timers of the actor count.
+    /// The handler that the timers must call; without it, all timers of the actor count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// When it was made.
+    /// When the schedule was added.
     pub created_at: String,
-    /// The height of the chain then: fires in later blocks count.
+    /// Height of the chain at that time: fires in later blocks count.
     pub since: u64,
-    /// How many runs it has made.
+    /// Number of runs that it has submitted.
     pub runs: u64,
-    /// How many fires made none.
+    /// Number of fires that submitted no run.
     pub skipped: u64,
-    /// The last run that it made.
+    /// The last run that it submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<ScheduledRun>,
-    /// The last fire that made none.
+    /// The last fire that submitted no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<ScheduleFailure>,
 }
 
-/// A run that a schedule made.
+/// A run that a schedule submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduledRun {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
     /// The block in which the timer fired.
     pub height: u64,
-    /// The timer.
+    /// Id of the timer.
     pub timer_id: String,
 }
 
-/// A fire that made no run.
+/// A fire that submitted no run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleFailure {
-    /// When it was skipped.
+    /// When the fire was skipped.
     pub at: String,
-    /// The block in which the timer fired; of several blocks, the last.
+    /// The block in which the timer fired; the last one if there are several.
     pub height: u64,
-    /// The timer, where it is known.
+    /// Id of the timer, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_id: Option<String>,
-    /// Why.
+    /// The reason why there is no run.
     pub reason: String,
 }
 
-/// The schedule that made a run, and the fire that it made it for.
+/// The schedule that submitted a run, and the timer's fire that triggered it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BySchedule {
-    /// The schedule, which may be gone.
+    /// Id of the schedule, which may have been removed.
     pub schedule: String,
     /// The block in which the timer fired.
     pub height: u64,
-    /// The timer.
+    /// Id of the timer.
     pub timer_id: String,
 }

@@ -1,4 +1,4 @@
-//! Environments in run files: what a value is, and where secrets come from.
+//! Environments in run files: kinds of values, and sources of secrets.
 
 use super::{
     RunFile,
@@ -10,20 +10,20 @@ use serde::{
 };
 use std::{fmt, marker::PhantomData};
 
-/// A value of an environment as it is written.
+/// A value of an environment as written in the file.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EnvEntry {
-    /// Anybody may see it.
+    /// A value that is not secret.
     Plain(String),
-    /// A secret, as it stands in the file.
+    /// A secret, written in the file itself.
     Literal(String),
-    /// A secret: what this variable of the submitter's environment has.
+    /// A secret from this variable of the submitter's environment.
     FromEnv(String),
-    /// A secret: what this file has.
+    /// A secret from this file.
     FromFile(String),
 }
 
-/// Shows no secret.
+/// Hides the secret.
 impl fmt::Debug for EnvEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -35,7 +35,7 @@ impl fmt::Debug for EnvEntry {
     }
 }
 
-/// Numbers and the like count as they are written, which [`reread`] finds out.
+/// Accepts scalars such as numbers; [`reread`] restores their spelling.
 macro_rules! scalars {
     ($($visit:ident: $value:ty),*) => {$(
         fn $visit<E: Error>(self, value: $value) -> Result<EnvEntry, E> {
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for EnvEntry {
     }
 }
 
-/// A secret's value, which no error repeats.
+/// A secret's value. Error messages never contain it.
 struct Secret(String);
 
 impl<'de> Deserialize<'de> for Secret {
@@ -118,13 +118,13 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Takes values as they are written: `1.10` is not `1.1`, and `0x1F` not `31`, although YAML says
-/// so to whoever does not know beforehand that a text is meant.
+/// Reads the environments' values again as they are written: YAML types turn `1.10` into `1.1` and
+/// `0x1F` into `31`, because the first pass does not ask for strings.
 pub fn reread(text: &str, file: &mut RunFile) -> Result<(), serde_yaml::Error> {
     Place::File(file).deserialize(serde_yaml::Deserializer::from_str(text))
 }
 
-/// A mapping of the file on the way to its environments.
+/// A mapping on the path from the file's root to its environments.
 enum Place<'a> {
     File(&'a mut RunFile),
     Jobs(&'a mut RunFile),

@@ -1,9 +1,9 @@
-//! The values of a run file, each refusing what is none where it stands, and saying what would do.
+//! The values of a run file. Each refuses invalid text at its place and says what is expected.
 
 use crate::{
     lease::{
         check::is_output,
-        messages::{MAX_TEXT, RunIf},
+        messages::{MAX_KIND, MAX_NAME, MAX_PATH, MAX_STEPS, MAX_TEXT, RunIf},
     },
     topology::parse_duration,
 };
@@ -14,29 +14,21 @@ use serde::{
 };
 use std::{collections::BTreeSet, fmt, marker::PhantomData, time::Duration};
 
-/// The longest name of a run or a job, in bytes.
-pub const MAX_NAME: usize = 128;
-/// The longest path, in bytes.
-pub const MAX_PATH: usize = 512;
-/// The longest type of an artifact or a cache, in bytes.
-pub const MAX_KIND: usize = 64;
-/// Steps of a job at most.
-pub const MAX_STEPS: usize = 256;
-/// The longest that a job may take: a year of 365 days, in seconds.
+/// Longest time limit of a job: a year of 365 days, in seconds.
 pub const MAX_RUNTIME: u64 = 31_536_000;
-/// How much of a text an error repeats, in characters.
+/// How much of a text an error message quotes, in characters.
 const SHOWN: usize = 40;
 
-/// A text that is read as something.
+/// A value that is parsed from a text.
 pub trait Field: Sized {
-    /// What is expected.
+    /// A description of valid texts, for error messages.
     const EXPECTED: &'static str;
 
-    /// The value, if the text is one.
+    /// The value; `None` if the text is not valid.
     fn read(text: &str) -> Option<Self>;
 }
 
-/// Reads a [`Field`].
+/// A serde visitor that reads a [`Field`].
 pub struct Text<T>(pub PhantomData<T>);
 
 impl<T: Field> Visitor<'_> for Text<T> {
@@ -52,7 +44,7 @@ impl<T: Field> Visitor<'_> for Text<T> {
     }
 }
 
-/// The beginning of a text, in a line.
+/// The beginning of a text, on one line.
 pub fn shown(text: &str) -> String {
     let mut start: String = text.chars().take(SHOWN).collect();
     if start.len() < text.len() {
@@ -91,18 +83,18 @@ macro_rules! texts {
 }
 
 texts! {
-    /// What a run is called.
+    /// The name of a run.
     RunName = "1 to 128 bytes on a line" if |text| {
         (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
     };
-    /// A job's name.
+    /// The name of a job.
     JobName = "1 to 128 letters, digits, `-`, `_` and `.`" if |text| {
         (1..=MAX_NAME).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
     };
-    /// A variable of an environment.
-    Variable = "a variable's name: letters, digits and `_`, the first no digit" if is_variable;
-    /// What a runner is capable of.
+    /// The name of an environment variable.
+    Variable = "a variable's name: letters, digits and `_`, no digit first" if is_variable;
+    /// A capability of a runner.
     Capability = "1 to 128 letters, digits, `-`, `_`, `.` and `:`" if |text| {
         (1..=MAX_NAME).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
@@ -111,11 +103,11 @@ texts! {
     Step = "a command, of 1 to 65536 bytes" if |text| {
         (1..=MAX_TEXT).contains(&text.len()) && !text.trim().is_empty()
     };
-    /// A folder below the job's.
+    /// A folder below the job's directory.
     Folder = "a relative path without `..`, of 512 bytes at most" if is_below;
-    /// Which files, below the working directory.
+    /// A pattern of files below the working directory.
     Glob = "a relative path without `..`, as `**/*.xml`, of 512 bytes at most" if is_below;
-    /// A folder below the job's, or below its home.
+    /// A folder below the job's directory or its home.
     Cached = "a relative path without `..`, or one that begins with `~/`" if |text| {
         is_below(text.strip_prefix("~/").unwrap_or(text))
     };
@@ -123,7 +115,6 @@ texts! {
     Kind = "a type, as `junit`: 1 to 64 bytes on a line" if |text| {
         (1..=MAX_KIND).contains(&text.len()) && !text.contains(char::is_control)
     };
-    /// An image.
     Image = "an image, of 1 to 512 bytes on a line" if |text| {
         (1..=MAX_PATH).contains(&text.len()) && !text.contains(char::is_control)
     };
@@ -132,12 +123,12 @@ texts! {
         (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
     };
     /// The name of an output.
-    OutputName = "the name of an output: letters, digits and `_`, the first no digit" if is_output;
+    OutputName = "the name of an output: letters, digits and `_`, no digit first" if is_output;
     /// A value of a matrix.
     AxisValue = "a text of 1 to 128 bytes on a line" if |text| {
         (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
     };
-    /// A value of an environment, in words of its own.
+    /// A value of an environment, for the message if it is not a text.
     Value = "a text without NUL" if |_| true;
 }
 
@@ -148,7 +139,7 @@ pub fn is_variable(text: &str) -> bool {
         && text.len() <= MAX_PATH
 }
 
-/// Whether a path is relative and stays below where it begins.
+/// Whether a path is relative and never leaves its folder.
 fn is_below(path: &str) -> bool {
     (1..=MAX_PATH).contains(&path.len())
         && !path.starts_with('/')
@@ -156,7 +147,7 @@ fn is_below(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
-/// How long a job may take, in whole seconds.
+/// Time limit of a job, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Runtime(pub u64);
 
@@ -173,7 +164,7 @@ impl Field for Runtime {
 
 read!(Runtime);
 
-/// The pause before another attempt, in whole seconds.
+/// Pause before another attempt, in whole seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Pause(pub u64);
 
@@ -188,7 +179,7 @@ impl Field for Pause {
 
 read!(Pause);
 
-/// Upon what ends of its needs a job runs.
+/// How the needed jobs must have ended for a job to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Condition(pub RunIf);
 
@@ -207,7 +198,7 @@ impl Field for Condition {
 
 read!(Condition);
 
-/// What a file has by name, in the order in which it is written there; no name twice.
+/// A mapping in the order of the file, without duplicate names.
 #[derive(Debug)]
 pub struct Named<K, V>(pub Vec<(K, V)>);
 
@@ -218,12 +209,12 @@ impl<K, V> Default for Named<K, V> {
 }
 
 impl<K: PartialEq, V> Named<K, V> {
-    /// What has this name.
+    /// The value with this name.
     pub fn get(&self, name: &K) -> Option<&V> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// What has this name.
+    /// The value with this name, mutably.
     pub fn get_mut(&mut self, name: &K) -> Option<&mut V> {
         self.0.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
     }
@@ -253,7 +244,7 @@ impl<'de, K: Field + Ord + Clone, V: Deserialize<'de>> Visitor<'de> for Entries<
     }
 }
 
-/// Reads a key that is not among those seen.
+/// Reads a key and refuses duplicates.
 struct Fresh<'a, K>(&'a mut BTreeSet<K>);
 
 impl<'de, K: Field + Ord + Clone> DeserializeSeed<'de> for Fresh<'_, K> {
@@ -274,18 +265,17 @@ impl<K: Field + Ord + Clone> Visitor<'_> for Fresh<'_, K> {
     fn visit_str<E: Error>(self, text: &str) -> Result<K, E> {
         let key = Text::<K>(PhantomData).visit_str(text)?;
         if !self.0.insert(key.clone()) {
-            return Err(E::custom(format!("`{}` stands here twice", shown(text))));
+            return Err(E::custom(format!("`{}` appears twice", shown(text))));
         }
         Ok(key)
     }
 }
 
-/// A concurrency group as it is written: its name alone, or with what joining it does.
+/// A concurrency group as written: its name, or a mapping with the name and an option.
 #[derive(Debug)]
 pub struct GroupEntry<T> {
-    /// Its name.
     pub group: T,
-    /// Whether those that joined before are canceled.
+    /// Whether earlier members of the group are canceled.
     pub cancel_in_progress: bool,
 }
 
@@ -324,7 +314,7 @@ impl<'de, T: Field> Deserialize<'de> for GroupEntry<T> {
                         Key::CancelInProgress => cancel.replace(map.next_value()?).is_some(),
                     };
                     if twice {
-                        return Err(A::Error::custom("a field is here twice"));
+                        return Err(A::Error::custom("a field appears twice"));
                     }
                 }
                 let group = group.ok_or_else(|| A::Error::missing_field("group"))?;
@@ -336,7 +326,7 @@ impl<'de, T: Field> Deserialize<'de> for GroupEntry<T> {
     }
 }
 
-/// A job's steps: one at least.
+/// The steps of a job, at least one.
 #[derive(Debug)]
 pub struct Steps(pub Vec<String>);
 

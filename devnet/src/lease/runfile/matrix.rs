@@ -1,4 +1,4 @@
-//! A job's matrix: the job once for each combination of its values.
+//! The matrix of a job, which creates one job for each combination of values.
 //!
 //! ```yaml
 //! unit:
@@ -25,14 +25,14 @@ use serde::{
 };
 use std::{collections::BTreeSet, fmt, marker::PhantomData, slice};
 
-/// A job's matrix as it is written, with a combination at least.
+/// A job's matrix as written, with at least one combination.
 #[derive(Debug)]
 pub struct Matrix {
     axes: Vec<Variable>,
     combinations: Vec<Vec<AxisValue>>,
 }
 
-/// Values of the axes as `include` and `exclude` have them.
+/// Values of the axes in an entry of `include` or `exclude`.
 type Entry = Named<Variable, AxisValue>;
 
 impl Matrix {
@@ -42,8 +42,8 @@ impl Matrix {
         self.combinations.iter().map(|values| Combination { axes, values })
     }
 
-    /// All combinations of these values, without those that `exclude` matches and with `include`.
-    /// Errors: what is wrong with them.
+    /// All combinations of these values, minus those that match `exclude`, plus `include`. Errors:
+    /// the reason why they are not valid.
     fn new(
         axes: Vec<(Variable, Vec<AxisValue>)>,
         include: Vec<Entry>,
@@ -65,7 +65,7 @@ impl Matrix {
             combinations = combinations.iter().flat_map(with).collect();
         }
         if axes.is_empty() {
-            return Err("a matrix has an axis at least, as `os: [linux, macos]`".to_owned());
+            return Err("a matrix needs at least one axis, such as `os: [linux, macos]`".to_owned());
         }
         let place = |of: &Variable| axes.iter().position(|(axis, _)| axis == of);
         let unknown = |list: &str, of: &Variable| format!("{list}: the matrix has no `{}`", of.0);
@@ -148,10 +148,10 @@ pub struct Combination<'a> {
 }
 
 impl Combination<'_> {
-    /// That of a job without a matrix.
+    /// The combination of a job without a matrix.
     pub const NONE: Self = Self { axes: &[], values: &[] };
 
-    /// The name of the job that `of` becomes with it.
+    /// The name of the job that `of` becomes in this combination.
     pub fn name(&self, of: &JobName) -> Result<String, String> {
         let mut name = of.0.clone();
         for AxisValue(value) in self.values {
@@ -168,7 +168,7 @@ impl Combination<'_> {
         self.fill_but(text, |_| false)
     }
 
-    /// `text` with each `${{ matrix.AXIS }}` replaced, and what is to stay as it is.
+    /// `text` with each `${{ matrix.AXIS }}` replaced, except expressions that `stays` accepts.
     fn fill_but(&self, text: &str, stays: fn(&str) -> bool) -> Result<String, String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some(at) = rest.find(OPEN) {
@@ -199,7 +199,7 @@ impl Combination<'_> {
         Ok(filled)
     }
 
-    /// `text` for a variable, which may refer to needed jobs too.
+    /// `text` for a variable, which may also refer to needed jobs.
     pub fn fill_variable(&self, text: &str) -> Result<String, String> {
         match self.axes.is_empty() {
             true => Ok(text.to_owned()),
@@ -207,7 +207,7 @@ impl Combination<'_> {
         }
     }
 
-    /// `text` for a step, where `${{` is the job's own without a matrix.
+    /// `text` for a step. Without a matrix, `${{` belongs to the job and stays as it is.
     pub fn fill_own(&self, text: &str) -> Result<String, String> {
         match self.axes.is_empty() {
             true => Ok(text.to_owned()),
@@ -216,17 +216,17 @@ impl Combination<'_> {
     }
 }
 
-/// A value that may wait for those of the job's matrix.
+/// A value that may contain values of the job's matrix.
 #[derive(Debug)]
 pub enum Filled<T> {
-    /// It is as it is written.
+    /// A value without references.
     As(T),
-    /// It has values of the matrix in it.
+    /// A text with references to the matrix.
     From(String),
 }
 
 impl<T: Field + Clone> Filled<T> {
-    /// The value in this combination. Errors: what is wrong with it.
+    /// The value in this combination. Errors: the reason why it is not valid.
     pub fn with(&self, values: &Combination<'_>) -> Result<T, String> {
         match self {
             Self::As(value) => Ok(value.clone()),

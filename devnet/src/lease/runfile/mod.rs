@@ -20,14 +20,14 @@
 //! concurrency: { group: ci, cancel_in_progress: true }
 //! ```
 //!
-//! [`RunFile::parse`] reads one, [`RunFile::into_run`] makes of it what a server takes. What a
-//! server would refuse is refused here, with the place: by line and column where YAML knows it,
-//! else by the job's name.
+//! [`RunFile::parse`] reads a file; [`RunFile::into_run`] makes it a request to a server.
+//! Everything that a server would refuse is refused here with its place: by line and column if YAML
+//! knows it, else by the job's name.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`fields`] | texts and lists, and what each must be |
-//! | [`mod@env`] | environments, and where secrets come from |
+//! | [`fields`] | texts and lists, and what is valid for each |
+//! | [`mod@env`] | environments, and sources of secrets |
 //! | [`matrix`] | a job for each combination of values |
 
 pub mod env;
@@ -38,7 +38,7 @@ mod tests;
 
 use super::messages::{
     ArtifactSpec, CacheSpec, Concurrency, EnvValue, JobSpec, MAX_CAPABILITIES, MAX_MESSAGE,
-    MAX_OUTPUTS, MAX_REFERENCES, NewRun, Retry, RetryOn,
+    MAX_OUTPUTS, MAX_PATH, MAX_REFERENCES, NewRun, Retry, RetryOn,
 };
 use super::template::{self, Part};
 use crate::topology::Within;
@@ -46,7 +46,7 @@ use cowboy_engine::primitives::keccak256;
 use env::EnvEntry;
 use fields::{
     Cached, Capability, Condition, Field as _, Folder, Glob, Group, GroupEntry, Image, JobName,
-    Kind, MAX_PATH, Named, OutputName, Pause, RunName, Runtime, Steps, Variable, shown,
+    Kind, Named, OutputName, Pause, RunName, Runtime, Steps, Variable, shown,
 };
 use matrix::{Combination, Filled, Matrix};
 use serde::Deserialize;
@@ -57,56 +57,50 @@ use std::{
     path::Path,
 };
 
-/// The longest run file, in bytes: what a server takes as a body.
+/// Longest run file, in bytes: the longest body that a server accepts.
 pub const MAX_FILE: u64 = MAX_MESSAGE as u64;
-/// The longest file that a secret is read from, in bytes.
+/// Longest file with a secret, in bytes.
 pub const MAX_SECRET: u64 = 64 << 10;
-/// The longest file whose hash a cache's key can have, in bytes.
+/// Longest file that a cache's key may hash, in bytes.
 const MAX_HASHED: u64 = 64 << 20;
-/// Jobs of a run at most.
+/// Maximum number of jobs of a run.
 const MAX_JOBS: usize = 1_000;
-/// Kinds of artifacts, and caches, of a job at most.
+/// Maximum number of artifact entries of a job, of caches, and of paths of a cache.
 const MAX_KEPT: usize = 32;
-/// Digits of a file's hash in a cache's key.
+/// Hexadecimal digits of a file's hash in a cache's key.
 const HASH_DIGITS: usize = 16;
 
-/// Why a run file cannot stand.
+/// The reason why a run file is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunFileError {
-    /// Not what a run file has, with the place.
+    /// Not the syntax of a run file. The text has the place.
     #[error("{0}")]
     Syntax(String),
     /// No job, or too many.
     #[error("{0} jobs: a run has 1 to {MAX_JOBS}")]
     Jobs(usize),
-    /// A job that is asked for by name and is not there.
+    /// A requested job that the file does not have.
     #[error("there is no job `{name}`: the file has {known}")]
     NoSuchJob {
-        /// The name.
         name: String,
-        /// The jobs that are there.
+        /// The names of the file's jobs.
         known: String,
     },
-    /// Jobs that wait for one another.
+    /// A cycle of jobs that need one another.
     #[error("job `{}` would wait for itself: {}", .0.first().map_or("", String::as_str), .0.join(" needs "))]
     Cycle(Vec<String>),
-    /// Something else in a job.
+    /// Another problem of a job.
     #[error("job `{job}`: {problem}")]
-    Job {
-        /// The job.
-        job: String,
-        /// What is wrong, and what would do.
-        problem: String,
-    },
-    /// A variable of every job that has no value.
+    Job { job: String, problem: String },
+    /// A variable for all jobs that is not valid or has no value.
     #[error("env: {0}")]
     Env(String),
-    /// With its secrets and hashes it is longer than a server takes.
+    /// With its secrets and hashes, the run is longer than a server accepts.
     #[error("the run has {0} bytes as JSON: {MAX_MESSAGE} at most")]
     Length(usize),
 }
 
-/// A run as it is written.
+/// A run file as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a run file, with `jobs` and perhaps `name` and `env`")]
 pub struct RunFile {
@@ -117,9 +111,9 @@ pub struct RunFile {
     jobs: Named<JobName, JobEntry>,
 }
 
-/// A job as it is written.
+/// A job as written.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a job, with `steps` and what else it has")]
+#[serde(deny_unknown_fields, expecting = "a job, with `steps` and other fields")]
 struct JobEntry {
     matrix: Option<Matrix>,
     steps: Steps,
@@ -146,7 +140,7 @@ struct JobEntry {
     retry: Option<RetryEntry>,
 }
 
-/// Files to keep, as they are written.
+/// An artifact of a job as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArtifactEntry {
@@ -155,7 +149,7 @@ struct ArtifactEntry {
     path_glob: Filled<Glob>,
 }
 
-/// Folders to bring along, as they are written.
+/// A cache of a job as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheEntry {
@@ -165,7 +159,7 @@ struct CacheEntry {
     paths: Vec<Filled<Cached>>,
 }
 
-/// How often a job is tried, as it is written.
+/// A job's retries as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RetryEntry {
@@ -174,22 +168,22 @@ struct RetryEntry {
     backoff: Option<Pause>,
 }
 
-/// What a run file is completed with.
+/// The submitter's input to a run file.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
-    /// The folder that its paths begin at.
+    /// The folder that the file's paths are relative to.
     pub folder: &'a Path,
     /// The submitter's environment.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Variables of every job, which win over the file's. One that the file has as a secret stays
-    /// one.
+    /// Variables of every job. They override those of the file, but a variable that is secret in
+    /// the file stays secret.
     pub env: &'a BTreeMap<String, String>,
-    /// Only these jobs, and those that they need: all where there is none.
+    /// The jobs to run, with the jobs that they need; all jobs if empty.
     pub only: &'a [String],
 }
 
 impl RunFile {
-    /// Reads a file.
+    /// Parses a run file.
     pub fn parse(text: &str) -> Result<Self, RunFileError> {
         let syntax = |error: serde_yaml::Error| RunFileError::Syntax(error.to_string());
         let mut file: Self = serde_yaml::from_str(text).map_err(syntax)?;
@@ -198,12 +192,12 @@ impl RunFile {
         Ok(file)
     }
 
-    /// Names the jobs, in the order of the file.
+    /// The names of the jobs, in the order of the file.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.jobs.0.iter().map(|(name, _)| name.0.as_str())
     }
 
-    /// What no single line of the file shows to be wrong.
+    /// Checks what depends on more than one field.
     fn check(&self) -> Result<(), RunFileError> {
         if !(1..=MAX_JOBS).contains(&self.jobs.0.len()) {
             return Err(RunFileError::Jobs(self.jobs.0.len()));
@@ -230,7 +224,7 @@ impl RunFile {
                 ("caches", job.caches.len(), MAX_KEPT),
             ];
             if job.run_if.is_some() && job.needs.is_empty() {
-                return Err(problem("`if` looks at `needs`, and it needs no job".to_owned()));
+                return Err(problem("`if` refers to `needs`, which is empty".to_owned()));
             }
             if let Some((field, got, most)) = bounded.iter().find(|(_, got, most)| got > most) {
                 return Err(problem(format!("{field} has {got} entries: {most} at most")));
@@ -251,7 +245,7 @@ impl RunFile {
         }
     }
 
-    /// Jobs of which each needs the next, and the last is the first.
+    /// Jobs in a cycle, in which each needs the next; the last equals the first.
     fn cycle(&self) -> Option<Vec<String>> {
         let jobs = &self.jobs.0;
         let places: BTreeMap<&JobName, usize> =
@@ -271,7 +265,8 @@ impl RunFile {
                 }
             }
         }
-        // Of each job that never becomes ready some need does not: to follow them comes round.
+        // Every job that never becomes ready needs another such job: following these needs leads
+        // around a cycle.
         let mut path = vec![missing.iter().position(|missing| *missing > 0)?];
         loop {
             let next = needs(*path.last()?).find(|need| missing[*need] > 0)?;
@@ -283,7 +278,7 @@ impl RunFile {
         }
     }
 
-    /// The run that it describes, with every value in its place.
+    /// The run that the file describes, with all values filled in.
     pub fn into_run(self, given: &Given<'_>) -> Result<NewRun, RunFileError> {
         if let Some(name) = given.env.keys().find(|name| Variable::read(name).is_none()) {
             return Err(RunFileError::Env(format!("`{name}`: expected {}", Variable::EXPECTED)));
@@ -338,7 +333,7 @@ impl RunFile {
         }
     }
 
-    /// Every job of the run, in the order of the file.
+    /// All jobs of the run, in the order of the file.
     fn members(&self) -> Result<Vec<Member<'_>>, RunFileError> {
         let (mut members, mut names) = (Vec::new(), BTreeSet::new());
         for (of, job) in &self.jobs.0 {
@@ -361,8 +356,7 @@ impl RunFile {
         }
     }
 
-    /// The jobs asked for, all where none is named. A job with a matrix stands for each of its
-    /// combinations.
+    /// The requested jobs, or all if none is named. A job with a matrix means all its combinations.
     fn asked_for<'a, 'b>(
         &self,
         members: &'a [Member<'b>],
@@ -384,18 +378,18 @@ impl RunFile {
     }
 }
 
-/// A job of the run: one of the file's, or one combination of it.
+/// A job of the run: a job of the file, or one combination of its matrix.
 struct Member<'a> {
     name: String,
-    /// Its name in the file.
+    /// The job's name in the file.
     of: &'a JobName,
     job: &'a JobEntry,
     values: Combination<'a>,
 }
 
 impl JobEntry {
-    /// The job in this combination, without its name, environment and needs. Errors: what is wrong
-    /// with it.
+    /// The job in this combination, without its name, environment and needs. Errors: the reason why
+    /// it is not valid.
     fn spec(&self, values: &Combination<'_>, folder: &Path) -> Result<JobSpec, String> {
         let steps = self.steps.0.iter().map(|step| values.fill_own(step)).collect::<Result<_, _>>();
         let artifact = |artifact: &ArtifactEntry| {
@@ -449,7 +443,7 @@ impl JobEntry {
     }
 }
 
-/// An environment with its secrets: of a job, or of all.
+/// An environment with its secrets: that of a job, or the one for all jobs.
 fn values(
     job: Option<&JobName>,
     env: &Named<Variable, EnvEntry>,
@@ -475,7 +469,7 @@ fn values(
             }
             (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
             (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {
-                problem(format!("{from} is not in the environment, or is no text: export it"))
+                problem(format!("{from} is not in the environment, or is not UTF-8: export it"))
             })?,
             (EnvEntry::FromFile(path), None) => secret_in(&given.folder.join(path))
                 .map_err(|error| problem(format!("secret_file {path}: {error}")))?,
@@ -488,7 +482,7 @@ fn values(
     env.0.iter().map(value).collect()
 }
 
-/// What is wrong with the references to needed jobs in a job's environment.
+/// Checks the references to needed jobs in a job's environment.
 fn references(
     of: &Member<'_>,
     env: &BTreeMap<String, EnvValue>,
@@ -527,7 +521,7 @@ fn references(
     }
 }
 
-/// A cache's key with the hashes of the files that it names: `{hash:PATH}`.
+/// A cache's key with each `{hash:PATH}` replaced by the hash of that file.
 fn key(written: &str, folder: &Path) -> Result<String, String> {
     let (mut key, mut rest) = (String::new(), written);
     while let Some(at) = rest.find('{') {
@@ -535,7 +529,7 @@ fn key(written: &str, folder: &Path) -> Result<String, String> {
         let inside = rest[at + 1..].split_once('}');
         let (path, after) = inside
             .and_then(|(inside, after)| Some((inside.strip_prefix("hash:")?, after)))
-            .ok_or("what stands in braces is {hash:FILE}, and nothing else")?;
+            .ok_or("only {hash:FILE} is allowed in braces")?;
         let bytes =
             bounded(&folder.join(path), MAX_HASHED).map_err(|error| format!("{path}: {error}"))?;
         let digits = hex::encode(keccak256(&[&bytes]).0);
@@ -549,7 +543,7 @@ fn key(written: &str, folder: &Path) -> Result<String, String> {
     }
 }
 
-/// The text of a secret's file, without the line feed that it ends with.
+/// The text of a secret's file, without the line feed at its end.
 fn secret_in(path: &Path) -> Result<String, String> {
     let bytes = bounded(path, MAX_SECRET).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
@@ -557,7 +551,7 @@ fn secret_in(path: &Path) -> Result<String, String> {
     Ok(line.unwrap_or(&text).to_owned())
 }
 
-/// A file's contents.
+/// A file's contents, at most `limit` bytes.
 fn bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;

@@ -1,10 +1,10 @@
-//! Run files: what is read, and what is told of what cannot be.
+//! Run files: valid ones, and the errors of invalid ones.
 
 use super::*;
 use crate::lease::messages::RunIf;
 use std::fs;
 
-/// Completes a file with nothing.
+/// No additions to a file.
 fn nothing<'a>(folder: &'a Path, env: &'a BTreeMap<String, String>) -> Given<'a> {
     Given { folder, environment: &|_| None, env, only: &[] }
 }
@@ -97,7 +97,7 @@ concurrency: main
     assert_eq!(*unit, expected);
 }
 
-/// What YAML would make something else of.
+/// Values that YAML would change.
 #[test]
 fn values_are_taken_as_they_are_written() {
     let text = "jobs:\n  a:\n    steps: [x]\n    env:\n      A: 1.10\n      B: 0x1F\n      C: True\n      \
@@ -131,7 +131,7 @@ fn what_cannot_stand_is_told_with_its_place() {
     check("jobs: {}", "0 jobs: a run has 1 to 1000");
     check(
         &jobs("  a: { steps: [x] }\n  a: { steps: [x] }"),
-        "jobs: `a` stands here twice at line 3 column 3",
+        "jobs: `a` appears twice at line 3 column 3",
     );
     check(
         &jobs("  a b: { steps: [x] }"),
@@ -184,7 +184,7 @@ fn what_cannot_stand_is_told_with_its_place() {
     );
     check(
         &jobs("  a:\n    steps: [x]\n    env: { 1A: x }"),
-        "jobs.a.env: `1A`: expected a variable's name: letters, digits and `_`, the first no digit at line 4 column 12",
+        "jobs.a.env: `1A`: expected a variable's name: letters, digits and `_`, no digit first at line 4 column 12",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    env: { A: }"),
@@ -232,7 +232,7 @@ fn what_cannot_stand_is_told_with_its_place() {
     );
     check(
         &jobs("  a:\n    steps: [x]\n    caches: [{ key: 'k-{env:A}', paths: [x] }]"),
-        "job `a`: cache `k-{env:A}`: what stands in braces is {hash:FILE}, and nothing else",
+        "job `a`: cache `k-{env:A}`: only {hash:FILE} is allowed in braces",
     );
     check(
         &jobs("  a:\n    steps: [x]\n    caches: [{ key: '{hash:no/such}', paths: [x] }]"),
@@ -320,7 +320,7 @@ fn secrets_come_from_the_environment_and_from_files() {
     check(
         "{ A: { secret_env: NONE } }",
         &[],
-        Err("env: A: NONE is not in the environment, or is no text: export it"),
+        Err("env: A: NONE is not in the environment, or is not UTF-8: export it"),
     );
     check(
         "{ A: { secret_file: none } }",
@@ -333,7 +333,7 @@ fn secrets_come_from_the_environment_and_from_files() {
         Err("env: A: the secret is empty, or has a NUL in it"),
     );
     check("{ A: { secret_file: bytes } }", &[], Err("env: A: secret_file bytes: it is not UTF-8"));
-    // The command line wins, and what was secret stays so.
+    // The command line overrides the file, but secrets stay secret.
     check("{ A: { secret_env: NONE } }", &[("A", "typed")], Ok(secret("typed")));
     check(
         "{ A: { secret_env: NONE } }",
@@ -345,7 +345,7 @@ fn secrets_come_from_the_environment_and_from_files() {
     check(
         "{}",
         &[("1", "typed")],
-        Err("env: `1`: expected a variable's name: letters, digits and `_`, the first no digit"),
+        Err("env: `1`: expected a variable's name: letters, digits and `_`, no digit first"),
     );
 }
 
@@ -423,7 +423,7 @@ jobs:
     let unit = ["unit-linux-1.10", "unit-linux-stable", "unit-macos-stable", "unit-linux-nightly"];
     assert_eq!(names, [&unit[..], &["all"]].concat());
     assert_eq!(jobs[4].needs, unit);
-    // What looks alike is a job's own where it has no matrix.
+    // Without a matrix, text that looks like a reference belongs to the job.
     assert_eq!(jobs[4].steps, ["echo ${{ $x }}"]);
     let first = &jobs[0];
     assert_eq!(first.requires, ["linux", "rust-1.10"]);
@@ -445,7 +445,7 @@ fn what_is_no_matrix_is_told() {
         assert!(problem.starts_with(expected), "{matrix} {more}: {problem}");
     };
     check("[a]", "", "jobs.a.matrix: invalid type: sequence, expected a matrix: lists of values");
-    check("{}", "", "jobs.a.matrix: a matrix has an axis at least");
+    check("{}", "", "jobs.a.matrix: a matrix needs at least one axis");
     check("{ a: [] }", "", "jobs.a.matrix: matrix.a: expected values, each once");
     check("{ a: [x, x] }", "", "jobs.a.matrix: matrix.a: expected values, each once");
     check("{ a: [x], exclude: [{ a: y }] }", "", "jobs.a.matrix: exclude: an entry matches no");
@@ -492,7 +492,7 @@ fn references_to_needed_jobs_are_checked() {
         assert_eq!(env["E"], plain("v${{ needs.b.result }}"), "of every job: no job needs it");
     }
     assert_eq!(read("${{ other }}", "").unwrap()["V"], plain("${{ other }}"));
-    // One within another is not one.
+    // A reference within another is not valid.
     let both = "${{ needs.m-${{ matrix.os }}.result }} ${{ needs.b.result }}";
     let matrix = ", matrix: { os: [b] }";
     let filled = "${{ needs.m-b.result }} ${{ needs.b.result }}";
@@ -537,7 +537,7 @@ fn groups_are_names_or_mappings() {
         ("[a]", "expected a group's name, or {group: NAME, cancel_in_progress: true or false}"),
         ("{ cancel_in_progress: true }", "missing field `group`"),
         ("{ group: a, cancel: true }", "unknown field `cancel`, expected `group` or `cancel_in"),
-        ("{ group: a, group: b }", "a field is here twice"),
+        ("{ group: a, group: b }", "a field appears twice"),
         ("{ group: a, cancel_in_progress: 1 }", "expected a boolean"),
     ];
     for (wrong, expected) in wrong {
@@ -550,7 +550,7 @@ fn groups_are_names_or_mappings() {
     );
 }
 
-/// Every run of the examples can stand.
+/// Every run file of the examples is valid.
 #[test]
 fn runs_of_the_examples_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/leases");

@@ -1,4 +1,4 @@
-//! A runner's requests, each made once.
+//! A runner's requests, each without retries.
 
 use crate::lease::{
     client::{Client, ClientError, REQUEST_TIMEOUT, whole},
@@ -25,20 +25,26 @@ use std::{
     time::Duration,
 };
 
-/// What a file is read in, in bytes.
+/// The longest time over which a broken download is started again.
+pub(super) const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for the next piece of a download.
+pub(super) const DOWNLOAD_STALL: Duration = Duration::from_secs(60);
+/// Attempts at a download that breaks off.
+pub(super) const DOWNLOAD_ATTEMPTS: u32 = 3;
+/// Size of the blocks in which a file is read, in bytes.
 const BLOCK: usize = 64 << 10;
-/// The slowest connection that a large file is sent or got over, in bytes a second.
+/// Slowest connection for transferring a large file, in bytes per second.
 const LEAST_RATE: u64 = 64 << 10;
-/// The longest that a cache or an artifact is got.
+/// Time limit for downloading a cache or an artifact.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(3_600);
 
-/// The server, as this runner asks it.
+/// The server's API for this runner.
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
 }
 
-/// A file that is sent, maybe several times: as long as it was when it was opened.
+/// A file to send, possibly several times, with the length that it had when it was opened.
 #[derive(Debug, Clone)]
 pub(super) struct Upload {
     file: Arc<File>,
@@ -46,19 +52,19 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Opens a file that is no link and nothing else that is not a file.
+    /// Opens a regular file, but no link.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // Of a pipe the other end would be waited for.
+        // Opening a pipe would wait for its other end.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         Ok(Self { file: Arc::new(file), bytes: meta.len() })
     }
 
-    /// The next block from `offset` on; `None` at the end.
+    /// The block at `offset`; `None` at the end.
     async fn block(self, offset: u64) -> io::Result<Option<Bytes>> {
         let left = self.bytes - offset;
         if left == 0 {
@@ -84,7 +90,7 @@ impl Api {
         Self { client }
     }
 
-    /// Where it asks.
+    /// The server's address.
     pub(super) fn url(&self) -> &str {
         self.client.url().as_str()
     }
@@ -93,7 +99,7 @@ impl Api {
         self.client.request(Method::POST, &["api", "v1", "internal", message])
     }
 
-    /// A request that names its lease.
+    /// A request with the lease's header.
     fn held(&self, method: Method, path: &[&str], lease: &str) -> RequestBuilder {
         let path = [&["api", "v1", "internal"], path].concat();
         let request = self.client.request(method, &path);
@@ -102,12 +108,12 @@ impl Api {
                 lease.set_sensitive(true);
                 request.header(LEASE_HEADER, lease)
             }
-            // Such a lease is no server's of ours, which would refuse it too.
+            // No server of ours issues such a lease, and the server refuses it anyway.
             Err(_) => request,
         }
     }
 
-    /// Asks for work, and waits for it as the request says.
+    /// Asks for work and waits as long as the request says.
     pub(super) async fn lease(
         &self,
         request: &LeaseRequest,
@@ -115,8 +121,8 @@ impl Api {
         self.waited("lease", request, request.wait_seconds, "a granted lease").await
     }
 
-    /// Sends a message that the server may hold for up to this many seconds. `None`: the server had
-    /// nothing to say by then.
+    /// Sends a message whose answer the server may delay by up to `seconds`. `None` if the server
+    /// had no answer by then.
     async fn waited<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -132,7 +138,7 @@ impl Api {
         let body = whole(what, response).await?;
         serde_json::from_slice(&body).map(Some).map_err(|error| ClientError::Malformed {
             what: what.to_owned(),
-            // The place alone: the text holds secrets, as the lease's id.
+            // Only the place, because the text holds secrets such as the lease's id.
             reason: format!("at line {}, column {}", error.line(), error.column()),
         })
     }
@@ -142,7 +148,7 @@ impl Api {
         self.client.json(self.post("ack-lease").json(message)).await
     }
 
-    /// Says that the runner lives, and waits no longer than `limit` for the answer.
+    /// Renews the lease. Waits no longer than `limit` for the answer.
     pub(super) async fn heartbeat(
         &self,
         message: &Heartbeat,
@@ -151,7 +157,7 @@ impl Api {
         self.client.json(self.post("heartbeat").json(message).timeout(limit)).await
     }
 
-    /// Waits for a request to cancel, as long as the request says; `None`: the job goes on.
+    /// Waits for a cancel request as long as the request says; `None` if none came.
     pub(super) async fn await_cancel(
         &self,
         message: &AwaitCancel,
@@ -159,12 +165,12 @@ impl Api {
         self.waited("await-cancel", message, message.wait_seconds, "a request to cancel").await
     }
 
-    /// Says how the job ended.
+    /// Reports how the job ended.
     pub(super) async fn complete(&self, message: &Complete) -> Result<CompleteAck, ClientError> {
         self.client.json(self.post("complete").json(message)).await
     }
 
-    /// Says that the job is stopped.
+    /// Reports that the job has stopped.
     pub(super) async fn cancel_ack(
         &self,
         message: &CancelAck,
@@ -172,7 +178,7 @@ impl Api {
         self.client.json(self.post("cancel-ack").json(message)).await
     }
 
-    /// Adds to the log from `offset` on.
+    /// Writes to the log at `offset`.
     pub(super) async fn put_log(
         &self,
         lease: &str,
@@ -183,7 +189,7 @@ impl Api {
         self.client.json(request.body(bytes.to_vec())).await
     }
 
-    /// Keeps a file under this name, and says where it is.
+    /// Stores an artifact under this name. The answer has its address.
     pub(super) async fn put_artifact(
         &self,
         lease: &str,
@@ -201,7 +207,7 @@ impl Api {
         self.client.json(self.held(Method::GET, &["needs"], lease)).await
     }
 
-    /// An artifact of a job, by name, that the job needs.
+    /// Downloads an artifact of a needed job.
     pub(super) async fn get_needed(
         &self,
         lease: &str,
@@ -212,7 +218,7 @@ impl Api {
         self.client.send(self.held(Method::GET, &path, lease).timeout(DOWNLOAD_LIMIT)).await
     }
 
-    /// The cache of this key, to be read piece by piece; `None`: there is none.
+    /// Opens the cache with this key as a response to read piece by piece; `None` if absent.
     pub(super) async fn get_cache(
         &self,
         lease: &str,
@@ -226,7 +232,7 @@ impl Api {
         }
     }
 
-    /// Keeps a cache under this key.
+    /// Stores a cache under this key.
     pub(super) async fn put_cache(
         &self,
         lease: &str,
@@ -238,7 +244,7 @@ impl Api {
     }
 }
 
-/// The request with a file for a body, read as it is sent.
+/// The request with a file as body, which is read while it is sent.
 fn with_file(request: RequestBuilder, upload: Upload) -> RequestBuilder {
     let bytes = upload.bytes;
     let limit = REQUEST_TIMEOUT + Duration::from_secs(bytes / LEAST_RATE);
@@ -255,7 +261,7 @@ fn with_file(request: RequestBuilder, upload: Upload) -> RequestBuilder {
     request.header(CONTENT_LENGTH, bytes).body(Body::wrap_stream(body)).timeout(limit)
 }
 
-/// The log of a job's attempt among what it leaves behind.
+/// The artifact entry for the log of a job's attempt.
 pub(super) fn log_artifact(job: &str, attempt: u32) -> Artifact {
     Artifact { kind: "log".to_owned(), uri: format!("/api/v1/jobs/{job}/log?attempt={attempt}") }
 }

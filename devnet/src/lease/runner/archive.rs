@@ -1,11 +1,11 @@
 //! Folders of a job as one stream: a tar archive, compressed with Zstandard.
 //!
-//! Names in it begin with `work/` or `home/`, the folders of every job. An archive is a stranger's:
-//! whatever is not a file, a folder or a link that leads to within those two is refused, and so is
-//! more than [`LIMITS`].
+//! Names in it begin with `work/` or `home/`, the folders of every job. Archives are untrusted:
+//! everything but files, folders and links to places within these two is refused, and so is more
+//! than [`LIMITS`].
 //!
-//! An entry has a POSIX extended header with its name, which may be long, and its time to the
-//! nanosecond, by which build tools tell what is new.
+//! An entry has a POSIX extended header with its name, which may be long, and its modification time
+//! in nanoseconds, which build tools use to detect changes.
 
 use rustix::fs::OFlags;
 use std::{
@@ -22,63 +22,56 @@ use std::{
 };
 use tar::{Archive, Builder, Entry, EntryType, Header, PaxExtensions};
 
-/// A job's folders, from its directory on.
+/// Folder of a job's files, in its directory.
 pub(super) const WORK: &str = "work";
-/// The job's own home.
+/// Folder of the job's own home, in its directory.
 pub(super) const HOME: &str = "home";
 
-/// What an archive may hold at most.
+/// Limits of a cache's archive.
 pub(super) const LIMITS: Limits = Limits { entries: 100_000, bytes: 4 << 30 };
 
-/// The longest extended header, in bytes: a name and a link's end, each as long as Linux has them.
+/// Longest extended header, in bytes: a name and a link's target, each as long as Linux allows.
 const MAX_HEADER: u64 = 16 << 10;
-/// What an entry may have beside its file's bytes: two headers of a block, the extended one's text,
-/// and the ends of two blocks.
+/// Maximum overhead of an entry, in bytes: two header blocks, the text of the extended header, and
+/// the padding of two blocks.
 const ENTRY: u64 = MAX_HEADER + 4 * 512;
-/// How well is packed: Zstandard's own default.
+/// Compression level: Zstandard's default.
 const LEVEL: i32 = 3;
 
-/// How much an archive may hold.
+/// Limits of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Files, folders and links.
+    /// Number of files, folders and links.
     pub(super) entries: usize,
-    /// Of all files together.
+    /// Size of all files together, in bytes.
     pub(super) bytes: u64,
 }
 
-/// Why there is no archive, or nothing can be made of it.
+/// The reason why an archive cannot be packed or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
-    /// It holds too much.
     #[error("more than {0} files and folders")]
     Entries(usize),
-    /// It holds too much.
     #[error("more than {0} bytes")]
     Bytes(u64),
-    /// Something in it that has no place in a job's folders.
+    /// An entry that is not allowed in a job's folders.
     #[error("{name}: {reason}")]
-    Entry {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// It is broken off or none, or a file cannot be read or written.
+    Entry { name: String, reason: &'static str },
+    /// The archive is cut off or malformed, or a file cannot be read or written.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// What was packed.
+/// Statistics of a packed archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// Files, folders and links.
+    /// Number of files, folders and links.
     pub(super) entries: usize,
-    /// Links out of the job's folders, sockets and the like.
+    /// Number of entries left out: links out of the job's folders, sockets, pipes, devices.
     pub(super) left_out: usize,
 }
 
-/// Packs what is at `paths`, from `job` on, as far as it is there.
+/// Packs the files and folders at `paths` in `job` that exist.
 pub(super) fn pack(
     job: &Path,
     paths: &[PathBuf],
@@ -137,11 +130,11 @@ pub(super) fn pack(
         builder.append_pax_extensions(records)?;
         header.set_cksum();
         if meta.is_file() {
-            // What has its place by now may be no file: of a pipe the other end would be waited
-            // for.
+            // The file may have been replaced by something else: opening a pipe would wait for its
+            // other end.
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             let file = OpenOptions::new().read(true).custom_flags(flags).open(&from)?;
-            // One that became shorter would shift what follows it.
+            // A file that became shorter would shift the entries after it.
             let file = file.take(meta.len());
             builder.append(&header, Exactly { file, left: meta.len() })?;
         } else {
@@ -152,7 +145,7 @@ pub(super) fn pack(
     Ok(packed)
 }
 
-/// A file that must be as long as it was.
+/// A reader that fails if the file became shorter.
 struct Exactly<R> {
     file: R,
     left: u64,
@@ -169,24 +162,24 @@ impl<R: Read> Read for Exactly<R> {
     }
 }
 
-/// What was unpacked.
+/// The result of unpacking an archive.
 #[derive(Debug)]
 pub(super) struct Unpacked {
-    /// Files, folders and links.
+    /// Number of files, folders and links.
     pub(super) entries: usize,
-    /// What becomes of the folders when they are in their place: modes and times.
+    /// Modes and times of the folders, to be set once the folders are at their place.
     folders: BTreeMap<PathBuf, (u32, SystemTime)>,
 }
 
 impl Unpacked {
-    /// Gives the folders below `top` their modes and times, where they are. Before that they can be
-    /// moved, which a mode may forbid.
+    /// Gives the folders below `top` that exist their modes and times. This comes after moving
+    /// them, because a mode may forbid that.
     pub(super) fn settle(&self, top: &Path) {
         let flags = (OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32;
-        // The deepest first: a mode may hide what is below.
+        // The deepest first, because a mode may hide the folders below.
         for (path, (mode, time)) in self.folders.iter().rev() {
             let mut options = OpenOptions::new();
-            // An error: what has its place there is no folder, or another's.
+            // If this fails, something else is there, or another user's folder.
             let Ok(folder) = options.read(true).custom_flags(flags).open(top.join(path)) else {
                 continue;
             };
@@ -196,7 +189,7 @@ impl Unpacked {
     }
 }
 
-/// Unpacks into `folder`, which is empty. After an error a part of it may be there.
+/// Unpacks into the empty `folder`. After an error, parts of the archive may remain there.
 pub(super) fn unpack(
     from: impl Read,
     limits: Limits,
@@ -254,8 +247,8 @@ pub(super) fn unpack(
     Ok(Unpacked { entries: unpacking.entries, folders })
 }
 
-/// An archive that ends in an error where it is longer than all that it may hold: of a few
-/// compressed bytes there may be any number, in files or where nobody looks.
+/// A reader that fails once an archive is longer than its limits allow: a few compressed bytes can
+/// expand to any number, even outside of entries.
 struct Bounded<R> {
     archive: R,
     left: u64,
@@ -264,7 +257,7 @@ struct Bounded<R> {
 
 impl<R> Bounded<R> {
     fn new(archive: R, limits: Limits) -> Self {
-        // Two more for the end of it.
+        // Two more, for the end of the archive.
         let entries = (limits.entries as u64).saturating_add(2);
         let left = limits.bytes.saturating_add(entries.saturating_mul(ENTRY));
         Self { archive, left, limits }
@@ -284,7 +277,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// What an extended header says of the entry that follows it.
+/// The fields of an extended header, which apply to the entry after it.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -308,7 +301,7 @@ impl Extended {
                 b"path" => extended.path = Some(value.to_vec()),
                 b"linkpath" => extended.link = Some(value.to_vec()),
                 b"mtime" => extended.time = time(value),
-                // The length of what follows would be another than its header's.
+                // It would override the length in the entry's own header.
                 b"size" => return Err(broken("it has a size")),
                 _ => {}
             }
@@ -317,7 +310,7 @@ impl Extended {
     }
 }
 
-/// A time in seconds, with nine digits after the point.
+/// A time in seconds, of which up to nine digits after the point count.
 fn time(text: &[u8]) -> Option<SystemTime> {
     let text = std::str::from_utf8(text).ok()?;
     let (seconds, rest) = text.split_once('.').unwrap_or((text, "0"));
@@ -325,21 +318,21 @@ fn time(text: &[u8]) -> Option<SystemTime> {
     Some(after(seconds.parse().ok()?, nanos.parse().ok().filter(|nanos| *nanos < 1_000_000_000)?))
 }
 
-/// So long after the epoch; what no clock shows is the epoch.
+/// The time at this distance from the epoch; the epoch itself if the system cannot represent it.
 fn after(seconds: u64, nanos: u32) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::new(seconds, nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-/// An archive on its way into a folder.
+/// An archive being unpacked into a folder.
 struct Unpacking<'a> {
     folder: &'a Path,
     limits: Limits,
-    /// How many bytes of files may still come.
+    /// Bytes of files that may still come.
     bytes: u64,
     entries: usize,
-    /// What was made, with the folders that no entry names.
+    /// Number of created entries, including folders that no entry names.
     made: usize,
-    /// The folders that were made: no other is written into, so that no link is followed.
+    /// The folders created here. Files are only written into these, so that no link is followed.
     folders: BTreeSet<PathBuf>,
 }
 
@@ -399,7 +392,7 @@ impl Unpacking<'_> {
     }
 }
 
-/// Whether a path leads to `work`, `home` or below, by names alone.
+/// Whether a path is `work`, `home` or below, judging only by its parts.
 fn is_inside(path: &Path) -> bool {
     let mut parts = path.components();
     let first = parts.next();
@@ -407,8 +400,8 @@ fn is_inside(path: &Path) -> bool {
     inside && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether a link at `path`, which is inside, leads to what is inside too. Only at its beginning
-/// may it go up: behind a name, which may be a link, nobody knows where that leads.
+/// Checks that the target of a link at `path`, which is inside, is inside too. It may only go up at
+/// its beginning: after a name, which may be a link, `..` could lead anywhere.
 fn stays(path: &Path, to: &Path) -> Result<(), &'static str> {
     let leads_out = "a link that leads out";
     if to.as_os_str().is_empty() {

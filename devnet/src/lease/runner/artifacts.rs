@@ -1,4 +1,4 @@
-//! The files that a job leaves behind, sent to the server.
+//! Uploads the artifacts of a job to the server.
 
 use super::{
     api::{Api, Upload},
@@ -18,33 +18,33 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The most files that are sent; the log is an artifact too.
+/// Maximum number of files that are sent; the log is an artifact too.
 const MAX_FILES: usize = MAX_ARTIFACTS - 1;
-/// What the end of a job may have of them, in bytes of JSON: the rest of the message needs far less
-/// than the other half.
+/// Size of the artifacts' names in the final message, in bytes of JSON. The rest of the message
+/// needs far less than the other half.
 const MAX_NAMED: usize = MAX_MESSAGE / 2;
-/// How long a file is tried to be sent again before it is given up.
+/// How long sending a file is retried.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What of a job's files the server has.
+/// The files of a job that the server has.
 #[derive(Debug, Default)]
 pub(super) struct Artifacts {
-    /// Each file's path, by the name that it is kept under: that has no secrets.
+    /// Path of each file, by its name on the server, which contains no secrets.
     paths: BTreeMap<String, String>,
-    /// As the end of the job names them.
+    /// The entries for the final message.
     kept: Vec<Artifact>,
-    /// How long that is, in bytes of JSON.
+    /// Size of these entries, in bytes of JSON.
     bytes: usize,
 }
 
 impl Artifacts {
-    /// What the server has.
+    /// The artifacts that the server has.
     pub(super) fn kept(&self) -> &[Artifact] {
         &self.kept
     }
 
-    /// Sends what is there and was not sent yet. Whatever goes wrong is a note in the log; cut off,
-    /// what was sent counts.
+    /// Sends the files that were not sent before. Problems become notes in the log. If this is cut
+    /// off, the files sent so far count.
     pub(super) async fn upload(
         &mut self,
         specs: &[ArtifactSpec],
@@ -92,7 +92,7 @@ impl Artifacts {
             }
         }
         if left_out > 0 {
-            let text = format!("{left_out} artifacts are not kept: {MAX_FILES} are the most");
+            let text = format!("{left_out} artifacts are not kept: the maximum is {MAX_FILES}");
             output.note(&text).await;
         }
         if unnamed > 0 {
@@ -103,19 +103,20 @@ impl Artifacts {
             output.note(&text).await;
         }
         if search.nameless > 0 {
-            let text = format!("{} artifacts are not kept: no UTF-8 names", search.nameless);
+            let count = search.nameless;
+            let text = format!("{count} artifacts are not kept: their names are not UTF-8");
             output.note(&text).await;
         }
         if search.cut {
-            output.note("not all files were looked at for artifacts: there are too many").await;
+            output.note("not all files were searched for artifacts: there are too many").await;
         }
     }
 }
 
 impl Artifacts {
-    /// Has the end of the job name these, if there is room for them.
+    /// Adds artifacts to the final message, if there is room for them.
     fn name(&mut self, artifacts: Vec<Artifact>) -> bool {
-        // With a comma or a bracket each.
+        // Each with a comma or a bracket.
         let json = serde_json::to_vec(&artifacts).map_or(usize::MAX, |json| json.len());
         let bytes = self.bytes.saturating_add(json);
         if bytes > MAX_NAMED {
@@ -149,16 +150,15 @@ async fn search(specs: &[ArtifactSpec], folder: &Path, output: &mut Output<'_>) 
     }
 }
 
-/// Why a file was not sent.
+/// The reason why a file was not sent.
 #[derive(Debug)]
 pub(super) enum SendError {
     /// The lease is lost.
     Lost,
-    /// This.
     Failed(String),
 }
 
-/// Sends a file, again where that may help and no later than [`PATIENCE`] from now.
+/// Sends a file, with retries until [`PATIENCE`] from now.
 pub(super) async fn send<T, F: Future<Output = Result<T, ClientError>>>(
     path: &Path,
     hold: &Hold,

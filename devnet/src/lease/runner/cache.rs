@@ -1,10 +1,11 @@
-//! Folders that jobs of one key share: brought along before the first step, kept after the last.
+//! Folders that jobs with the same key share: restored before the first step, saved after the last.
 //!
-//! An archive is unpacked beside the job's folders and moved there once it is whole: of a broken
-//! one nothing is left. Whatever goes wrong is a note in the log, and the job goes on without.
+//! An archive is unpacked next to the job's folders and moved there once it is complete, so that a
+//! broken one leaves nothing behind. Problems become notes in the log, and the job goes on without
+//! the cache.
 
 use super::{
-    api::Api,
+    api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
     archive::{self, ArchiveError, HOME, LIMITS, Packed, WORK},
     artifacts::{SendError, send},
     hold::{CallError, Hold},
@@ -20,7 +21,6 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::DirBuilderExt as _,
     path::{Component, Path, PathBuf},
-    time::Duration,
 };
 use tokio::{
     sync::mpsc,
@@ -28,23 +28,17 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How long a cache is tried to be got again before the job begins without.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the next piece of one is waited for.
-const STALL: Duration = Duration::from_secs(60);
-/// How often one is got that breaks off.
-const ATTEMPTS: u32 = 3;
-/// Pieces that wait to be unpacked.
+/// Number of pieces that may wait to be unpacked.
 const PIECES: usize = 16;
 
-/// Why a cache is neither restored nor saved whose key has a secret in it.
+/// The reason why a cache whose key contains a secret is neither restored nor saved.
 const TELLS: &str = "its key holds a secret of the job";
 
-/// Where a job's folders are, and its steps start.
+/// The folders of a job.
 pub(super) struct Folders<'a> {
     /// The job's directory.
     pub(super) job: &'a Workspace,
-    /// Where steps start, from there on.
+    /// Where steps start, relative to the job's directory.
     pub(super) workdir: &'a Path,
 }
 
@@ -52,7 +46,7 @@ pub(super) struct Folders<'a> {
 #[derive(Debug)]
 pub(super) struct Caches<'a> {
     specs: &'a [CacheSpec],
-    /// The keys that the server has something for.
+    /// The keys that were found on the server.
     hits: BTreeSet<&'a str>,
 }
 
@@ -61,7 +55,7 @@ impl<'a> Caches<'a> {
         Self { specs, hits: BTreeSet::new() }
     }
 
-    /// Each key with its paths; of those with the same key the first.
+    /// Each key with its paths; the first entry if a key is repeated.
     fn each(
         &self,
         workdir: &Path,
@@ -72,7 +66,7 @@ impl<'a> Caches<'a> {
         first.map(move |spec| (spec, paths(spec, &workdir)))
     }
 
-    /// Brings along what there is, until the job has to stop.
+    /// Restores the caches that the server has, until the job has to stop.
     pub(super) async fn restore(
         &mut self,
         folders: &Folders<'_>,
@@ -82,13 +76,13 @@ impl<'a> Caches<'a> {
     ) {
         for (spec, paths) in self.each(folders.workdir) {
             let restored = match paths {
-                // The server keeps keys as they are.
+                // The server stores keys in plain text.
                 _ if output.tells(&spec.key) => Err(CacheError::Failed(TELLS.to_owned())),
                 Ok(paths) => restore(spec, paths, folders.job, api, hold).await,
                 Err(reason) => Err(CacheError::Failed(reason)),
             };
             let text = match restored {
-                Ok(None) => "there is none yet".to_owned(),
+                Ok(None) => "nothing saved yet".to_owned(),
                 Ok(Some(entries)) => {
                     self.hits.insert(&spec.key);
                     format!("{entries} files and folders restored")
@@ -101,7 +95,7 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Keeps what was not there before, until the job has to stop.
+    /// Saves the caches that the server did not have, until the job has to stop.
     pub(super) async fn save(
         &self,
         folders: &Folders<'_>,
@@ -115,7 +109,7 @@ impl<'a> Caches<'a> {
                 continue;
             }
             let text = match save(spec, paths, folders.job, api, hold).await {
-                Ok(Packed { entries: 0, .. }) => "not saved, there is nothing".to_owned(),
+                Ok(Packed { entries: 0, .. }) => "not saved, because it is empty".to_owned(),
                 Ok(Packed { entries, left_out: 0 }) => {
                     format!("{entries} files and folders saved")
                 }
@@ -133,14 +127,12 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// Why a cache was not restored, or not saved.
+/// The reason why a cache was not restored or not saved.
 #[derive(Debug)]
 enum CacheError {
-    /// The job has to stop.
     Halted,
-    /// What the server has is no cache of a job.
+    /// The server's data is not a cache of a job.
     Broken(String),
-    /// Something else.
     Failed(String),
 }
 
@@ -165,7 +157,7 @@ impl From<CallError> for CacheError {
     }
 }
 
-/// Where a cache's paths are in the job's directory: none twice, and none below another.
+/// The cache's paths in the job's directory, without duplicates and without paths below others.
 fn paths(spec: &CacheSpec, workdir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut all = BTreeSet::new();
     for path in &spec.paths {
@@ -180,10 +172,10 @@ fn paths(spec: &CacheSpec, workdir: &Path) -> Result<Vec<PathBuf>, String> {
         })?;
         all.insert(top.join(below));
     }
-    // Whatever is below a path follows it.
+    // In this order a path comes before everything below it.
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in all {
-        // Without the `/` at the end that joining nothing leaves.
+        // Removes the trailing `/` that joining an empty path leaves.
         let path: PathBuf = path.components().collect();
         if !paths.last().is_some_and(|above| path.starts_with(above)) {
             paths.push(path);
@@ -192,7 +184,7 @@ fn paths(spec: &CacheSpec, workdir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// A path that leads down alone, without what does not lead anywhere.
+/// A path without `.` parts; `None` if it is absolute or has `..`.
 pub(super) fn relative(path: &Path) -> Option<PathBuf> {
     let mut down = PathBuf::new();
     for part in path.components() {
@@ -205,7 +197,7 @@ pub(super) fn relative(path: &Path) -> Option<PathBuf> {
     Some(down)
 }
 
-/// Gets and unpacks a cache, and says how many entries it has; `None`: there is none.
+/// Downloads and unpacks a cache. Returns the number of its entries; `None` if there is no cache.
 async fn restore(
     spec: &CacheSpec,
     paths: Vec<PathBuf>,
@@ -215,7 +207,7 @@ async fn restore(
 ) -> Result<Option<usize>, CacheError> {
     let mut attempt = 1;
     loop {
-        let until = Some(Instant::now() + PATIENCE);
+        let until = Some(Instant::now() + DOWNLOAD_PATIENCE);
         let get = hold.call(until, || api.get_cache(hold.lease(), &spec.key));
         let response = tokio::select! {
             biased;
@@ -225,17 +217,19 @@ async fn restore(
         let Some(response) = response else { return Ok(None) };
         match receive(response, paths.clone(), job, hold).await? {
             Received::Whole(entries) => return Ok(Some(entries)),
-            Received::Cut(reason) if attempt == ATTEMPTS => return Err(CacheError::Failed(reason)),
+            Received::Cut(reason) if attempt == DOWNLOAD_ATTEMPTS => {
+                return Err(CacheError::Failed(reason));
+            }
             Received::Cut(_) => attempt += 1,
         }
     }
 }
 
-/// How far a cache came.
+/// The outcome of a download.
 enum Received {
-    /// All of it is in its place: so many entries.
+    /// The cache is complete and in place, with this number of entries.
     Whole(usize),
-    /// It broke off, for this reason.
+    /// The download broke off, for this reason.
     Cut(String),
 }
 
@@ -249,12 +243,12 @@ async fn receive(
     let mut unpacking = job.work(move |hand| unpack(queue, &paths, hand));
     let feed = async {
         loop {
-            let chunk = match timeout(STALL, response.chunk()).await {
-                Err(_) => return Some(format!("nothing came for {} s", STALL.as_secs())),
+            let chunk = match timeout(DOWNLOAD_STALL, response.chunk()).await {
+                Err(_) => return Some(format!("nothing came for {} s", DOWNLOAD_STALL.as_secs())),
                 Ok(Err(_)) => return Some("the connection broke".to_owned()),
                 Ok(Ok(chunk)) => chunk,
             };
-            // Without the whole it looks like one that broke off; with it, like its end.
+            // A channel that closes without the final `None` means that the download broke off.
             let last = chunk.is_none();
             if pieces.send(chunk).await.is_err() || last {
                 return None;
@@ -266,7 +260,7 @@ async fn receive(
         _ = hold.halted() => Some(None),
         cut = feed => cut.map(Some),
     };
-    // The unpacking, if it goes on, ends with this.
+    // Closing the channel ends the unpacking if it still runs.
     drop(pieces);
     let unpacked = unpacking.done().await?;
     match (cut, unpacked) {
@@ -277,7 +271,7 @@ async fn receive(
     }
 }
 
-/// Bytes as they come; `None` in their place is the end, and without it they broke off.
+/// A reader of pieces as they arrive. `None` is the end; a closed channel without it is an error.
 struct Pieces {
     queue: mpsc::Receiver<Option<Bytes>>,
     piece: Bytes,
@@ -299,28 +293,28 @@ impl Read for Pieces {
     }
 }
 
-/// Unpacks what comes, and moves it to its place.
+/// Unpacks an archive as it arrives and moves the result to its place.
 fn unpack(
     queue: mpsc::Receiver<Option<Bytes>>,
     paths: &[PathBuf],
     hand: &Hand,
 ) -> Result<usize, ArchiveError> {
     let job = hand.path();
-    // Removed with what is left in it, whatever happens.
-    let beside = tempfile::Builder::new().prefix("cache-").tempdir_in(job)?;
+    // The temporary folder is removed with its contents in any case.
+    let staging = tempfile::Builder::new().prefix("cache-").tempdir_in(job)?;
     let pieces = Pieces { queue, piece: Bytes::new(), ended: false };
-    let unpacked = archive::unpack(pieces, LIMITS, beside.path())?;
+    let unpacked = archive::unpack(pieces, LIMITS, staging.path())?;
     for path in paths {
         if hand.is_over() {
             return Err(over().into());
         }
-        put(beside.path(), job, path)?;
+        put(staging.path(), job, path)?;
     }
     unpacked.settle(job);
     Ok(unpacked.entries)
 }
 
-/// Moves `path` from one folder to the other. What is there already stays.
+/// Moves `path` from one folder to the other without replacing anything.
 fn put(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
     if kind(&from.join(path))?.is_none() {
         return Ok(());
@@ -331,7 +325,7 @@ fn put(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
         match kind(&folder)? {
             None => DirBuilder::new().mode(0o700).create(&folder)?,
             Some(kind) if kind.is_dir() => {}
-            // Something that another cache brought along.
+            // Restored from another cache.
             Some(_) => return Ok(()),
         }
     }
@@ -352,7 +346,7 @@ fn put(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is there, links not followed.
+/// The type of the file at `path`, without following links; `None` if absent.
 fn kind(path: &Path) -> io::Result<Option<FileType>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(meta.file_type())),
@@ -361,7 +355,7 @@ fn kind(path: &Path) -> io::Result<Option<FileType>> {
     }
 }
 
-/// Packs a cache into a file and sends it.
+/// Packs a cache into a file and uploads it.
 async fn save(
     spec: &CacheSpec,
     paths: Vec<PathBuf>,
@@ -397,7 +391,7 @@ async fn save(
     }
 }
 
-/// A file that is written as long as somebody wants it.
+/// A writer that fails once the job has to stop.
 struct Until<'a> {
     out: File,
     hand: &'a Hand,

@@ -1,4 +1,4 @@
-//! A runner's folder, and the lock that says whether it runs.
+//! A runner's folder, and the lock that shows whether the runner runs.
 //!
 //! ```text
 //! <home>/.lease-runners/NAME/         0700
@@ -7,8 +7,8 @@
 //!   containers/                       the names of its jobs' containers; the same
 //! ```
 //!
-//! The kernel drops the lock with its holder: what lies in a folder whose lock is free was left by
-//! a runner that was killed. What cannot be removed stays, and stops no other runner.
+//! The kernel drops the lock with its holder: files in a folder whose lock is free were left by a
+//! killed runner. Files that cannot be removed stay, and do not keep another runner from starting.
 
 use super::container::left;
 use crate::{
@@ -22,31 +22,29 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder of all runners, in a home.
+/// The folder of all runners in a home.
 const RUNNERS: &str = ".lease-runners";
 
-/// How often a lock is taken that a sweep had just removed.
+/// How often taking a lock is retried after a sweep has just removed it.
 const LOCK_ATTEMPTS: u32 = 8;
 
 /// The folder of one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerFolder(PathBuf);
 
-/// Why a folder cannot be a runner's.
+/// The reason why a folder cannot be used for a runner.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It holds something else.
-    #[error("{}: there are files in it that are no runner's", .0.display())]
+    /// The folder has files that are not a runner's.
+    #[error("{}: it has files that are not a runner's", .0.display())]
     Strange(PathBuf),
-    /// Another runner has it.
     #[error("{}: a runner has it{}", .path.display(), holder(*.pid))]
     InUse {
-        /// The folder.
         path: PathBuf,
-        /// That runner's process, where it is known.
+        /// The process that holds the lock, if known.
         pid: Option<u32>,
     },
-    /// It cannot be read or written.
+    /// The folder cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
 }
@@ -56,19 +54,18 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 impl RunnerFolder {
-    /// That of the runner of this name, which is no path, in a home.
+    /// The folder in a home for the runner with this name, which must not be a path.
     pub fn of(home: &Path, name: &str) -> Self {
-        // A name may be `..`, and a folder's may not.
+        // A name may begin with a dot, such as `..`, but a folder must not.
         let folder = if name.starts_with('.') { format!("_{name}") } else { name.to_owned() };
         Self(home.join(RUNNERS).join(folder))
     }
 
-    /// This one.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -77,12 +74,12 @@ impl RunnerFolder {
         self.0.join("lock")
     }
 
-    /// `jobs`: the directories of its jobs.
+    /// The path of the directories of its jobs.
     pub fn jobs_path(&self) -> PathBuf {
         self.0.join("jobs")
     }
 
-    /// Takes the folder for this process, and makes it where there is none.
+    /// Locks the folder for this process and creates it if it does not exist.
     pub fn lock(&self) -> Result<RunnerLock, FolderError> {
         let path = self.lock_path();
         for _ in 0..LOCK_ATTEMPTS {
@@ -97,14 +94,14 @@ impl RunnerFolder {
                     Some(pid) => {
                         return Err(FolderError::InUse { path: self.0.clone(), pid: Some(pid) });
                     }
-                    // A sweep is about to take it, or has removed it.
+                    // A sweep is about to take the lock, or has removed it.
                     None => continue,
                 },
-                // A sweep has removed the folder just now.
+                // A sweep has just removed the folder.
                 Err(HomeError::Io { source, .. }) if source.kind() == NotFound => continue,
                 Err(error) => return Err(error.into()),
             };
-            // Or it had the lock until now, and removed that.
+            // A sweep may have held the lock until now and removed its file.
             let identity = |meta: fs::Metadata| (meta.dev(), meta.ino());
             let held = file.metadata().map(identity).map_err(HomeError::io(&path))?;
             if fs::metadata(&path).map(identity).is_ok_and(|there| there == held) {
@@ -114,7 +111,7 @@ impl RunnerFolder {
         Err(FolderError::InUse { path: self.0.clone(), pid: None })
     }
 
-    /// Clears away what killed runners left in a home: their containers, processes and folders.
+    /// Removes what killed runners left in a home: containers, processes and folders.
     pub async fn sweep(home: &Path) -> Result<(), HomeError> {
         let runners = home.join(RUNNERS);
         let entries = match fs::read_dir(&runners) {
@@ -124,7 +121,7 @@ impl RunnerFolder {
         };
         for entry in entries {
             let folder = Self(entry.map_err(HomeError::io(&runners))?.path());
-            // Whoever holds a lock runs; whatever else is wrong is that runner's to say.
+            // A locked folder's runner is running; other errors are for its own runner to report.
             if let Ok(lock) = folder.lock()
                 && let Err(error) = lock.remove().await
             {
@@ -138,7 +135,7 @@ impl RunnerFolder {
     }
 }
 
-/// A folder taken for this process: until it is dropped no other runner has it.
+/// The lock on a runner's folder; while it is held, no other runner uses the folder.
 #[derive(Debug)]
 pub struct RunnerLock {
     folder: RunnerFolder,
@@ -146,13 +143,13 @@ pub struct RunnerLock {
 }
 
 impl RunnerLock {
-    /// The folder that is taken.
+    /// The locked folder.
     pub fn folder(&self) -> &RunnerFolder {
         &self.folder
     }
 
-    /// Clears away what is in the folder, with containers and processes that work there, and the
-    /// folder itself. If something in it cannot be removed, which the log tells, it stays.
+    /// Removes the folder with everything in it, and the containers and processes that work there.
+    /// If something cannot be removed, the folder stays and the log says why.
     pub async fn remove(self) -> Result<(), HomeError> {
         let jobs = self.folder.jobs_path();
         let cleared = left::clear(&self.folder.0, &jobs).await;
@@ -165,8 +162,8 @@ impl RunnerLock {
         if !no_container {
             return Ok(());
         }
-        // With its file the lock goes: what is there from then on is another runner's, which has
-        // waited for it.
+        // The lock ends with its file: files that appear from then on belong to another runner,
+        // which has waited for the lock.
         home::remove_file(&self.folder.lock_path())?;
         match fs::remove_dir(&self.folder.0) {
             Err(error) if matches!(error.kind(), NotFound | DirectoryNotEmpty) => Ok(()),
@@ -201,7 +198,7 @@ mod tests {
         let error = RunnerFolder::at(&photos).lock().unwrap_err();
         assert!(matches!(error, FolderError::Strange(_)), "{error}");
         assert_eq!(fs::read_dir(&photos).unwrap().count(), 1);
-        // One that a runner has had is known by its lock.
+        // A folder that a runner has used is recognized by its lock.
         fs::write(photos.join("lock"), "").unwrap();
         RunnerFolder::at(&photos).lock().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Files below a folder that patterns match.
+//! Files below a folder that match patterns.
 //!
 //! Patterns have `*` and `?` (within a name), `[..]`, and `**` for any number of folders. Symbolic
 //! links are neither followed nor found, so that nothing outside the folder is.
@@ -10,16 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most entries of folders that are looked at.
+/// Maximum number of directory entries that a search visits.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// Several patterns at once.
+/// A set of patterns.
 #[derive(Debug)]
 pub(super) struct Globs(GlobSet);
 
-/// Why a pattern is none.
+/// The reason why a pattern is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no pattern of files: {reason}", Quoted(.pattern))]
+#[error("{} is not a file pattern: {reason}", Quoted(.pattern))]
 pub(super) struct GlobError {
     pattern: String,
     reason: String,
@@ -28,25 +28,25 @@ pub(super) struct GlobError {
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// From the folder on, its parts separated by `/`.
+    /// Path relative to the folder, its parts separated by `/`.
     pub(super) name: String,
-    /// Which patterns match it, in their order.
+    /// Indexes of the patterns that match it, ascending.
     pub(super) patterns: Vec<usize>,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Search {
-    /// Files, by name.
+    /// Files, sorted by name.
     pub(super) files: Vec<Found>,
-    /// Of how many matching files the name is no UTF-8.
+    /// Number of matching files whose names are not UTF-8.
     pub(super) nameless: usize,
-    /// There was more than can be looked at.
+    /// Whether the search stopped at its limit.
     pub(super) cut: bool,
 }
 
 impl Globs {
-    /// These patterns, none of which leads out of the folder.
+    /// A set of patterns, none of which leads out of the folder.
     pub(super) fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -65,7 +65,7 @@ impl Globs {
         built.map(Self)
     }
 
-    /// Looks through `folder`. What cannot be read is left out.
+    /// Searches `folder`. Entries that cannot be read are left out.
     pub(super) fn search(&self, folder: &Path) -> io::Result<Search> {
         let mut search = Search::default();
         let mut folders = vec![PathBuf::new()];
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn what_leads_out_or_is_no_pattern_is_told() {
         for (pattern, expected) in [
-            ("/etc/*", "`/etc/*` is no pattern of files: it leads out of the working directory"),
-            ("a/../../b", "`a/../../b` is no pattern of files: it leads out"),
-            ("a[", "`a[` is no pattern of files: unclosed character class"),
+            ("/etc/*", "`/etc/*` is not a file pattern: it leads out of the working directory"),
+            ("a/../../b", "`a/../../b` is not a file pattern: it leads out"),
+            ("a[", "`a[` is not a file pattern: unclosed character class"),
         ] {
             let error = Globs::new(["*", pattern]).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

@@ -1,15 +1,14 @@
-//! A lease as its holder knows it: how long it is good, and why its job has to stop.
+//! A lease from its holder's view: how long it is valid, and why its job has to stop.
 //!
-//! * Upon the answer to a heartbeat: the lease is good for its time from before the heartbeat was
-//!   sent.
-//! * Upon an answer that no heartbeat came for the lease's time, that it is stale, or that the
-//!   runner's token is not good: it is lost, whatever else is going on, and nothing more is sent
-//!   for it.
-//! * Upon a request to cancel, the end of the job's time, or the end of the runner: the job has to
-//!   stop, and there is a time until which it may still say something.
+//! * Upon the answer to a heartbeat: the lease is valid for its duration, counted from before the
+//!   heartbeat was sent.
+//! * Upon no answer to a heartbeat for that duration, or an answer that the lease is stale or that
+//!   the runner's token is not valid: the lease is lost at once, and nothing more is sent for it.
+//! * Upon a cancel request, the end of the job's time, or the end of the runner: the job has to
+//!   stop, and has a deadline for its last messages.
 //!
-//! A request to cancel comes by the first of three ways: a request of its own waits for it at the
-//! server ([`Hold::keep`]), and answers to pieces of the log and to heartbeats tell it.
+//! A cancel request arrives by the first of three ways: a separate request that waits for it at the
+//! server ([`Hold::keep`]), and the answers to log pieces and to heartbeats.
 
 use super::{SOON, Stop, api::Api};
 use crate::lease::{
@@ -27,26 +26,26 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout_at},
 };
 
-/// What a job may still take whose runner ends: its last output.
+/// Time for a job's last output when its runner ends.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How long a cancel may take where the server did not say.
+/// Deadline of a cancel for which the server did not set one.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
-/// The most of a cancel's deadline that is kept for saying that it is done.
+/// Longest part of a cancel's deadline that is reserved for reporting its end.
 const MAX_RESERVE: Duration = Duration::from_secs(2);
-/// The most retries that make the pause before the next longer: some six seconds.
+/// Number of retries after which the pause no longer grows: about six seconds.
 const MAX_BACKOFF: u32 = 6;
-/// The least time that a heartbeat's answer is waited for.
+/// Shortest wait for a heartbeat's answer.
 const LEAST_LIMIT: Duration = Duration::from_millis(500);
 
-/// A lease, until it is given back or lost.
+/// A lease until it is completed or lost.
 pub(super) struct Hold {
     lease: String,
     runner: String,
     interval: Duration,
-    /// How long after the job's time its end may be told.
+    /// How long after the job's time its end may be reported.
     grace: Duration,
     state: watch::Sender<State>,
-    /// Taken for each heartbeat and each last word: one does not overtake the other.
+    /// Held for each heartbeat and each final message, so that neither overtakes the other.
     wire: Mutex<()>,
 }
 
@@ -56,33 +55,33 @@ struct State {
     halt: Option<(Halt, Instant)>,
 }
 
-/// Why a job has to stop.
+/// The reason why a job has to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// The lease is good no more.
+    /// The lease is no longer valid.
     Lost(Loss),
-    /// Somebody wants it canceled, by then.
+    /// A cancel was requested.
     Canceled {
-        /// When the server takes it for canceled without the runner's word.
+        /// When the server considers the job canceled without the runner's report.
         by: Instant,
     },
-    /// Its time is over.
+    /// The job's time is over.
     TimedOut {
-        /// Until when the server takes its end.
+        /// Until when the server accepts the job's end.
         by: Instant,
     },
-    /// Its runner ends.
+    /// The runner ends.
     Stopped,
 }
 
-/// Why a lease is good no more.
+/// The reason why a lease is no longer valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
-    /// The server says so.
+    /// The server reports the lease as stale.
     Stale(StaleReason),
-    /// No heartbeat came through for as long as it holds without one.
+    /// No heartbeat was answered for as long as the lease lasts.
     Expired,
-    /// The server does not know the runner any more.
+    /// The server no longer knows the runner.
     Refused(String),
 }
 
@@ -96,29 +95,28 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Why a request of the lease has no answer.
+/// The reason why a request for the lease has no answer.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// The lease is lost.
     Lost,
-    /// It will never have one.
+    /// The server will never answer it differently.
     Refused(ClientError),
 }
 
-/// What became of a last word.
+/// The outcome of a final message.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// The server took it.
+    /// The server accepted it.
     Accepted,
-    /// The job has to stop, as it is to be canceled: that is to be said instead.
+    /// A cancel was requested, which must be acknowledged instead.
     Canceled(Halt),
     /// The lease was lost before.
     Lost(Loss),
-    /// The server will never take it.
+    /// The server will never accept it.
     Refused(ClientError),
 }
 
-/// Pauses between attempts, each longer than the one before.
+/// Pauses between attempts, each longer than the last.
 #[derive(Default)]
 pub(super) struct Pauses(u32);
 
@@ -149,7 +147,7 @@ impl Hold {
         &self.lease
     }
 
-    /// The job has to stop. The first reason counts, unless the lease is lost.
+    /// Makes the job stop. The first reason counts, unless the lease is lost.
     fn halt(&self, halt: Halt) {
         self.state.send_if_modified(|state| {
             let counts = match (&state.halt, &halt) {
@@ -164,12 +162,12 @@ impl Hold {
         });
     }
 
-    /// The job has to stop: a cancel was requested. It has this many seconds from now on.
+    /// Makes the job stop, because a cancel was requested; the deadline is `seconds` from now.
     pub(super) fn cancel(&self, seconds: u64) {
         self.halt(Halt::Canceled { by: Instant::now() + Duration::from_secs(seconds) });
     }
 
-    /// Why the job has to stop, if it has to.
+    /// The reason why the job has to stop, if it has to.
     pub(super) fn is_halted(&self) -> Option<Halt> {
         self.state.borrow().halt.as_ref().map(|(halt, _)| halt.clone())
     }
@@ -200,7 +198,7 @@ impl Hold {
         }
     }
 
-    /// Waits until a job that has to stop must leave undone what it has not done.
+    /// Waits until a job that has to stop must abandon its remaining work.
     pub(super) async fn cutoff(&self) {
         let halt = self.halted().await;
         let since = self.state.borrow().halt.as_ref().map_or_else(Instant::now, |(_, at)| *at);
@@ -217,7 +215,7 @@ impl Hold {
         }
     }
 
-    /// Asks until there is an answer, as long as the lease is good, and no more after `until`.
+    /// Repeats a request until there is an answer, while the lease is valid and until `until`.
     pub(super) async fn call<T, F: Future<Output = Result<T, ClientError>>>(
         &self,
         until: Option<Instant>,
@@ -248,8 +246,8 @@ impl Hold {
         }
     }
 
-    /// Says the last thing about the job until the server takes it. `done` is what a lease is stale
-    /// with that has ended in this way.
+    /// Sends the final message about the job until the server accepts it. `done` is the reason for
+    /// which a lease is stale after that message.
     pub(super) async fn last_word<T, F: Future<Output = Result<T, ClientError>>>(
         &self,
         done: StaleReason,
@@ -257,7 +255,7 @@ impl Hold {
     ) -> Said {
         let mut pauses = Pauses::default();
         let lost = |loss| match loss {
-            // Nobody else can have said it: the answer got lost.
+            // Only this runner can have sent it: the answer got lost.
             Loss::Stale(reason) if reason == done => Said::Accepted,
             loss => Said::Lost(loss),
         };
@@ -291,7 +289,7 @@ impl Hold {
         }
     }
 
-    /// Whether the lease is lost with this answer.
+    /// Whether this answer means that the lease is lost.
     fn loses(&self, error: &ClientError) -> bool {
         let loss = match error {
             ClientError::Stale(reason) => Loss::Stale(*reason),
@@ -302,8 +300,8 @@ impl Hold {
         true
     }
 
-    /// Keeps the lease as long as it can be kept, and has the job stop when it must: at `end`, or
-    /// upon `stop`. Does not return.
+    /// Keeps the lease for as long as possible, and makes the job stop at `end` or upon `stop`.
+    /// Never returns.
     pub(super) async fn keep(
         &self,
         api: &Api,
@@ -326,8 +324,8 @@ impl Hold {
         );
     }
 
-    /// Waits at the server for a request to cancel, until the job has to stop. A server that has no
-    /// such wait tells it by heartbeats.
+    /// Waits at the server for a cancel request until the job has to stop. A server without this
+    /// wait reports it in answers to heartbeats.
     async fn watch(&self, api: &Api) {
         let message = AwaitCancel {
             tag: AwaitCancelTag::default(),
@@ -360,7 +358,7 @@ impl Hold {
         }
     }
 
-    /// Sends heartbeats at the interval, the first at once, until the lease is lost.
+    /// Sends heartbeats at the interval, starting at once, until the lease is lost.
     async fn beat(&self, api: &Api, told: impl Fn() -> (Progress, LogCursor)) {
         let (mut next, mut pauses) = (Instant::now(), Pauses::default());
         loop {
@@ -410,13 +408,13 @@ impl Hold {
                     tracing::debug!(%error, "no answer to a heartbeat");
                     Instant::now() + pauses.next().min(self.interval)
                 }
-                // Time is over: `expire` sees to it.
+                // Timed out: `expire` handles it.
                 Err(_) => sent + self.interval,
             };
         }
     }
 
-    /// Waits until the lease has run out.
+    /// Waits until the lease has expired.
     pub(super) async fn expire(&self) {
         let mut states = self.state.subscribe();
         loop {
@@ -429,7 +427,7 @@ impl Hold {
     }
 }
 
-/// Whether the server does not know the runner, or takes it for another.
+/// Whether the server does not know the runner, or takes it for another one.
 pub(super) fn is_unknown(error: &ClientError) -> bool {
     matches!(error.code(), Some(ErrorCode::Unauthorized | ErrorCode::WrongRunner))
 }

@@ -6,10 +6,10 @@
 //!                                                                               ─▶ CancelAck
 //! ```
 //!
-//! While all of it goes on, heartbeats keep the lease, and the log is sent. When the lease is lost
-//! nothing more is. When the job's time is over, what there is is sent within the server's grace,
-//! then a Complete that says so. When the runner ends, what was written is sent, and the lease is
-//! left to run out.
+//! During all of this, heartbeats keep the lease and the log is sent. When the lease is lost,
+//! nothing more is sent. When the job's time is over, the results so far are sent within the
+//! server's grace, then a Complete that says so. When the runner ends, the output so far is sent,
+//! and the lease is left to expire.
 
 use super::{
     Stop,
@@ -49,48 +49,46 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The longest summary, in bytes.
+/// Longest summary, in bytes.
 const MAX_SUMMARY: usize = 4 << 10;
 
-/// What became of a job on this runner.
+/// The outcome of a job on this runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should.
     Succeeded,
-    /// It did not, for this reason.
+    /// The job failed, for this reason.
     Failed(String),
-    /// It was canceled.
     Canceled,
-    /// It took too long.
+    /// The job exceeded its time limit.
     TimedOut,
-    /// The lease was lost, and the job with it.
+    /// The lease was lost, so the job was stopped.
     Lost(Loss),
-    /// The runner ends before the job does.
+    /// The runner ended before the job did.
     Stopped,
-    /// The server does not take its end.
+    /// The server refuses the job's end, for this reason.
     Refused(String),
 }
 
-/// How a job's steps ended.
+/// The outcome of a job's steps.
 enum Worked {
-    /// Every one succeeded.
+    /// Every step succeeded.
     Done,
-    /// This one did not.
+    /// A step failed.
     Failed { exit_code: Option<i32>, summary: String },
-    /// They had to.
+    /// The job had to stop.
     Halted(Halt, Stopped),
 }
 
-/// Where a job was that had to stop.
+/// The position at which a job had to stop.
 #[derive(Default)]
 struct Stopped {
-    /// The first line of the step that ran; none: it was between two.
+    /// The first line of the running step; `None` between two steps.
     step: Option<String>,
-    /// The exit code of that step, or of the one that had failed before.
+    /// The exit code of that step, or of one that had failed before.
     exit_code: Option<i32>,
 }
 
-/// A job at work.
+/// A job in progress.
 struct Job<'a> {
     granted: &'a LeaseGranted,
     runner: &'a str,
@@ -100,20 +98,20 @@ struct Job<'a> {
     position: &'a Position,
     output: Output<'a>,
     artifacts: Artifacts,
-    /// What its steps hand to jobs that need it.
+    /// Values for the jobs that need this one.
     outputs: BTreeMap<String, String>,
     timings: Timings,
 }
 
-/// The folders of a job, and its environment.
+/// The folders and the environment of a job.
 struct Prepared {
-    /// Where steps start, from the job's `work` on.
+    /// Where steps start, relative to the job's `work`.
     workdir: PathBuf,
     env: BTreeMap<String, OsString>,
 }
 
-/// Does what was granted at `at`, in `directory`, which is gone afterwards; with an image in one of
-/// `containers`, if the runner has any.
+/// Runs the job that was granted at `at` in `directory`, which is removed afterwards. A job with an
+/// image runs in one of `containers`, if the runner has any.
 pub(super) async fn run(
     granted: &LeaseGranted,
     at: Instant,
@@ -164,13 +162,13 @@ async fn work(
     };
     let told = || (position.get(), LogCursor { bytes_sent: log.sent() });
     let end = acked + Duration::from_secs(granted.max_runtime_seconds);
-    let beside = async {
+    let background = async {
         tokio::join!(hold.keep(api, told, end, stop), log.deliver(api, hold));
         std::future::pending::<()>().await;
     };
     tokio::select! {
         outcome = job.run(workspace, container) => outcome,
-        () = beside => unreachable!("it goes on for as long as it is asked"),
+        () = background => unreachable!("it never ends"),
     }
 }
 
@@ -202,7 +200,7 @@ async fn ack(
     }
 }
 
-/// Waits for `work`, but no longer than until the job has to stop, and has had its time for that.
+/// Waits for `work`, at most until the deadline of a job that has to stop.
 async fn in_time(hold: &Hold, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -211,7 +209,7 @@ async fn in_time(hold: &Hold, work: impl Future<Output = ()>) {
     }
 }
 
-/// Waits for `work`, but no longer than until the job has to stop.
+/// Waits for `work`, at most until the job has to stop.
 async fn until_halted(hold: &Hold, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -244,7 +242,7 @@ impl Job<'_> {
         }
         let home = directory.join(HOME);
         if let Err(error) = outputs::make(&home) {
-            let summary = format!("the file of outputs cannot be made: {error}");
+            let summary = format!("the outputs file cannot be made: {error}");
             let worked = Worked::Failed { exit_code: None, summary };
             return self.end(worked, &workdir).await;
         }
@@ -269,21 +267,21 @@ impl Job<'_> {
         self.end(worked, &workdir).await
     }
 
-    /// Makes the job's folders and its environment. Errors: why it cannot run here.
+    /// Makes the job's folders and its environment. Errors: the reason why it cannot run here.
     fn prepare(&self, directory: &Path, within: &Container<'_>) -> Result<Prepared, String> {
         let spec = &self.granted.job_spec;
         let workdir = relative(Path::new(&spec.workdir)).ok_or_else(|| {
             format!("workdir {} does not lead below the job's directory", spec.workdir)
         })?;
         if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains('=')) {
-            return Err(format!("{} names no environment variable", Quoted(name)));
+            return Err(format!("{} is not an environment variable name", Quoted(name)));
         }
         let home = directory.join(HOME);
         let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
         make(&home)
             .and_then(|()| make(&directory.join(WORK).join(&workdir)))
             .map_err(|error| format!("the job's folders cannot be made: {error}"))?;
-        // Every path that a step is told goes through this.
+        // Every path that is passed to a step is translated by this.
         let seen = |path: &Path| match spec.image {
             None => path.to_owned(),
             Some(_) => container::inside(directory, path),
@@ -309,7 +307,7 @@ impl Job<'_> {
         Ok(Prepared { workdir, env })
     }
 
-    /// Runs one step after the other, until one fails.
+    /// Runs the steps in order until one fails.
     async fn steps(&mut self, place: &Place<'_>) -> Worked {
         let hold = self.hold;
         let steps = &self.granted.job_spec.steps;
@@ -341,13 +339,13 @@ impl Job<'_> {
         Worked::Done
     }
 
-    /// Puts the artifacts of the jobs that it needs into its working directory. How it ends, where
-    /// they cannot be had.
+    /// Puts the artifacts of the needed jobs into the working directory. Returns how the job ends
+    /// if this is not possible.
     async fn bring_needs(&mut self, workdir: &Path) -> Option<Worked> {
         if self.granted.job_spec.needs.is_empty() {
             return None;
         }
-        self.position.done(0, "getting artifacts of its needs");
+        self.position.done(0, "getting artifacts of needed jobs");
         match needs::bring(workdir, self.api, self.hold).await {
             Ok(0) | Err(NeedError::Halted) => None,
             Ok(count) => {
@@ -363,8 +361,7 @@ impl Job<'_> {
         }
     }
 
-    /// Takes what the steps wrote as outputs. Where they cannot be read, a job that succeeded
-    /// otherwise has failed.
+    /// Reads the outputs that the steps wrote. If they cannot be read, a successful job fails.
     async fn read_outputs(&mut self, home: &Path, worked: Worked) -> Worked {
         let mut all = match outputs::read(home) {
             Ok(all) => all,
@@ -403,7 +400,7 @@ impl Job<'_> {
         }
     }
 
-    /// Makes the container of a job with an image. How the job ends, where it has none.
+    /// Creates the container of a job with an image. Returns how the job ends if that fails.
     async fn make(
         &mut self,
         container: &mut Container<'_>,
@@ -427,7 +424,7 @@ impl Job<'_> {
         self.artifacts.upload(specs, workdir, self.api, self.hold, &mut self.output).await;
     }
 
-    /// Has the rest of the log sent, and says how the job ended.
+    /// Sends the rest of the log and reports how the job ended.
     async fn end(self, worked: Worked, workdir: &Path) -> Outcome {
         let hold = self.hold;
         until_halted(hold, self.log.flush()).await;
@@ -459,7 +456,7 @@ impl Job<'_> {
         }
     }
 
-    /// The job had to stop, and nothing of it runs any more: says what is left to say.
+    /// Sends the last messages about a job that had to stop and whose processes have ended.
     async fn halt(mut self, halt: Halt, stopped: Stopped, workdir: &Path) -> Outcome {
         let hold = self.hold;
         let at = match &stopped.step {
@@ -492,7 +489,7 @@ impl Job<'_> {
                 let complete = Complete { timed_out: true, ..complete };
                 let send = || self.api.complete(&complete);
                 match hold.last_word(StaleReason::LeaseCompleted, send).await {
-                    // Where the grace has ended too, the server knows how the job ended.
+                    // After the end of the grace, the server already knows how the job ended.
                     Said::Accepted | Said::Lost(_) => Outcome::TimedOut,
                     Said::Canceled(_) => self.cancel_ack(&summary).await,
                     Said::Refused(error) => Outcome::Refused(error.to_string()),
@@ -502,7 +499,7 @@ impl Job<'_> {
         }
     }
 
-    /// Says that the job was stopped, as was asked.
+    /// Reports that the job was stopped as requested.
     async fn cancel_ack(&self, summary: &str) -> Outcome {
         let ack = CancelAck {
             tag: CancelAckTag::default(),
@@ -521,7 +518,7 @@ impl Job<'_> {
         }
     }
 
-    /// What the runner says at the end.
+    /// The final message of the runner.
     fn complete(&self, status: CompleteStatus, exit_code: Option<i32>, summary: &str) -> Complete {
         Complete {
             tag: CompleteTag::default(),
@@ -539,13 +536,13 @@ impl Job<'_> {
         }
     }
 
-    /// What the job leaves behind, its log first.
+    /// The artifacts of the job, its log first.
     fn kept(&self) -> Vec<Artifact> {
         let log = log_artifact(&self.granted.job_id, self.granted.attempt);
         [log].into_iter().chain(self.artifacts.kept().iter().cloned()).collect()
     }
 
-    /// A summary without secrets, with what became of the log if it was cut off.
+    /// A summary without secrets, with a note if the log was cut off.
     fn summary(&self, text: &str) -> String {
         let mut summary = self.output.mask(text);
         match self.log.lost() {

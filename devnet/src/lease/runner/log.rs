@@ -1,8 +1,8 @@
-//! A job's log on its way: kept in a buffer of bounded size until the server has it.
+//! A job's log on its way: kept in a bounded buffer until the server has it.
 //!
-//! [`Log::push`] waits while the buffer is full, and so does, in the end, the process that writes.
-//! [`Log::deliver`] sends pieces. What the server has acknowledged stays in the buffer as long as
-//! there is room, so that a server that lost the end of the log can be sent it again.
+//! [`Log::push`] waits while the buffer is full, and so, in the end, does the writing process.
+//! [`Log::deliver`] sends pieces. Acknowledged bytes stay in the buffer while there is room, so
+//! that they can be sent again to a server that lost the end of the log.
 
 use super::{
     api::Api,
@@ -15,43 +15,43 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// The longest piece that is sent, in bytes.
-const PIECE: usize = 64 << 10;
+/// Longest piece that is sent, in bytes.
+const SENT_PIECE: usize = 64 << 10;
 /// How long a byte waits for others at most.
 const DELAY: Duration = Duration::from_millis(200);
-/// The most that is kept, in bytes.
+/// Size of the buffer, in bytes.
 const CAPACITY: usize = 1 << 20;
-/// How often the server may lose what it had acknowledged.
+/// How often the server may lose bytes that it had acknowledged.
 const MAX_REWINDS: u32 = 8;
 
-/// What a job writes, until the server has it.
+/// The output of a job, until the server has it.
 pub(super) struct Log(watch::Sender<Buffer>);
 
 struct Buffer {
-    /// How long the log is before `bytes`.
+    /// Offset of `bytes` in the log.
     base: u64,
     bytes: VecDeque<u8>,
-    /// How many of `bytes` the server has.
+    /// How many of `bytes` the server has acknowledged.
     acked: usize,
-    /// When the first was pushed of those that it has not.
+    /// When the first of the other bytes was pushed.
     since: Option<Instant>,
-    /// Somebody waits for all to be sent.
+    /// Whether someone waits until everything is sent.
     urgent: bool,
     rewinds: u32,
     lost: Option<Lost>,
 }
 
-/// Why the rest of a log is not kept.
+/// The reason why the rest of a log is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The server's limit is reached.
+    /// The log has reached the server's limit.
     Full,
-    /// The server does not take it, or lost too much of it.
+    /// The server refuses it, or lost too much of it.
     Refused(String),
 }
 
 impl Buffer {
-    /// Takes as many of `bytes` as there is room for, and says how many.
+    /// Takes as many of `bytes` as there is room for, and returns how many.
     fn take(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(CAPACITY - (self.bytes.len() - self.acked));
         let excess = (self.bytes.len() + taken).saturating_sub(CAPACITY);
@@ -69,13 +69,13 @@ impl Buffer {
         self.bytes.len() - self.acked
     }
 
-    /// The next piece, and how long the log is before it.
+    /// The next piece and its offset in the log.
     fn piece(&self) -> (u64, Vec<u8>) {
-        let piece = self.bytes.iter().skip(self.acked).take(PIECE).copied().collect();
+        let piece = self.bytes.iter().skip(self.acked).take(SENT_PIECE).copied().collect();
         (self.base + self.acked as u64, piece)
     }
 
-    /// The server has so many bytes of the log.
+    /// The server has `length` bytes of the log.
     fn acknowledge(&mut self, length: u64) {
         let before = self.acked;
         match length.checked_sub(self.base) {
@@ -112,7 +112,7 @@ impl Log {
         }))
     }
 
-    /// Adds to the log, once there is room. Of a log that is lost nothing is kept.
+    /// Appends to the log, once there is room. If the log is lost, the bytes are dropped.
     pub(super) async fn push(&self, mut bytes: &[u8]) {
         let mut buffer = self.0.subscribe();
         while !bytes.is_empty() {
@@ -123,7 +123,7 @@ impl Log {
             });
             bytes = &bytes[taken..];
             if !bytes.is_empty() {
-                // An error: the sender is this log's own.
+                // It cannot fail, because this log holds the sender.
                 let _ = buffer
                     .wait_for(|buffer| buffer.waiting() < CAPACITY || buffer.lost.is_some())
                     .await;
@@ -131,27 +131,27 @@ impl Log {
         }
     }
 
-    /// Waits until all is sent, or lost.
+    /// Waits until everything is sent, or the log is lost.
     pub(super) async fn flush(&self) {
         self.0.send_modify(|buffer| buffer.urgent = true);
         let mut buffer = self.0.subscribe();
-        // An error: the sender is this log's own.
+        // It cannot fail, because this log holds the sender.
         let _ = buffer.wait_for(|buffer| buffer.waiting() == 0).await;
         self.0.send_modify(|buffer| buffer.urgent = false);
     }
 
-    /// How many bytes the server has.
+    /// Number of bytes that the server has.
     pub(super) fn sent(&self) -> u64 {
         let buffer = self.0.borrow();
         buffer.base + buffer.acked as u64
     }
 
-    /// Why its rest is not kept, if so.
+    /// The reason why the rest of the log is not kept, if it is lost.
     pub(super) fn lost(&self) -> Option<Lost> {
         self.0.borrow().lost.clone()
     }
 
-    /// Sends what is pushed, until the lease is lost or the log is.
+    /// Sends pushed bytes until the lease or the log is lost.
     pub(super) async fn deliver(&self, api: &Api, hold: &Hold) {
         let mut buffer = self.0.subscribe();
         loop {
@@ -160,7 +160,7 @@ impl Log {
                 Err(_) => return,
             };
             tokio::select! {
-                _ = buffer.wait_for(|buffer| buffer.urgent || buffer.waiting() >= PIECE) => {}
+                _ = buffer.wait_for(|buffer| buffer.urgent || buffer.waiting() >= SENT_PIECE) => {}
                 () = sleep_until(since + DELAY) => {}
             }
             let (offset, piece) = buffer.borrow_and_update().piece();
@@ -168,7 +168,7 @@ impl Log {
             let sent = hold.call(None, || api.put_log(lease, offset, &piece)).await;
             let kept = match sent {
                 Ok(kept) => Ok(kept),
-                // Nothing, where the log begins: the answer tells where it ends.
+                // Sends nothing at offset 0: the answer has the server's length of the log.
                 Err(CallError::Refused(error)) if error.code() == Some(ErrorCode::LogGap) => {
                     hold.call(None, || api.put_log(lease, 0, &[])).await
                 }

@@ -1,41 +1,41 @@
-//! A runner of the lease protocol: asks for work, does it on this machine, and says how it went.
+//! A runner of the lease protocol: asks for work, does it on this machine, and reports the result.
 //!
-//! * [`Runner::run`] asks for a lease with long polling. Upon a grant: a fresh directory is made,
-//!   the lease acked, and the job's steps run in their order with `sh -c`, as this user; those of a
-//!   job with an image in a container, if the runner has an engine.
-//! * While anything of a job goes on: heartbeats at the interval, each with the progress and how
-//!   much of the log was sent.
-//! * Every request is made again where that may help, with growing pauses, for as long as the lease
-//!   can still be good.
-//! * Upon `StaleLease`, or when the lease must have run out: the job's processes are killed, its
+//! * [`Runner::run`] asks for a lease with long polling. Upon a grant: a new directory is made, the
+//!   lease is acked, and the job's steps run in order with `sh -c` as this user; the steps of a job
+//!   with an image run in a container, if the runner has an engine.
+//! * While a job is in progress: heartbeats at the interval, each with the progress and the length
+//!   of the log sent so far.
+//! * Requests are retried if that may help, with growing pauses, for as long as the lease may be
+//!   valid.
+//! * Upon `StaleLease`, or when the lease must have expired: the job's processes are killed, its
 //!   directory is removed, and nothing more is sent for the lease.
-//! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
-//!   last output and the artifacts that are there `CancelAck` is sent.
+//! * Upon a cancel request: the processes are asked to end and killed if they do not; after the
+//!   last output and the artifacts so far, `CancelAck` is sent.
 //! * When the job's time is over: the same within the server's grace, with a `Complete` that says
 //!   so.
-//! * When the runner drains, it finishes the job at hand and takes no further one.
-//! * When it stops, the job is stopped as upon a cancel, but nothing is said about it. It goes back
-//!   to the queue when its lease runs out.
+//! * When the runner drains: it finishes its current job and takes no further one.
+//! * When the runner stops: the job is stopped as for a cancel, but nothing is reported. The job
+//!   goes back to the queue when its lease expires.
 //!
-//! What a job reads and writes never has the lease's id; secrets of its environment are masked in
-//! whatever is sent.
+//! The input and output of a job never contain the lease's id. Secrets of its environment are
+//! masked in everything that is sent.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`guard()`] | the runner's process, kept from its jobs |
+//! | [`guard()`] | the protection of the runner's process from its jobs |
 //! | [`folder`] | the runner's folder, and what killed runners left behind |
 //! | [`job`] | one job, from its ack to its end |
-//! | [`workspace`] | its directory, and the threads at work there |
+//! | [`workspace`] | its directory, and the threads that work there |
 //! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
 //! | [`step`] | one step: its shell, its processes, their output |
 //! | [`container`] | the container of a job with an image |
-//! | [`output`] | what steps write, masked, and the progress they tell |
+//! | [`output`] | the masked output of steps, and their progress |
 //! | [`outputs`] | values for jobs that need this one |
-//! | [`mask`] | secrets out of a stream |
+//! | [`mask`] | the removal of secrets from a stream |
 //! | [`log`] | the log, on its way to the server |
-//! | [`glob`], [`artifacts`] | the files that a job leaves behind |
+//! | [`glob`], [`artifacts`] | the artifacts of a job |
 //! | [`archive`], [`cache`] | the folders that jobs share |
-//! | [`needs`] | the artifacts of jobs that a job needs |
+//! | [`needs`] | the artifacts of needed jobs |
 //! | [`api`] | the requests |
 
 mod api;
@@ -65,7 +65,8 @@ pub use job::Outcome;
 use super::{
     client::{Client, ClientError},
     messages::{
-        CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_WAIT_SECONDS,
+        CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_NAME,
+        MAX_WAIT_SECONDS,
     },
 };
 use crate::{
@@ -82,34 +83,33 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// The longest name of a runner or of what it is capable of, in bytes.
-const MAX_NAME: usize = 128;
-/// An answer that there is no work comes after a wait. One that comes sooner may come again: where
-/// two runners have one name, each ends the other's wait.
+/// The shell that runs a step, on the host and in a container.
+const SHELL: &str = "/bin/sh";
+/// An answer that there is no work comes after a wait. An earlier one is retried with a pause: when
+/// two runners have the same name, each ends the other's wait.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How soon a runner is to end.
+/// How soon a runner should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wish {
-    /// Not at all.
     Never,
-    /// Once the job at hand has ended.
+    /// After the current job.
     Drained,
-    /// At once, whatever it does.
+    /// At once.
     Now,
 }
 
-/// Says that a runner is to end.
+/// Tells a runner to end.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<Wish>);
 
 impl Stopper {
-    /// It finishes the job at hand, takes no further one, and ends.
+    /// Makes the runner finish its current job, take no further one, and end.
     pub fn drain(&self) {
         self.raise(Wish::Drained);
     }
 
-    /// It stops the job at hand, and ends.
+    /// Makes the runner stop its current job and end.
     pub fn stop(&self) {
         self.raise(Wish::Now);
     }
@@ -119,23 +119,23 @@ impl Stopper {
     }
 }
 
-/// Whether a runner is to end. Without its [`Stopper`] it never is.
+/// Whether a runner should end. Without its [`Stopper`] it never should.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<Wish>);
 
 impl Stop {
-    /// One that is not to end yet, and what says so.
+    /// A new pair, for a runner that should not end yet.
     pub fn new() -> (Stopper, Self) {
         let (sender, receiver) = watch::channel(Wish::Never);
         (Stopper(sender), Self(receiver))
     }
 
-    /// Waits until the runner is to take no further job.
+    /// Waits until the runner should take no further job.
     async fn drained(&self) {
         self.reached(Wish::Drained).await;
     }
 
-    /// Waits until the runner is to stop what it does.
+    /// Waits until the runner should stop its work.
     async fn requested(&self) {
         self.reached(Wish::Now).await;
     }
@@ -148,82 +148,61 @@ impl Stop {
     }
 }
 
-/// What a runner is, and how much it does.
+/// The identity and the limits of a runner.
 #[derive(Debug)]
 pub struct RunnerConfig {
-    /// Its name, which its token is for.
+    /// The runner's name, which its token is for.
     pub name: String,
-    /// What it is capable of.
     pub capabilities: Vec<String>,
-    /// After how many jobs it ends; none: never by itself.
+    /// Number of jobs after which the runner ends; `None` for no limit.
     pub max_jobs: Option<u64>,
-    /// What runs the containers of jobs with an image; with one, it is capable of those too.
+    /// The container engine for jobs with an image; with one, the runner has that capability too.
     pub engine: Option<Engine>,
-    /// Its folder.
     pub lock: RunnerLock,
 }
 
-/// Why a runner ends.
+/// The reason why a runner ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
-    /// A name or a capability that is none.
+    /// A name or a capability that is not valid.
     #[error("{what} {}: {expected}", Quoted(.given))]
     Name {
         /// `name` or `capability`.
         what: &'static str,
-        /// What was given.
         given: String,
-        /// What would be one.
+        /// A description of valid names.
         expected: &'static str,
     },
-    /// The server does not know it, or refuses what it asks.
+    /// The server does not know the runner, or refuses its requests.
     #[error("{url}: {source}")]
-    Refused {
-        /// The server.
-        url: String,
-        /// What it says.
-        source: ClientError,
-    },
-    /// This machine has no room for a job's directory.
+    Refused { url: String, source: ClientError },
+    /// The directory for a job cannot be made.
     #[error("{what}: {source}")]
-    Local {
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    Local { what: &'static str, source: io::Error },
 }
 
-/// Something that a runner's operator may want to know. Never a secret.
+/// An event for the runner's operator. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// The server does not answer; it is asked again.
+    /// The server does not answer and is asked again.
     Unreachable(String),
-    /// It answers again.
+    /// The server answers again.
     Back,
-    /// A lease was granted.
     Granted(JobNotice),
-    /// The job is over for this runner.
+    /// The runner's work on the job is over.
     Ended {
-        /// The job.
         job: JobNotice,
-        /// What became of it.
         outcome: Outcome,
-        /// How long it took.
         took: Duration,
     },
 }
 
-/// Which job.
+/// A job that this runner starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobNotice {
-    /// Its id.
     pub job: String,
-    /// Its run's.
     pub run: String,
-    /// Its name.
     pub name: String,
-    /// Which attempt.
     pub attempt: u32,
 }
 
@@ -238,19 +217,20 @@ pub struct Runner {
     _lock: RunnerLock,
 }
 
-/// What this machine is capable of: its system and its processor, as `linux` and `x86_64`.
+/// The default capabilities of this machine: its system and its processor, such as `linux` and
+/// `x86_64`.
 pub fn capabilities() -> Vec<String> {
     vec![consts::OS.to_owned(), consts::ARCH.to_owned()]
 }
 
-/// A name that no other runner has.
+/// A random name, for a runner without one.
 pub fn random_name() -> String {
     format!("runner-{:08x}", rand::random::<u32>())
 }
 
 impl Runner {
-    /// A runner that asks `client`'s server. What a killed runner left in the folder is cleared
-    /// away, containers included.
+    /// A runner for the server that `client` talks to. Removes what a killed runner left in the
+    /// folder, including containers.
     pub async fn new(config: RunnerConfig, client: Client) -> Result<Self, RunnerError> {
         let RunnerConfig { name, mut capabilities, max_jobs, engine, lock } = config;
         check("name", &name)?;
@@ -266,7 +246,7 @@ impl Runner {
             _ => {}
         }
         if let Some(excess) = capabilities.get(MAX_CAPABILITIES) {
-            return Err(refused(excess, "32 are the most"));
+            return Err(refused(excess, "at most 32 are allowed"));
         }
         let folder = lock.folder();
         left::clear(folder.path(), &folder.jobs_path()).await.map_err(|source| {
@@ -281,7 +261,7 @@ impl Runner {
         Ok(Self { name, capabilities, max_jobs, api, containers, directories, _lock: lock })
     }
 
-    /// Does jobs, one at a time, until there were enough or it is to end.
+    /// Runs jobs, one at a time, until the maximum is reached or the runner should end.
     pub async fn run(self, stop: Stop, tell: impl Fn(Notice)) -> Result<(), RunnerError> {
         let mut done = 0;
         while self.max_jobs.is_none_or(|most| done < most) {
@@ -304,7 +284,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Asks until there is work, and says when it came; `None`: the runner is to end.
+    /// Asks until there is work, and returns it with the time at which it came; `None` if the
+    /// runner should end.
     async fn ask(
         &self,
         stop: &Stop,
@@ -365,7 +346,7 @@ impl Runner {
     }
 }
 
-/// Whether a server takes this for a name.
+/// Checks that a server accepts this as a name.
 fn check(what: &'static str, given: &str) -> Result<(), RunnerError> {
     let named = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     match !given.is_empty() && given.len() <= MAX_NAME && given.chars().all(named) {
@@ -373,7 +354,7 @@ fn check(what: &'static str, given: &str) -> Result<(), RunnerError> {
         false => Err(RunnerError::Name {
             what,
             given: given.to_owned(),
-            expected: "letters, digits and . _ : - are expected, 128 at most",
+            expected: "expected letters, digits and . _ : -, at most 128",
         }),
     }
 }

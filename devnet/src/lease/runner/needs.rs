@@ -1,12 +1,11 @@
-//! The artifacts of the jobs that a job needs: put below its working directory before the first
-//! step.
+//! The artifacts of needed jobs, which are put below the working directory before the first step.
 //!
 //! Names come from the server, and folders may have come from a cache: a name that leads through a
-//! link, or out of the working directory, is refused. A job whose artifacts cannot all be had does
-//! not begin.
+//! link or out of the working directory is refused. If any artifact cannot be downloaded, the job
+//! does not begin.
 
 use super::{
-    api::Api,
+    api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
     cache::relative,
     hold::{CallError, Hold},
 };
@@ -18,32 +17,23 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    time::Duration,
 };
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout},
 };
 
-/// The most that all of them may have, in bytes.
+/// Maximum size of all artifacts together, in bytes.
 const MAX_BYTES: u64 = 4 << 30;
-/// How long one is tried to be got again.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the next piece of one is waited for.
-const STALL: Duration = Duration::from_secs(60);
-/// How often one is got that breaks off.
-const ATTEMPTS: u32 = 3;
 
-/// Why a job's needs are not there.
+/// The reason why the artifacts of needed jobs are missing.
 #[derive(Debug)]
 pub(super) enum NeedError {
-    /// The job has to stop.
     Halted,
-    /// This.
     Failed(String),
 }
 
-/// Gets all artifacts of the jobs that the job needs, until it has to stop. How many there are.
+/// Downloads all artifacts of the needed jobs, until the job has to stop. Returns their number.
 pub(super) async fn bring(workdir: &Path, api: &Api, hold: &Hold) -> Result<usize, NeedError> {
     let all = tokio::select! {
         biased;
@@ -68,14 +58,14 @@ pub(super) async fn bring(workdir: &Path, api: &Api, hold: &Hold) -> Result<usiz
 }
 
 async fn list(api: &Api, hold: &Hold) -> Result<Vec<NeededArtifact>, NeedError> {
-    let until = Some(Instant::now() + PATIENCE);
+    let until = Some(Instant::now() + DOWNLOAD_PATIENCE);
     let asked = hold.call(until, || api.needs(hold.lease())).await;
-    let all = asked.map_err(|error| failed(error, "the artifacts of its needs"))?;
+    let all = asked.map_err(|error| failed(error, "the artifacts of its needed jobs"))?;
     let bytes = all.iter().fold(0_u64, |sum, artifact| sum.saturating_add(artifact.bytes));
     if all.len() > MAX_NEEDED || bytes > MAX_BYTES {
         return Err(NeedError::Failed(format!(
-            "the jobs that it needs have {} artifacts of {bytes} bytes: {MAX_NEEDED} and \
-             {MAX_BYTES} are the most",
+            "the jobs that it needs have {} artifacts of {bytes} bytes: at most {MAX_NEEDED} \
+             and {MAX_BYTES} are allowed",
             all.len()
         )));
     }
@@ -98,7 +88,7 @@ async fn get(
     let NeededArtifact { job, name, bytes } = artifact;
     let mut attempt = 1;
     loop {
-        let until = Some(Instant::now() + PATIENCE);
+        let until = Some(Instant::now() + DOWNLOAD_PATIENCE);
         let got = hold.call(until, || api.get_needed(hold.lease(), job, name)).await;
         let response = got.map_err(|error| failed(error, "the server"))?;
         let (folder, below) = (workdir.to_owned(), name.clone());
@@ -108,7 +98,7 @@ async fn get(
         match receive(response, file, *bytes).await {
             Ok(()) => return Ok(()),
             Err(Broken::Local(error)) => return Err(NeedError::Failed(error.to_string())),
-            Err(Broken::Off(reason)) if attempt == ATTEMPTS => {
+            Err(Broken::Off(reason)) if attempt == DOWNLOAD_ATTEMPTS => {
                 return Err(NeedError::Failed(reason));
             }
             Err(Broken::Off(_)) => attempt += 1,
@@ -116,19 +106,22 @@ async fn get(
     }
 }
 
-/// Why a file is not whole.
+/// The reason why a download is incomplete.
 enum Broken {
-    /// The connection.
     Off(String),
-    /// This machine.
     Local(io::Error),
 }
 
 async fn receive(mut response: Response, mut file: File, bytes: u64) -> Result<(), Broken> {
     let mut left = bytes;
     loop {
-        let piece = match timeout(STALL, response.chunk()).await {
-            Err(_) => return Err(Broken::Off(format!("nothing came for {} s", STALL.as_secs()))),
+        let piece = match timeout(DOWNLOAD_STALL, response.chunk()).await {
+            Err(_) => {
+                return Err(Broken::Off(format!(
+                    "nothing came for {} s",
+                    DOWNLOAD_STALL.as_secs()
+                )));
+            }
             Ok(Err(_)) => return Err(Broken::Off("the connection broke".to_owned())),
             Ok(Ok(None)) if left > 0 => return Err(Broken::Off("it is too short".to_owned())),
             Ok(Ok(None)) => return Ok(()),
@@ -136,14 +129,14 @@ async fn receive(mut response: Response, mut file: File, bytes: u64) -> Result<(
         };
         left = left
             .checked_sub(piece.len() as u64)
-            .ok_or_else(|| Broken::Off("it is longer than it was said to be".to_owned()))?;
+            .ok_or_else(|| Broken::Off("it is longer than announced".to_owned()))?;
         let written = spawn_blocking(move || file.write_all(&piece).map(|()| file)).await;
         file = written.map_err(io::Error::from).flatten().map_err(Broken::Local)?;
     }
 }
 
-/// Makes the file of this name below a folder, which no process changes meanwhile: through no link,
-/// and in place of a file that is there.
+/// Creates the file with this name below a folder, which no process changes in the meantime.
+/// Follows no link and replaces an existing file.
 fn place(folder: &Path, name: &str) -> io::Result<File> {
     let refused = |reason| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let path = relative(Path::new(name)).filter(|path| path.file_name().is_some());

@@ -1,5 +1,5 @@
-//! What a job writes, on its way into the log: masked, its lines about progress noted, the runner's
-//! own lines between.
+//! A job's output on its way into the log: masked, with the runner's own lines in between. Progress
+//! lines are recorded.
 
 use super::{
     log::Log,
@@ -11,14 +11,14 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most that is told of a step, in bytes.
+/// How much of a step's text is shown, in bytes.
 pub(super) const MAX_STEP: usize = 256;
-/// The most of a line that is looked at for progress, in bytes.
+/// How much of a line is searched for progress, in bytes.
 const MAX_LINE: usize = 1024;
-/// What the runner's own lines begin with.
+/// Prefix of the runner's own lines.
 const OWN: &str = "[runner] ";
 
-/// How far a job is, for heartbeats.
+/// The progress of a job, for heartbeats.
 #[derive(Debug)]
 pub(super) struct Position {
     steps: u32,
@@ -39,7 +39,7 @@ impl Position {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// So far is a step, of a hundred.
+    /// The percentage of the job when `of_step` percent of a step is done.
     fn percent(&self, step: u32, of_step: u8) -> u8 {
         let hundredths = u64::from(step) * 100 + u64::from(of_step);
         u8::try_from(hundredths / u64::from(self.steps)).unwrap_or(100).min(100)
@@ -63,12 +63,12 @@ impl Position {
         });
     }
 
-    /// How many steps there are.
+    /// Number of the job's steps.
     pub(super) fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// So many steps are done; `message` is what follows.
+    /// `steps` steps are done; `message` describes what follows.
     pub(super) fn done(&self, steps: u32, message: &str) {
         self.set(|state| {
             state.percent = Some(self.percent(steps, 0));
@@ -77,17 +77,17 @@ impl Position {
     }
 }
 
-/// The job's output.
+/// The output of a job.
 pub(super) struct Output<'a> {
     log: &'a Log,
     position: &'a Position,
     secrets: Arc<Secrets>,
     masker: Masker,
-    /// What was masked of the piece at hand.
+    /// The masked bytes of the current piece.
     masked: Vec<u8>,
-    /// The line that is being written, its beginning.
+    /// The beginning of the current line.
     line: Vec<u8>,
-    /// Nothing was written since the last line's end.
+    /// Whether nothing was written since the last line's end.
     fresh: bool,
 }
 
@@ -97,17 +97,17 @@ impl<'a> Output<'a> {
         Self { log, position, secrets, masker, masked: Vec::new(), line: Vec::new(), fresh: true }
     }
 
-    /// A text without secrets.
+    /// A text with its secrets masked.
     pub(super) fn mask(&self, text: &str) -> String {
         self.secrets.mask(text)
     }
 
-    /// Whether a text has a secret in it.
+    /// Whether a text contains a secret.
     pub(super) fn tells(&self, text: &str) -> bool {
         self.secrets.are_in(text)
     }
 
-    /// The first line of a step, fit to be shown.
+    /// The first nonempty line of a step: masked, shortened, without control characters.
     pub(super) fn first_line(&self, step: &str) -> String {
         let masked = self.mask(step);
         let line = masked.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -116,25 +116,25 @@ impl<'a> Output<'a> {
         line
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub(super) async fn begin(&mut self, index: u32, line: &str) {
         self.position.begin(index, line);
         self.own(format!("$ {line}")).await;
     }
 
-    /// What a step has written.
+    /// Adds output of a step.
     pub(super) async fn write(&mut self, bytes: &[u8]) {
         self.masker.push(bytes, &mut self.masked);
         self.pass().await;
     }
 
-    /// The step will write no more.
+    /// Ends the step's output.
     pub(super) async fn end(&mut self) {
         self.masker.flush(&mut self.masked);
         self.pass().await;
     }
 
-    /// Something that the runner has to say.
+    /// Writes a line of the runner's own.
     pub(super) async fn note(&mut self, text: &str) {
         let text = self.mask(text);
         self.own(format!("{OWN}{}", shown(text.as_bytes()))).await;
@@ -159,7 +159,7 @@ impl<'a> Output<'a> {
                 self.line.clear();
             }
         }
-        // Cleared even where the wait for room is given up.
+        // Taken out first, so that it is cleared even if the wait for room is dropped.
         let masked = std::mem::take(&mut self.masked);
         self.log.push(&masked).await;
     }

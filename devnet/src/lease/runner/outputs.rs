@@ -1,4 +1,4 @@
-//! The outputs of a job: what its steps write into the file that `COWBOY_OUTPUT` names.
+//! The outputs of a job, which its steps write to the file that `COWBOY_OUTPUT` names.
 //!
 //! ```text
 //! NAME=VALUE
@@ -8,7 +8,7 @@
 //! END
 //! ```
 //!
-//! The last value of a name counts. The file is the job's to write, so nothing in it is trusted.
+//! The last value of a name wins. The job writes the file, so its contents are not trusted.
 
 use crate::lease::{
     check::is_output,
@@ -25,15 +25,15 @@ use std::{
 
 /// The file's name, in the job's home.
 const FILE: &str = ".cowboy-output";
-/// The longest file that is read, in bytes: values that were written again count each time.
+/// Longest file that is read, in bytes. Values that were written again count each time.
 const MAX_FILE: u64 = 64 * MAX_OUTPUT_BYTES as u64;
 
-/// Where the file is, by the job's home.
+/// The path of the file in the job's home.
 pub(super) fn path(home: &Path) -> PathBuf {
     home.join(FILE)
 }
 
-/// Makes the file in the job's home, empty.
+/// Creates the empty file in the job's home.
 pub(super) fn make(home: &Path) -> io::Result<()> {
     let path = path(home);
     match std::fs::remove_file(&path) {
@@ -43,7 +43,7 @@ pub(super) fn make(home: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map(drop)
 }
 
-/// What the file says, by name. Errors: why it cannot be had, or what is wrong with it.
+/// The values in the file, by name. Errors: the reason why it cannot be read or is not valid.
 pub(super) fn read(home: &Path) -> Result<BTreeMap<String, String>, String> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened =
@@ -51,18 +51,18 @@ pub(super) fn read(home: &Path) -> Result<BTreeMap<String, String>, String> {
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(format!("the file of outputs cannot be read: {error}")),
+        Err(error) => return Err(format!("the outputs file cannot be read: {error}")),
     };
     let mut bytes = Vec::new();
     let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
     if !regular {
-        return Err("the file of outputs is no regular file any more".to_owned());
+        return Err("the outputs file is no longer a regular file".to_owned());
     }
     file.take(MAX_FILE + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("the file of outputs cannot be read: {error}"))?;
+        .map_err(|error| format!("the outputs file cannot be read: {error}"))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("the file of outputs has more than {MAX_FILE} bytes"));
+        return Err(format!("the outputs file has more than {MAX_FILE} bytes"));
     }
     let text = String::from_utf8(bytes).map_err(|_| "the outputs are not UTF-8".to_owned())?;
     parse(&text)
@@ -104,7 +104,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(outputs)
 }
 
-/// Whether the server takes them.
+/// Whether they are within the server's limits.
 pub(super) fn fit(outputs: &BTreeMap<String, String>) -> bool {
     let bytes: usize = outputs.iter().map(|(name, value)| name.len() + value.len()).sum();
     outputs.len() <= MAX_OUTPUTS && bytes <= MAX_OUTPUT_BYTES
@@ -152,15 +152,12 @@ mod tests {
         fs::remove_file(&path).unwrap();
         symlink("/etc/passwd", &path).unwrap();
         assert!(read(home.path()).unwrap_err().contains("cannot be read"));
-        // What a cache brought does not lead out either.
+        // A link that a cache brought is replaced too.
         make(home.path()).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(
-            read(home.path()).unwrap_err(),
-            "the file of outputs is no regular file any more"
-        );
+        assert_eq!(read(home.path()).unwrap_err(), "the outputs file is no longer a regular file");
         fs::remove_dir(&path).unwrap();
         fs::File::create(&path).unwrap().set_len(MAX_FILE + 1).unwrap();
         assert!(read(home.path()).unwrap_err().contains("more than"));

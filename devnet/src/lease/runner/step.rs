@@ -1,7 +1,8 @@
-//! One step: a shell with its descendants, whose output goes on while it runs, and which is gone
-//! with all of them when this ends.
+//! One step: a shell and its descendants. Their output is passed on while they run, and all of them
+//! are ended when the step ends.
 
 use super::{
+    SHELL,
     container::{Container, LastLine},
     hold::{Halt, Hold},
     output::Output,
@@ -24,39 +25,37 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Always there, whatever `PATH` a job has.
-const SHELL: &str = "/bin/sh";
-/// What output is read in, in bytes.
+/// Size of the blocks in which output is read, in bytes.
 const BLOCK: usize = 16 << 10;
-/// How long a tree that has to stop has at most until it is killed.
+/// Longest time that a process tree has to stop before it is killed.
 const MAX_GRACE: Duration = Duration::from_secs(10);
-/// The same, where the runner ends.
+/// The same when the runner ends.
 const GRACE: Duration = Duration::from_secs(5);
-/// The most that is read of what a process beyond reach goes on writing, in bytes.
+/// How much is read, after a step's end, of the output of a process that could not be ended, in
+/// bytes.
 const MAX_REST: usize = 1 << 20;
 
-/// Where and with what steps run.
+/// The surroundings of a job's steps.
 pub(super) struct Place<'a> {
-    /// The job's directory, which marks its processes.
+    /// The job's directory, which also marks its processes.
     pub(super) job: &'a Path,
     /// Where the shell starts.
     pub(super) workdir: &'a Path,
-    /// Its whole environment.
+    /// The complete environment.
     pub(super) env: &'a BTreeMap<String, OsString>,
-    /// The container that they run in, which has the environment.
+    /// The container in which they run, which has the environment.
     pub(super) container: Option<&'a Container<'a>>,
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself.
     Exited(ExitStatus),
-    /// It had to.
+    /// The step had to stop.
     Halted(Halt, ExitStatus),
 }
 
-/// The exit code as a shell tells it: 128 and the signal's number for what was killed.
+/// The exit code as a shell reports it: 128 plus the signal's number for a killed process.
 pub(super) fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
@@ -82,8 +81,8 @@ pub(super) async fn run(
     }
 }
 
-/// Runs a command to its end, passes on what it writes, and has `heard` hear that. `mark` marks its
-/// processes; those of a client are in a container.
+/// Runs a command to its end, passes on its output, and keeps the last line of it in `heard`.
+/// `mark` marks its processes; those of a container's client run in the container.
 pub(super) async fn attend(
     mut command: Command,
     mark: &Path,
@@ -92,19 +91,19 @@ pub(super) async fn attend(
     output: &mut Output<'_>,
     heard: Option<&mut LastLine>,
 ) -> io::Result<End> {
-    // Before the start, or the exit of a quick step could be missed.
+    // Registered before the start, because the exit of a quick step could be missed otherwise.
     let exits = signal(SignalKind::child())?;
     let (reader, stdout) = io::pipe()?;
     let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
     let stderr = stdout.try_clone()?;
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let tree = Tree::start(&mut command, mark)?;
-    // With the command go this process' writing ends.
+    // This closes the process' own end of the output.
     drop(command);
     let (over, is_over) = watch::channel(false);
     let work = async {
         let end = end(tree, exits, container, hold).await;
-        // An error: the output was given up.
+        // Fails if the output was given up.
         let _ = over.send(true);
         end
     };
@@ -123,7 +122,7 @@ pub(super) async fn attend(
     end
 }
 
-/// Waits until the command has exited or has to stop, and clears all of it away.
+/// Waits until the command has exited or has to stop, and ends its process tree.
 async fn end(
     tree: Tree,
     mut exits: Signal,
@@ -170,15 +169,15 @@ async fn end(
     Ok(End::Halted(halt, status))
 }
 
-/// The shell of a step without a container.
+/// The shell command of a step without a container.
 fn shell(place: &Place<'_>, script: &str) -> Command {
     let mut command = Command::new(SHELL);
     command.arg0("sh").args(["-c", script]).current_dir(place.workdir).env_clear().envs(place.env);
     command
 }
 
-/// Passes on what comes until nobody can write any more or, once the step is over, until there is
-/// nothing left: whoever holds on then is beyond reach.
+/// Passes on output until every writer has closed it or, once the step is over, until no more is
+/// there: a process that still holds it open then is out of reach.
 async fn read(
     reader: pipe::Receiver,
     mut is_over: watch::Receiver<bool>,
@@ -209,7 +208,7 @@ async fn read(
                 }
                 tokio::select! {
                     ready = reader.readable() => ready?,
-                    // An error: the step is over, and has said so before.
+                    // Fails if the sender is gone: the step is over and has reported it.
                     _ = is_over.changed() => {}
                 }
             }

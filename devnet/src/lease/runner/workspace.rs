@@ -1,8 +1,8 @@
-//! A job's directory, and the threads that are at work in it.
+//! A job's directory and the threads that work in it.
 //!
-//! Threads cannot be given up like futures: one that packs a cache goes on when nobody wants the
-//! cache any more. So the directory belongs to all of them together: it is removed when the job
-//! has [`close`](Workspace::close)d it and the last [`Hand`] is gone.
+//! Threads cannot be dropped like futures: one that packs a cache goes on when the cache is no
+//! longer wanted. So the job and the threads share the directory: it is removed when the job has
+//! [`close`](Workspace::close)d it and the last [`Hand`] is dropped.
 
 use crate::executor::command::Directory;
 use std::{
@@ -19,28 +19,28 @@ use tokio::{
     time::timeout,
 };
 
-/// How long threads may go on that were told to end: they look whenever they read or write.
+/// How long threads may run after they were told to end; they check on each read and write.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A job's directory, as the job has it.
+/// The job's handle of its directory.
 pub(super) struct Workspace(Arc<Shared>);
 
 struct Shared {
     directory: Directory,
-    /// The job needs it no more.
+    /// Whether the job no longer needs it.
     closed: AtomicBool,
-    /// How many threads are at work.
+    /// Number of working threads.
     hands: watch::Sender<usize>,
 }
 
-/// A thread at work in the directory, which is there as long as this is.
+/// A thread's handle of the directory, which exists for as long as the handle.
 pub(super) struct Hand {
     shared: Arc<Shared>,
-    /// Nobody wants what it does any more.
+    /// Whether the result of the work is no longer wanted.
     unwanted: Arc<AtomicBool>,
 }
 
-/// What a thread does, as who wants it has it. Dropped, it is not wanted any more.
+/// The job's handle of a thread's work. Dropping it tells the thread to end.
 pub(super) struct Work<T> {
     thread: JoinHandle<T>,
     unwanted: Arc<AtomicBool>,
@@ -52,12 +52,12 @@ impl Workspace {
         Self(Arc::new(Shared { directory, closed, hands }))
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(super) fn path(&self) -> &Path {
         self.0.directory.path()
     }
 
-    /// Has a thread do something in it, which ends soon after its [`Hand::is_over`].
+    /// Runs `work` on a thread, which must end soon after its [`Hand::is_over`].
     pub(super) fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Hand) -> T + Send + 'static,
@@ -68,26 +68,25 @@ impl Workspace {
         Work { thread: spawn_blocking(move || work(&hand)), unwanted }
     }
 
-    /// Tells the threads to end, waits until they have, and removes the directory. If one does not
-    /// end in time, it is the one that removes it.
+    /// Tells the threads to end, waits until they have, and removes the directory. A thread that
+    /// does not end in time removes it itself.
     pub(super) async fn close(self) {
         self.0.closed.store(true, Ordering::Relaxed);
         let mut hands = self.0.hands.subscribe();
         if timeout(END_TIMEOUT, hands.wait_for(|hands| *hands == 0)).await.is_err() {
             tracing::warn!(path = %self.path().display(), "a job's directory is still in use");
         }
-        // An error: the removal panicked, and the directory is left behind.
+        // Fails if the removal panicked: the directory is left behind.
         let _ = spawn_blocking(move || drop(self)).await;
     }
 }
 
 impl Hand {
-    /// The directory.
     pub(super) fn path(&self) -> &Path {
         self.shared.directory.path()
     }
 
-    /// Whether the thread is to end, whatever it has done.
+    /// Whether the thread should end, even if its work is incomplete.
     pub(super) fn is_over(&self) -> bool {
         self.unwanted.load(Ordering::Relaxed) || self.shared.closed.load(Ordering::Relaxed)
     }
@@ -100,7 +99,7 @@ impl Drop for Hand {
 }
 
 impl<T> Work<T> {
-    /// Waits for what comes of it. Given up, it is still wanted.
+    /// Waits for the result. Dropping this future does not end the work.
     pub(super) async fn done(&mut self) -> Result<T, JoinError> {
         (&mut self.thread).await
     }
@@ -126,7 +125,8 @@ mod tests {
         (workspace, path)
     }
 
-    /// A thread that is at work until it is let go, and says when it is, and what it saw then.
+    /// A thread that works until it is released. Returns whether it was told to end by then, and
+    /// whether it could still write to the directory.
     fn stubborn(workspace: &Workspace) -> (Work<(bool, bool)>, mpsc::Sender<()>) {
         let (go, gone) = mpsc::channel::<()>();
         let (begins, begun) = mpsc::channel();
@@ -144,7 +144,7 @@ mod tests {
         let (workspace, path) = workspace();
         let (mut work, go) = stubborn(&workspace);
         let closing = tokio::spawn(workspace.close());
-        // As far as it comes without the thread.
+        // Runs the close as far as it gets without the thread.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

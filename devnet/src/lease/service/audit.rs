@@ -1,7 +1,7 @@
-//! What the server says of leases outside of answers: lines in the log, and metrics.
+//! The server's log lines and metrics about leases.
 //!
-//! A line for each grant, each lease that is lost and each end of a job; one for requests without a
-//! valid token, once a second at most. Nothing here has a lease's id or a token.
+//! There is a line for each grant, each lost lease and each end of a job, and at most one per
+//! second for requests without a valid token. None of them contains a lease's id or a token.
 
 use super::Counts;
 use crate::{
@@ -16,10 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The least time between two lines about requests without a valid token.
+/// Minimum time between two lines about requests without a valid token.
 const UNAUTHORIZED_PAUSE: Duration = Duration::from_secs(1);
 
-/// Counts what happens, and says so.
+/// Counts and logs events.
 pub(in crate::lease) struct Audit {
     registry: Registry,
     jobs: Row<CountGauge>,
@@ -32,11 +32,11 @@ pub(in crate::lease) struct Audit {
     told: Mutex<Told>,
 }
 
-/// What was told of requests without a valid token.
+/// The last line about requests without a valid token.
 #[derive(Default)]
 struct Told {
     last: Option<Instant>,
-    /// How many came since.
+    /// Number of such requests since then.
     since: u64,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Audit {
     }
 }
 
-/// The ways in which a lease is lost, as `lost` counts them.
+/// The lease states in which a lease is lost, in the order of `lost`.
 const LOST: [LeaseState; 2] = [LeaseState::Expired, LeaseState::Revoked];
 
 impl Default for Audit {
@@ -72,7 +72,7 @@ impl Default for Audit {
         registry.register("granted", "Leases granted since the server started", granted);
         let help = "Jobs ended since the server started, by state";
         registry.register("ended", help, audit.ended.clone());
-        let help = "Leases lost since the server started: without a heartbeat, or taken back";
+        let help = "Leases lost since the server started: expired or revoked";
         registry.register("lost", help, audit.lost.clone());
         let help = "Requests without a valid token since the server started";
         registry.register("unauthorized", help, audit.unauthorized.clone());
@@ -81,10 +81,10 @@ impl Default for Audit {
 }
 
 impl Audit {
-    /// States that were entered, once they are written.
+    /// Records the states that were entered, after they were written.
     pub fn entered(&self, events: &[Event], board: &Board) {
         for event in events {
-            // A run that ended may be forgotten already.
+            // An ended run may be forgotten already.
             let Some(job) = board.job(&event.job.0) else { continue };
             let (id, run, attempt) = (job.id(), job.run(), event.attempt);
             let why = job.end().map(|(_, why)| why);
@@ -112,7 +112,7 @@ impl Audit {
         }
     }
 
-    /// A request to this path had no valid token.
+    /// Records a request to this path without a valid token.
     pub fn unauthorized(&self, path: &str) {
         self.unauthorized.inc();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,7 @@ impl Audit {
         }
     }
 
-    /// The metrics as text, with these numbers of jobs and of runners that wait.
+    /// The metrics as text, with the given numbers of jobs and of waiting runners.
     pub fn metrics(&self, counts: &Counts, waiting: u64) -> String {
         for (place, state) in lease::JobState::ALL.iter().enumerate() {
             let count = counts.states.get(&JobState::from(*state).to_string());

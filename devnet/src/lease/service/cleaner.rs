@@ -1,4 +1,4 @@
-//! Empties the log of changes soon after values of secrets have gone, beside the owner.
+//! Empties the write-ahead log soon after secret values were deleted, without blocking the owner.
 
 use crate::lease::{clock::Clock, store::empty_log};
 use std::{
@@ -8,12 +8,13 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// How long values that have gone may stay in the log: those that go together are cleaned together.
+/// How long deleted values may stay in the log, so that those deleted together are cleaned
+/// together.
 const DELAY: Duration = Duration::from_secs(1);
-/// The pause after somebody was in the way.
+/// Pause after a reader kept the log from being emptied.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Empties the log when it has to.
+/// Empties the log when needed.
 pub(super) struct Cleaner {
     path: PathBuf,
     clock: Clock,
@@ -22,16 +23,16 @@ pub(super) struct Cleaner {
     cleaning: Option<Cleaning>,
 }
 
-/// A log that is being emptied. Dropping it waits for that.
+/// A running cleanup. Dropping it waits for its end.
 struct Cleaning {
-    /// Whether it is empty, once that is known.
+    /// Receives whether the log is empty.
     done: oneshot::Receiver<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Cleaning {
     fn drop(&mut self) {
-        // An error: a panic, which has been told.
+        // Fails if the thread panicked, which has been reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -41,12 +42,12 @@ impl Cleaner {
         Self { path: path.into(), clock, due: None, cleaning: None }
     }
 
-    /// Values have gone.
+    /// Secret values were deleted.
     pub fn soon(&mut self) {
         self.due.get_or_insert_with(|| self.clock.after(DELAY));
     }
 
-    /// Goes on as far as the next wait, which may be given up at any time.
+    /// Proceeds to the next wait, at which it may be dropped.
     pub async fn work(&mut self) {
         if let Some(cleaning) = &mut self.cleaning {
             let empty = (&mut cleaning.done).await.unwrap_or(false);
@@ -65,7 +66,7 @@ impl Cleaner {
                 tracing::warn!(%error, "values of secrets that have gone may be in the log");
                 false
             });
-            // An error: the owner has ended.
+            // Fails if the owner has ended.
             let _ = tell.send(empty);
         });
         match thread {

@@ -1,4 +1,4 @@
-//! What the owner's thread has: the board, the file, who waits, and the turns that they take.
+//! The state of the owner's thread: the board, the file, the waiting runners, and their turns.
 
 mod schedules;
 
@@ -37,26 +37,26 @@ use std::{
     time::Duration,
 };
 
-/// Keeps hashes of what runners say at the end apart from whatever else is hashed.
+/// Domain separator of the hashes of final messages.
 const SAID_DOMAIN: &[u8] = b"cowboy/lease/said/v1";
-/// Runners that can have a token.
+/// Maximum number of runners with a token.
 const MAX_TOKENS: usize = 100_000;
-/// Runs that are forgotten in one turn.
+/// Number of runs that are forgotten in one turn.
 const FORGET: usize = 8;
-/// How long after a failure the file is read again, or a write is tried.
+/// Pause after a failure before the file is read again or a write is tried.
 const RELOAD: Duration = Duration::from_secs(1);
 
-/// What comes of a message.
+/// The outcome of a message.
 pub(super) type Outcome<T> = Result<T, ServiceError>;
 
-/// What is done once all changes of a turn are written, or not.
+/// The answer to a message, sent when the changes of its turn are written or have failed.
 enum Answer {
     Done(Box<dyn FnOnce(bool) + Send>),
-    /// Whoever does not hear of a lease does not keep it.
+    /// A grant. If the runner no longer waits for the answer, the lease is revoked.
     Granted(Reply<Option<LeaseGranted>>, Box<LeaseGranted>),
 }
 
-/// Why the file makes no board.
+/// The reason why no board can be built from the file.
 pub(super) enum LoadError {
     Store(StoreError),
     Restore(lease::RestoreError),
@@ -77,11 +77,11 @@ impl From<StoreError> for LoadError {
     }
 }
 
-/// Runs by their age: those that have not ended, and those that have.
+/// Runs by age: those that are open and those that have ended.
 #[derive(Default)]
 struct Runs {
     next: i64,
-    /// The number and the jobs that have not ended.
+    /// The run's number, and the number of its open jobs.
     open: BTreeMap<RunId, (i64, usize)>,
     ended: BTreeMap<i64, RunId>,
 }
@@ -96,7 +96,7 @@ impl Runs {
         }
     }
 
-    /// One of its jobs has ended.
+    /// A job of the run has ended.
     fn job_ended(&mut self, run: &RunId) {
         let Some((number, open)) = self.open.get_mut(run) else { return };
         *open -= 1;
@@ -110,31 +110,31 @@ impl Runs {
 pub(super) struct Core {
     board: Board,
     runs: Runs,
-    /// What makes runs by itself, in the order in which it was made.
+    /// Schedules, in the order in which they were added.
     schedules: Vec<Trigger>,
     store: Store,
     keep_runs: usize,
     shared: Arc<Shared>,
     waiters: Waiters,
     runners: Runners,
-    /// Nobody waits any more.
+    /// Whether waits for work have ended for good.
     closing: bool,
-    /// The time of the message that has its turn.
+    /// The time of the current message.
     now: u64,
-    /// What it changes.
+    /// The changes of the current message.
     record: Record,
     answers: Vec<Answer>,
     /// States that were entered in this turn.
     entered: Vec<Event>,
-    /// A change could not be written: the board is ahead of the file.
+    /// Whether a change could not be written, so that the board is ahead of the file.
     failed: bool,
-    /// Writes fail, or the file cannot be read: when it is tried again by itself.
+    /// When to try again by itself, while writes fail or the file cannot be read.
     retry: Option<u64>,
-    /// Something was written since the last commit.
+    /// Whether there were writes since the last commit.
     wrote: bool,
-    /// Jobs may be queued that nobody who waits was offered.
+    /// Whether all queued jobs must be offered to the waiting runners.
     offer_all: bool,
-    /// Values of secrets have gone that the log of changes may still have.
+    /// Whether secret values were deleted that may still be in the write-ahead log.
     secrets_went: bool,
 }
 
@@ -167,7 +167,7 @@ impl Core {
         &self.shared.clock
     }
 
-    /// When a turn has something to do by itself.
+    /// When a turn is due without a message.
     pub fn next_wake(&self) -> Option<u64> {
         if self.retry.is_some() {
             return self.retry;
@@ -178,12 +178,12 @@ impl Core {
         [self.board.next_wake(), self.waiters.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether values of secrets have gone since it was asked last.
+    /// Whether secret values were deleted since the last call.
     pub fn secrets_went(&mut self) -> bool {
         mem::take(&mut self.secrets_went)
     }
 
-    /// Answers whoever waits for work, and lets nobody wait any more.
+    /// Answers all waiting runners, and ends waits for work for good.
     pub fn close(&mut self) {
         self.closing = true;
         while let Some(waiter) = self.waiters.any() {
@@ -191,8 +191,7 @@ impl Core {
         }
     }
 
-    /// Lets these messages and time do what they do, makes it durable at once, and answers: all of
-    /// it has happened then, or, where it could not be kept, none.
+    /// Applies these messages and the passing of time, commits all changes together, and answers.
     pub fn turn(&mut self, commands: impl Iterator<Item = Command>) {
         if self.failed {
             self.reload();
@@ -200,7 +199,7 @@ impl Core {
         for command in commands {
             command(self);
         }
-        // An error: what failed is said below.
+        // Failures are handled below.
         let _ = self.act(|core| {
             while let Some(waiter) = core.waiters.late(core.now) {
                 core.answer(waiter.reply, Ok(None));
@@ -215,7 +214,7 @@ impl Core {
             }
             let _ = self.act(|core| {
                 for job in &unheard {
-                    // An error: it was lost otherwise.
+                    // Fails if the lease was lost in another way.
                     let _ = core.board.revoke(job, core.now);
                 }
                 Ok(())
@@ -223,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Does what a message asks for, after what time has done until now.
+    /// Applies a message, after the effects of time until now.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         if self.failed {
             return Err(ServiceError::Failed);
@@ -248,24 +247,24 @@ impl Core {
         outcome
     }
 
-    /// Answers once the turn's changes are written.
+    /// Answers a message once the turn's changes are written.
     pub fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, outcome: Outcome<T>) {
         self.answers.push(Answer::Done(Box::new(move |written| {
-            // An error: nobody waits for the answer.
+            // Fails if the sender no longer waits.
             let _ = reply.send(if written { outcome } else { Err(ServiceError::Failed) });
         })));
     }
 
-    /// Takes what has changed on the board into the message's record, and offers jobs that were
-    /// queued to those who wait.
+    /// Moves the board's changes into the message's record, and offers newly queued jobs to waiting
+    /// runners.
     fn note(&mut self) {
         let queued = self.record.note(&mut self.board);
         let all = mem::take(&mut self.offer_all);
         if self.waiters.len() == 0 {
             return;
         }
-        // Who can do one job of a set of requirements can do each: sets are offered, by the
-        // position of their first job, however many jobs were queued.
+        // A runner that can do one job of a set of requirements can do all of them. So sets are
+        // offered instead of jobs, in the order of their first jobs' positions.
         let mut offers: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         if all {
             let heads = self.board.heads();
@@ -281,7 +280,7 @@ impl Core {
         while let Some((position, requires)) = offers.pop_first() {
             match self.board.head(&requires) {
                 None => continue,
-                // Another set's waiter got the one that was the first.
+                // The set's first job was granted to a runner that waited for another set.
                 Some(head) if head != position => {
                     offers.insert(head, requires);
                     continue;
@@ -292,15 +291,16 @@ impl Core {
             self.grant_to(waiter.runner, &waiter.capabilities, waiter.reply);
             offers.insert(position, requires);
         }
-        // Grants queue nothing.
+        // Grants queue no jobs.
         self.record.note(&mut self.board);
     }
 
-    /// What was kept; otherwise the turn fails, and the board is ahead of the file.
+    /// The value of a successful operation. Otherwise the turn fails, and the board is ahead of the
+    /// file.
     fn kept<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
         result
             .map_err(|error| {
-                // Told once, for as long as it goes on: the log may be on the same disk.
+                // Logged only once per outage, because the log may be on the same disk.
                 if self.retry.is_none() {
                     tracing::error!(%error, "a change of leases could not be written");
                 }
@@ -318,7 +318,7 @@ impl Core {
         self.shared.set_trouble(Some(trouble));
     }
 
-    /// Waits for the disk and answers. The answer: jobs of leases that nobody heard of.
+    /// Commits, and sends the answers. Returns the jobs of grants that no runner heard of.
     fn finish(&mut self) -> Vec<String> {
         if !self.failed && self.retry.is_some_and(|at| at <= self.clock().now()) {
             let touched = self.store.touch();
@@ -365,14 +365,15 @@ impl Core {
         unheard
     }
 
-    /// Says what is known without asking; before the answers, so that nobody knows less after one.
+    /// Publishes the values that can be read without asking. This comes before the answers, so that
+    /// they are not older than an answer.
     fn publish(&self) {
         let wake = self.board.next_wake().unwrap_or(u64::MAX);
         self.shared.next_wake.store(wake, Ordering::Release);
         self.shared.waiting.store(self.waiters.len(), Ordering::Relaxed);
     }
 
-    /// Takes the board from the file: what could not be written has not happened.
+    /// Rebuilds the board from the file: changes that could not be written have not happened.
     fn reload(&mut self) {
         self.record = Record::default();
         self.entered.clear();
@@ -391,7 +392,7 @@ impl Core {
         }
     }
 
-    /// Forgets runs that ended beyond those that are kept.
+    /// Forgets the oldest ended runs beyond the limit.
     fn forget(&mut self) {
         for _ in 0..FORGET {
             if self.runs.ended.len() <= self.keep_runs {
@@ -409,7 +410,7 @@ impl Core {
         }
     }
 
-    /// Asks for work.
+    /// Handles a request for work.
     pub fn lease(
         &mut self,
         runner: RunnerId,
@@ -447,7 +448,7 @@ impl Core {
         });
     }
 
-    /// Grants a runner the first job that it can do; gives `reply` back where there is none.
+    /// Grants a runner the first job that it can do; otherwise returns `reply`.
     fn grant_to(
         &mut self,
         runner: RunnerId,
@@ -497,7 +498,7 @@ impl Core {
         }))
     }
 
-    /// A job as it was handed in, maybe by the message that has its turn.
+    /// A job as it was submitted, possibly by the current message.
     fn spec(&mut self, job: &JobId) -> Outcome<Spec> {
         let submitted = self.record.submitted.iter().flat_map(|submitted| &submitted.jobs);
         if let Some((_, _, spec, secrets)) = submitted.into_iter().find(|(id, ..)| *id == job.0) {
@@ -509,7 +510,7 @@ impl Core {
         self.store.spec(&job.0).map_err(|error| self.not_read(&error))
     }
 
-    /// What was read to be granted was not: the grant must not stand.
+    /// Fails the turn, because data for a grant could not be read and the grant must be undone.
     fn not_read(&mut self, error: &StoreError) -> ServiceError {
         tracing::error!(%error, "a job or a token could not be read");
         self.failed = true;
@@ -620,7 +621,7 @@ impl Core {
         let news = self.board.complete(&lease, runner, done, said, self.now)?;
         if let (true, Ok((job, number))) = (news, place) {
             let (job, artifacts) = (job.0, json(&artifacts));
-            // Who writes no zeros leaves this one out.
+            // Writers that omit zeros leave out this one.
             let exit_code = exit_code.or((status == CompleteStatus::Succeeded).then_some(0));
             let timings = timings.unwrap_or(Timings { started_at: None, finished_at: None });
             let timings = known(Timings {
@@ -689,8 +690,8 @@ impl Core {
         Ok(NewToken { runner_id: runner.0, token_id: token_id(&hash), token })
     }
 
-    /// How long a runner has been silent, where it counts as one that is at work: for a lease's
-    /// time after its last request.
+    /// How long a runner has been silent, in milliseconds, if it counts as being at work: that is,
+    /// for the duration of a lease after its last request.
     fn silence(&self, runner: &RunnerId) -> Option<u64> {
         if self.waiters.has(runner) {
             return Some(0);
@@ -712,7 +713,7 @@ impl Core {
         Ok(Token { runner_id: runner.0, created_at })
     }
 
-    /// The runners that have asked for work, by id.
+    /// The runners that have asked for work, sorted by id.
     pub fn runners(&self) -> Vec<Known> {
         let known = self.runners.all().map(|(runner, capabilities, asked_at)| Known {
             runner: runner.0.clone(),
@@ -724,7 +725,7 @@ impl Core {
         known.collect()
     }
 
-    /// Why a job is not granted yet, where it waits for no other job.
+    /// The reason why a job is not granted yet, if it does not wait for another job.
     pub fn why_queued(&self, job: &str) -> Option<String> {
         if let Some((group, first)) = self.board.before(job) {
             let first = match first {
@@ -744,8 +745,8 @@ impl Core {
         Counts { states, queued: self.board.queued() as u64 }
     }
 
-    /// A token is good, or good no more, once that is written. A request that waits with the one
-    /// before is answered: it is granted nothing.
+    /// Sets or removes a runner's token once the change is written. A waiting request with the
+    /// previous token is answered without a grant.
     fn set_token(&mut self, runner: RunnerId, made: Option<(Hash, u64)>) {
         if let Some(before) = self.waiters.of(&runner) {
             self.answer(before.reply, Ok(None));
@@ -769,7 +770,7 @@ impl Core {
     }
 }
 
-/// The board, the runs and the schedules of a file.
+/// Loads the board, the runs and the schedules from a file.
 fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs, Vec<Trigger>), LoadError> {
     let kept = store.load()?;
     let board = Board::restore(shared.config, kept.jobs).map_err(LoadError::Restore)?;
@@ -782,13 +783,13 @@ fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs, Vec<Trigger>
     Ok((board, runs, store.triggers()?))
 }
 
-/// Times as JSON, where any is known.
+/// The timings as JSON, if any is known.
 fn known(timings: Timings) -> Option<String> {
     let any = timings.started_at.is_some() || timings.finished_at.is_some();
     any.then(|| json(&timings))
 }
 
-/// The hash of what a runner says at the end, by which it is known again.
+/// The hash of a final message, which identifies a repeated one.
 fn said(what: &impl Serialize) -> Hash {
     keccak256(&[SAID_DOMAIN, json(what).as_bytes()])
 }

@@ -1,4 +1,4 @@
-//! Who waits for a job to enter another state.
+//! Waits for a job to enter another state.
 
 use std::{
     collections::BTreeMap,
@@ -6,24 +6,24 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Those that wait, by job. Clones share them.
+/// The waiting tasks, by job. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Followers(Arc<Mutex<BTreeMap<String, watch::Sender<()>>>>);
 
 impl Followers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, watch::Sender<()>>> {
-        // Whoever panicked while it was held was told no less than the others.
+        // A panic while the lock was held leaves the map intact.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes whenever the job enters a state from now on.
+    /// A receiver that is notified whenever the job enters a state.
     pub fn follow(&self, job: &str) -> watch::Receiver<()> {
         let mut followed = self.lock();
         followed.retain(|_, followers| followers.receiver_count() > 0);
         followed.entry(job.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// These jobs have entered states.
+    /// Notifies the followers of these jobs.
     pub fn tell<'a>(&self, jobs: impl IntoIterator<Item = &'a str>) {
         let followed = self.lock();
         for job in jobs {

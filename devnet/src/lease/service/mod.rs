@@ -1,14 +1,14 @@
-//! The owner of all leases: one thread with the board and the file, asked over one channel.
+//! The owner of all leases: one thread with the board and the file, reached through one channel.
 //!
-//! Messages that have come while the disk was busy have their turn together: one after the other
-//! they are applied to the board, and what they change is one transaction. The disk is waited for
-//! once, and then all are answered. What the board refuses has changed nothing. If the transaction
-//! fails, nothing of the turn has happened: the board is made anew from the file, and everybody in
-//! it is told so.
+//! Messages that arrive while the disk is busy share the next turn: they are applied to the board
+//! one after the other, and their changes are one transaction. After one wait for the disk all of
+//! them are answered. A message that the board refuses has changed nothing. If the transaction
+//! fails, the whole turn has not happened: the board is rebuilt from the file, and all its messages
+//! fail.
 //!
-//! Runners that wait for work are kept here ([`waiting`]); a job that is queued goes to the first
-//! that is able and there to hear of it. Dropping the thread's [`Owner`] is like a kill: nothing is
-//! lost that was answered.
+//! Waiting runners are kept here ([`waiting`]); a queued job goes to the first one that can do it
+//! and is still connected. Dropping the thread's [`Owner`] is like a kill: nothing is lost that was
+//! acknowledged.
 
 mod audit;
 mod cleaner;
@@ -58,91 +58,79 @@ use tokio::{
     time::timeout,
 };
 
-/// Messages that wait for their turn.
+/// Maximum number of messages that wait for their turn.
 const WAITING_MESSAGES: usize = 1_024;
-/// Messages that are taken together at most.
+/// Maximum number of messages in one turn.
 const TOGETHER: usize = 128;
-/// How long a message waits for a place among those that wait.
+/// How long a message waits for a place in the queue.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where an answer goes.
+/// The sender of an answer.
 type Reply<T> = oneshot::Sender<Result<T, ServiceError>>;
-/// What is done when a message's turn comes.
+/// The handler of a message, which runs in its turn.
 type Command = Box<dyn FnOnce(&mut Core) + Send>;
 
-/// Why a message is not accepted.
+/// The reason why a message is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The rules of leases.
+    /// Refused by the rules of leases.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It is not what it should be.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// A runner of this name made its last request this many seconds ago.
-    #[error("a runner of this name was heard of {0} s ago")]
+    /// A runner with this name made its last request this many seconds ago.
+    #[error("a runner of this name made a request {0} s ago")]
     NameInUse(u64),
-    /// There are as many schedules as there may be.
-    #[error("there are {MAX_SCHEDULES} schedules, as many as there may be")]
+    #[error("there are already {MAX_SCHEDULES} schedules, the maximum")]
     SchedulesFull,
-    /// The server has no chain.
     #[error("the server has no chain")]
     NoChain,
-    /// How far the server's chain is, is not known yet.
+    /// The height of the server's chain is not known yet.
     #[error("the chain has not begun yet")]
     ChainBegins,
-    /// Too much is waiting.
-    #[error("too much is waiting")]
+    /// Too many messages are waiting.
+    #[error("too many messages are waiting")]
     Full,
-    /// The service ends.
-    #[error("the server stops")]
+    #[error("the server is stopping")]
     Stopping,
-    /// What it changes could not be written; the log says why.
-    #[error("a fault of the server")]
+    /// The changes could not be written; the log has the reason.
+    #[error("internal error")]
     Failed,
 }
 
-/// Why changes are not accepted.
+/// The reason why changes are not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// The disk is full.
     NoSpace,
-    /// They cannot be written for another reason, which the log says.
+    /// Writes fail for another reason, which the log has.
     WritesFail,
-    /// The owner of the leases has ended.
     Stopped,
 }
 
-/// Why the service cannot be started.
+/// The reason why the service cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The file.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Leases could not be granted.
+    /// The configuration of leases is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What is kept makes no board.
-    #[error("{path}: {error}; move the file away to start anew")]
-    Restore {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What is wrong with it.
-        error: RestoreError,
-    },
-    /// The system gives no thread.
+    /// No board can be built from the stored data.
+    #[error("{path}: {error}; move the file away to start over")]
+    Restore { path: std::path::PathBuf, error: RestoreError },
+    /// The thread could not be started.
     #[error("no thread for the leases: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// Asks the owner of all leases. Clones ask the same.
+/// A handle to the owner of all leases. Clones share the owner.
 #[derive(Clone)]
 pub(super) struct Service {
     commands: mpsc::Sender<Command>,
     shared: Arc<Shared>,
 }
 
-/// What is known without asking.
+/// State that is readable without asking the owner.
 #[derive(Debug)]
 struct Shared {
     config: Config,
@@ -151,26 +139,25 @@ struct Shared {
     reader: Reader,
     followers: Followers,
     audit: Audit,
-    /// When time changes something by itself; `u64::MAX`: never.
+    /// When time changes something next, in milliseconds; `u64::MAX` for never.
     next_wake: AtomicU64,
     waiting: AtomicUsize,
-    /// Told when runs are forgotten.
+    /// Notified when runs are forgotten.
     forgotten: Notify,
-    /// Why the last change could not be written.
+    /// The reason why the last change could not be written.
     trouble: Mutex<Option<Trouble>>,
-    /// How far the chain is whose timers schedules go by.
+    /// The height of the chain whose timers trigger schedules.
     chain: Mutex<ChainHead>,
 }
 
-/// How far a server's chain is.
+/// The height of a server's chain, as far as known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ChainHead {
-    /// There is no chain.
+    /// The server has no chain.
     #[default]
     None,
-    /// That is not known yet.
+    /// The height is not known yet.
     Unknown,
-    /// At this height.
     At(u64),
 }
 
@@ -186,65 +173,64 @@ impl fmt::Debug for Service {
     }
 }
 
-/// What the bearer of an active lease may do.
+/// The rights of an active lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Active {
-    /// Where it may write.
+    /// The attempt to which it may write.
     pub place: Place,
-    /// The milliseconds it has to stop, and why, if it is to.
+    /// Time left to stop in milliseconds, and the reason, if a cancel was requested.
     pub cancel: Option<(u64, EndReason)>,
 }
 
-/// How many jobs there are.
+/// Numbers of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// In each state, by its name; states that no job is in are left out.
+    /// By the name of their state; states without jobs are left out.
     pub states: BTreeMap<String, u64>,
-    /// To be granted.
+    /// Jobs that can be granted.
     pub queued: u64,
 }
 
-/// How the owner's thread is to end.
+/// How the owner's thread should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Not yet.
     Running,
-    /// Nobody waits for work any more.
+    /// Waits for work have ended.
     Closing,
-    /// Once what has come is answered.
+    /// Ends after answering the messages received so far.
     Stopped,
-    /// At once.
     Killed,
 }
 
-/// The owner's thread. Without it there is no answer.
+/// The handle of the owner's thread. Without the thread there are no answers.
 #[derive(Debug)]
 pub(super) struct Owner {
     end: watch::Sender<End>,
-    /// Why it has ended, once it has.
+    /// The reason of its end, once it has ended.
     ended: watch::Receiver<Option<String>>,
 }
 
 impl Owner {
-    /// Answers whoever waits for work: from now on nobody waits.
+    /// Answers all waiting runners, and ends waits for work for good.
     pub fn close(&self) {
         self.end.send_replace(End::Closing);
     }
 
-    /// Answers what has come, and ends the thread. Whether it ended within `grace`.
+    /// Answers the messages received so far, and ends the thread. Returns whether it ended within
+    /// `grace`.
     pub async fn stop(self, grace: Duration) -> bool {
         self.end.send_replace(End::Stopped);
         timeout(grace, self.ended()).await.is_ok()
     }
 
-    /// Ends the thread without an answer to anybody, and waits until it has.
+    /// Ends the thread without further answers, and waits for its end.
     pub async fn killed(self) {
         self.end.send_replace(End::Killed);
-        // It ends after the transaction that it writes.
+        // It still completes a transaction in progress.
         self.ended().await;
     }
 
-    /// Resolves once the thread has ended, with the reason.
+    /// Resolves with the reason once the thread has ended.
     pub async fn ended(&self) -> String {
         let mut ended = self.ended.clone();
         let why = ended.wait_for(Option::is_some).await;
@@ -252,8 +238,8 @@ impl Owner {
     }
 }
 
-/// Starts the owner of what `path` has, with the first moment of its clock: leases that have run
-/// out since are lost.
+/// Starts the owner of the file at `path`, and lets the clock's current time take effect: leases
+/// that expired while the server was down are lost.
 pub(super) fn start(
     path: &Path,
     config: Config,
@@ -277,7 +263,7 @@ pub(super) fn start(
     });
     let now = shared.clock.now();
     for (runner, hash) in store.tokens()? {
-        // It may have been shown until the server ended.
+        // The token may have been in use until the server ended.
         shared.tokens.set(runner, Some(hash), now);
     }
     let mut core =
@@ -289,7 +275,8 @@ pub(super) fn start(
     let (done, ended) = watch::channel(None);
     let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
     thread::Builder::new().name("leases".to_owned()).spawn(move || {
-        // Waits for what still cleans: the file may be opened once the end is told.
+        // Dropping the cleaner waits for it, because the file may be reopened once the end is
+        // reported.
         let turns = || runtime.block_on(run(core, cleaner, waiting, told));
         let why = match catch_unwind(AssertUnwindSafe(turns)) {
             Ok(()) => "it was stopped".to_owned(),
@@ -326,7 +313,7 @@ async fn run(
             changed = told.changed() => {
                 let end = *told.borrow_and_update();
                 match end {
-                    // The owner is gone: as if killed.
+                    // The owner's handle was dropped, which is like a kill.
                     _ if changed.is_err() => return,
                     End::Killed => return,
                     End::Stopped => break,
@@ -334,7 +321,7 @@ async fn run(
                     End::Running => {}
                 }
             }
-            // Before messages: there may always be one.
+            // Cleaning comes before messages, because those may never pause.
             () = cleaner.work() => continue,
             taken = commands.recv_many(&mut together, TOGETHER) => {
                 if taken == 0 {
@@ -357,22 +344,22 @@ async fn run(
 }
 
 impl Service {
-    /// What leases are granted with.
+    /// The configuration of leases.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
 
-    /// The time that leases are measured by.
+    /// The clock that leases use.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
 
-    /// Whose token this is.
+    /// The runner that has this token.
     pub fn holder(&self, token: &[u8]) -> Option<RunnerId> {
         self.shared.tokens.holder(token, self.shared.clock.now())
     }
 
-    /// Why changes are not accepted at present.
+    /// The reason why changes are not accepted at present.
     pub fn trouble(&self) -> Option<Trouble> {
         if self.commands.is_closed() {
             return Some(Trouble::Stopped);
@@ -380,40 +367,40 @@ impl Service {
         *self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many runners wait for work.
+    /// Number of runners that wait for work.
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// A request to this path had no valid token.
+    /// Records a request to this path without a valid token.
     pub fn unauthorized(&self, path: &str) {
         self.shared.audit.unauthorized(path);
     }
 
-    /// The metrics, as Prometheus reads them.
+    /// The metrics in Prometheus' format.
     pub async fn metrics(&self) -> Result<String, ServiceError> {
         let counts = self.counts().await?;
         Ok(self.shared.audit.metrics(&counts, self.waiting() as u64))
     }
 
-    /// Changes whenever the job enters a state from now on.
+    /// A receiver that is notified whenever the job enters a state.
     pub fn follow(&self, job: &str) -> watch::Receiver<()> {
         self.shared.followers.follow(job)
     }
 
-    /// Resolves when runs were forgotten since it did last.
+    /// Resolves when runs were forgotten since the last call.
     pub async fn runs_forgotten(&self) {
         self.shared.forgotten.notified().await;
     }
 
-    /// Reads what is kept, where it may block; first whatever time has changed is written.
+    /// Reads stored data on a blocking thread, after writing the changes that are due by time.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let shared = self.shared.clone();
         if shared.clock.now() >= shared.next_wake.load(Ordering::Acquire) {
-            // A turn does what time is due to do.
+            // A turn applies the effects of time.
             self.ask(|_| Ok(())).await?;
         }
         let read = tokio::task::spawn_blocking(move || read(&shared.reader));
@@ -424,8 +411,7 @@ impl Service {
         read.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
     }
 
-    /// Does something in the owner's thread and waits for its outcome, which is told once all that
-    /// it changed is written.
+    /// Runs `act` in the owner's thread and returns its outcome once its changes are written.
     async fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
@@ -436,7 +422,7 @@ impl Service {
             core.answer(reply, outcome);
         }))
         .await?;
-        // The thread drops what it does not answer when it ends.
+        // When the thread ends, it drops the messages that it does not answer.
         answer.await.unwrap_or(Err(ServiceError::Stopping))
     }
 
@@ -447,13 +433,13 @@ impl Service {
         })
     }
 
-    /// Takes a run: all of its jobs or none. Its id.
+    /// Submits a run: all of its jobs or none. Returns its id.
     pub async fn submit(&self, run: NewRun) -> Result<String, ServiceError> {
         check::new_run(&run)?;
         self.ask(move |core| core.submit(run)).await
     }
 
-    /// Asks for work, and waits for it as long as the request says.
+    /// Asks for work and waits as long as the request says.
     pub async fn lease(
         &self,
         runner: RunnerId,
@@ -464,12 +450,12 @@ impl Service {
         answer.await.unwrap_or(Err(ServiceError::Stopping))
     }
 
-    /// The holder has accepted the lease.
+    /// The runner acks its lease.
     pub async fn ack(&self, runner: RunnerId, message: AckLease) -> Result<(), ServiceError> {
         self.ask(move |core| core.ack(&runner, &message)).await
     }
 
-    /// The holder lives. The answer: how long it may go on, and with what.
+    /// Renews a lease. Returns its new duration, and whether to stop.
     pub async fn heartbeat(
         &self,
         runner: RunnerId,
@@ -478,12 +464,12 @@ impl Service {
         self.ask(move |core| core.heartbeat(&runner, message)).await
     }
 
-    /// The holder is done.
+    /// The runner reports the end of its job.
     pub async fn complete(&self, runner: RunnerId, message: Complete) -> Result<(), ServiceError> {
         self.ask(move |core| core.complete(&runner, message)).await
     }
 
-    /// The holder has stopped.
+    /// The runner reports that it has stopped its job.
     pub async fn cancel_ack(
         &self,
         runner: RunnerId,
@@ -492,13 +478,13 @@ impl Service {
         self.ask(move |core| core.cancel_ack(&runner, message)).await
     }
 
-    /// What the bearer of an active lease may do.
+    /// The rights of an active lease.
     pub async fn active(&self, runner: RunnerId, lease_id: String) -> Result<Active, ServiceError> {
         self.ask(move |core| core.active(&runner, &lease_id)).await
     }
 
-    /// Does something for the bearer of a lease if it is active, in the owner's thread: nothing
-    /// happens to the lease meanwhile, and everybody waits. Short, that is, and without waiting.
+    /// Runs `act` in the owner's thread if the lease is active, so that the lease cannot change in
+    /// the meantime. `act` must be short and never wait, because all other messages wait for it.
     pub async fn while_active<T: Send + 'static>(
         &self,
         runner: RunnerId,
@@ -508,29 +494,29 @@ impl Service {
         self.ask(move |core| core.active(&runner, &lease_id).map(|active| act(&active.place))).await
     }
 
-    /// Somebody wants a job stopped. The state it is in then.
+    /// Requests a job's cancel. Returns its state after that.
     pub async fn cancel(&self, job: String) -> Result<JobState, ServiceError> {
         self.ask(move |core| core.cancel(&job)).await
     }
 
-    /// Somebody wants all jobs of a run stopped.
+    /// Requests the cancel of all jobs of a run.
     pub async fn cancel_run(&self, run: String) -> Result<(), ServiceError> {
         self.ask(move |core| core.cancel_run(&run)).await
     }
 
-    /// Somebody takes a job's lease back. The state the job is in then.
+    /// Revokes a job's lease. Returns the job's state after that.
     pub async fn revoke(&self, job: String) -> Result<JobState, ServiceError> {
         self.ask(move |core| core.revoke(&job)).await
     }
 
-    /// Makes a runner's token; what it had before is good no more. Refused while a runner of this
-    /// name is at work, unless it is to be replaced.
+    /// Issues a runner's token and invalidates its previous one. While a runner of this name is at
+    /// work, this is refused unless it is to be replaced.
     pub async fn issue_token(&self, request: TokenRequest) -> Result<NewToken, ServiceError> {
         check::runner_id(&request.runner_id)?;
         self.ask(move |core| core.issue_token(request)).await
     }
 
-    /// Makes a runner's token good no more; where `id` is given, only that one.
+    /// Invalidates a runner's token; if `id` is given, only that token.
     pub async fn revoke_token(
         &self,
         runner: RunnerId,
@@ -539,22 +525,22 @@ impl Service {
         self.ask(move |core| core.revoke_token(runner, id.as_deref())).await
     }
 
-    /// The runners that have asked for work, by id.
+    /// The runners that have asked for work, sorted by id.
     pub async fn runners(&self) -> Result<Vec<Known>, ServiceError> {
         self.ask(|core| Ok(core.runners())).await
     }
 
-    /// Why a job is not granted yet, where it is in the queue.
+    /// The reason why a job is not granted yet, if it is in the queue.
     pub async fn why_queued(&self, job: String) -> Result<Option<String>, ServiceError> {
         self.ask(move |core| Ok(core.why_queued(&job))).await
     }
 
-    /// How many jobs there are.
+    /// Numbers of jobs.
     pub async fn counts(&self) -> Result<Counts, ServiceError> {
         self.ask(|core| Ok(core.counts())).await
     }
 
-    /// Some of the runs that were forgotten, whose files are still to go: by id, those after
+    /// At most `limit` of the forgotten runs whose files still exist, sorted by id, starting after
     /// `after`.
     pub async fn forgotten(
         &self,
@@ -564,7 +550,7 @@ impl Service {
         self.ask(move |core| core.forgotten(&after, limit)).await
     }
 
-    /// The files of these runs are gone.
+    /// The files of these runs have been removed.
     pub async fn swept(&self, runs: Vec<String>) -> Result<(), ServiceError> {
         self.ask(move |core| core.swept(runs)).await
     }

@@ -1,33 +1,32 @@
-//! The runners that ask for work, and what keeps a queued job from being granted to one.
+//! The runners that ask for work, and the reasons why a queued job is not granted to any of them.
 
 use cowboy_engine::lease::RunnerId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a runner counts after its last request, in milliseconds: a wait for work takes half of
-/// it at most.
+/// How long a runner counts after its last request, in milliseconds; twice the longest wait for
+/// work.
 const RECENT: u64 = 60_000;
 
-/// A runner, as the owner of all leases knows it. Times are the server's, in milliseconds.
+/// A runner as the owner of all leases knows it. Times are the server's, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Known {
-    /// Its id.
     pub runner: String,
-    /// What it is capable of, as it said when it asked for work last.
+    /// Its capabilities, as of its last request for work.
     pub capabilities: BTreeSet<String>,
-    /// When it asked for work last.
+    /// When it last asked for work.
     pub asked_at: u64,
     /// When it made its last request.
     pub seen_at: u64,
-    /// Whether it waits for work.
+    /// Whether it is waiting for work.
     pub waits: bool,
 }
 
-/// What each runner with a token said when it asked for work last; since the server's start.
+/// The last request for work of each runner with a token, since the server started.
 #[derive(Default)]
 pub(super) struct Runners(BTreeMap<RunnerId, (BTreeSet<String>, u64)>);
 
 impl Runners {
-    /// A runner asks for work.
+    /// Records a runner's request for work.
     pub fn asks(&mut self, runner: &RunnerId, capabilities: &BTreeSet<String>, now: u64) {
         match self.0.get_mut(runner) {
             Some((known, at)) => {
@@ -40,18 +39,18 @@ impl Runners {
         }
     }
 
-    /// A runner has no token any more.
+    /// Forgets a runner whose token was removed.
     pub fn forget(&mut self, runner: &RunnerId) {
         self.0.remove(runner);
     }
 
-    /// All of them, by id: who, its capabilities, and when it asked last.
+    /// All runners, sorted by id: id, capabilities, and time of the last request for work.
     pub fn all(&self) -> impl Iterator<Item = (&RunnerId, &BTreeSet<String>, u64)> {
         self.0.iter().map(|(runner, (capabilities, at))| (runner, capabilities, *at))
     }
 
-    /// Why no runner has a job yet that requires this; `seen` is when a runner made its last
-    /// request.
+    /// The reason why no runner has a job with these requirements yet; `seen` returns a runner's
+    /// last request.
     pub fn why_queued(
         &self,
         requires: &[String],
@@ -109,7 +108,7 @@ mod tests {
             why(&runners, &["gpu", "linux"], 1),
             "no runner asked in the last minute that has all of: gpu, linux"
         );
-        // The one that works on something has been heard of since.
+        // The runner that is at work has made requests since.
         assert_eq!(
             why(&runners, &["linux"], 61_000),
             "no runner asked in the last minute that has: linux"

@@ -1,4 +1,4 @@
-//! What is asked of the owner about schedules, and how far their chain is.
+//! The owner's interface for schedules and for the height of their chain.
 
 use super::{ChainHead, Service, ServiceError, Shared};
 use crate::lease::{check, messages::NewSchedule, schedules::Fire};
@@ -9,43 +9,43 @@ impl Shared {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far the chain is.
+    /// The height of the chain.
     pub(super) fn chain_head(&self) -> ChainHead {
         *self.chain()
     }
 }
 
 impl Service {
-    /// There is a chain, and soon it is told how far it is.
+    /// Marks the server as one with a chain, whose height will be reported soon.
     pub fn has_chain(&self) {
         *self.shared.chain() = ChainHead::Unknown;
     }
 
-    /// The chain is at this height. The fires of that block are told afterwards: a schedule
-    /// that is made from then on does not count it, one that was made before does.
+    /// The chain has reached this height. The fires of that block are reported afterwards: they
+    /// count for schedules that exist now, but not for those added from now on.
     pub fn chain_is_at(&self, height: u64) {
         let mut chain = self.shared.chain();
         let known = if let ChainHead::At(known) = *chain { known } else { 0 };
         *chain = ChainHead::At(known.max(height));
     }
 
-    /// Makes a schedule. Its id.
+    /// Adds a schedule. Returns its id.
     pub async fn add_schedule(&self, new: NewSchedule) -> Result<String, ServiceError> {
         let actor = check::new_schedule(&new)?;
         self.ask(move |core| core.add_schedule(actor, new)).await
     }
 
-    /// Forgets a schedule. Runs that it made stay.
+    /// Removes a schedule. Its runs stay.
     pub async fn remove_schedule(&self, id: String) -> Result<(), ServiceError> {
         self.ask(move |core| core.remove_schedule(&id)).await
     }
 
-    /// The first block that a schedule has not looked at all fires of; `None` without a schedule.
+    /// The first block of which a schedule has not processed all fires; `None` without a schedule.
     pub async fn schedules_go_on_at(&self) -> Result<Option<u64>, ServiceError> {
         self.ask(|core| Ok(core.schedules_go_on_at())).await
     }
 
-    /// Who makes runs for which of these fires.
+    /// The schedules for which these fires are due.
     pub async fn due_schedules(
         &self,
         fires: Vec<Fire>,
@@ -53,13 +53,13 @@ impl Service {
         self.ask(move |core| Ok(core.due_schedules(fires))).await
     }
 
-    /// Hands in the run of a schedule for a fire, once. An error: it has not happened.
+    /// Submits a schedule's run for a fire, once. After an error it has not happened.
     pub async fn scheduled(&self, id: String, fire: Fire) -> Result<(), ServiceError> {
         self.ask(move |core| core.scheduled(&id, fire)).await
     }
 
-    /// No fire up to this block counts that was not told; or, where `missed` says why, those that
-    /// were not told are lost.
+    /// Marks all blocks up to this one as processed: fires that were not reported do not match or,
+    /// if `missed` gives a reason, are lost.
     pub async fn followed(
         &self,
         height: u64,

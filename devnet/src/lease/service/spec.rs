@@ -1,4 +1,4 @@
-//! A job without its secrets, and as its runner gets it; and why a run is not taken.
+//! A job without its secrets and as its runner gets it; and the reasons to refuse a run.
 
 use super::ServiceError;
 use crate::lease::{
@@ -10,10 +10,10 @@ use crate::lease::{
 use cowboy_engine::lease::{self, Board, JobId, JobState, SubmitError};
 use std::{collections::BTreeMap, mem};
 
-/// What replaces a secret's value.
+/// The replacement of a secret's value.
 const MASK: &str = "***";
 
-/// A job without its secrets, and their values.
+/// Separates a job from the values of its secrets.
 pub(super) fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, String>) {
     let mut secrets = BTreeMap::new();
     for (name, value) in &mut spec.env {
@@ -24,17 +24,16 @@ pub(super) fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, S
     (spec, secrets)
 }
 
-/// A concurrency group as the board has it.
+/// A concurrency group in the board's type.
 pub(super) fn group(concurrency: &Concurrency) -> lease::Concurrency {
     let Concurrency { group, cancel_in_progress } = concurrency;
     lease::Concurrency { group: group.clone(), cancel: *cancel_in_progress }
 }
 
-/// How needed jobs ended, by name: the state, and the outputs of the last attempt.
+/// The ends of needed jobs, by name: the state, and the outputs of the last attempt.
 pub(super) type Ends = BTreeMap<String, (JobState, BTreeMap<String, String>)>;
 
-/// The ends that a job's environment refers to. What the message that has its turn reports counts
-/// already.
+/// The ends that a job's environment refers to, including what the current message reports.
 pub(super) fn ends(
     spec: &JobSpec,
     run: &str,
@@ -60,7 +59,7 @@ pub(super) fn ends(
     Ok(ends)
 }
 
-/// The value of a reference; an output that was not written is empty.
+/// The value of a reference. It is empty for an output that was not written.
 fn value(part: Part<'_>, ends: &Ends) -> String {
     let end = part.job().and_then(|job| ends.get(job));
     let value = end.and_then(|(state, outputs)| match part {
@@ -106,7 +105,7 @@ pub(super) fn with_secrets(
     }
 }
 
-/// Refuses a run that wants artifacts of jobs that the board does not have.
+/// Refuses a run that needs artifacts of jobs that the board does not have.
 pub(super) fn known_artifacts(run: &NewRun, board: &Board) -> Result<(), Fault> {
     for (at, job) in run.jobs.iter().enumerate() {
         if let Some(n) = job.artifacts_of.iter().position(|id| board.job(id).is_none()) {
@@ -117,7 +116,7 @@ pub(super) fn known_artifacts(run: &NewRun, board: &Board) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Why the board does not take a run, in the names of the request.
+/// The error for a run that the board refuses, with the field names of the request.
 pub(super) fn refused(
     error: &SubmitError,
     run: &NewRun,
@@ -134,12 +133,12 @@ pub(super) fn refused(
         SubmitError::Cycle(job) => {
             (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
         }
-        // Ids are new, and the rest was looked at before.
+        // Ids are new, and the rest has been checked before.
         SubmitError::Taken(_)
         | SubmitError::Jobs(_)
         | SubmitError::UnknownNeed { .. }
         | SubmitError::Rule { .. } => {
-            tracing::error!(%error, "a run that was found good is not taken");
+            tracing::error!(%error, "the board refused a valid run");
             return ServiceError::Failed;
         }
     };

@@ -22,7 +22,7 @@ fn asks(runner: &str, wait_seconds: u64) -> LeaseRequest {
     LeaseRequest { tag, runner_id: runner.to_owned(), capabilities, wait_seconds }
 }
 
-/// What the thread has, without the thread.
+/// The thread's state without the thread.
 fn core(folder: &TempDir) -> Core {
     core_at(folder, Clock::manual(START).0).0
 }
@@ -45,7 +45,7 @@ fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
     (Core::new(store, 10, shared.clone()).ok().expect("a new file"), shared)
 }
 
-/// A message that leaves its outcome with whoever has the receiver.
+/// A message whose outcome goes to the returned receiver.
 fn command<T: Send + 'static>(
     act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
 ) -> (Command, oneshot::Receiver<Result<T, ServiceError>>) {
@@ -74,7 +74,7 @@ fn a_lease_that_nobody_hears_of_goes_to_the_next() {
     let (first, heard) = ask("a", 30);
     let (second, mut other) = ask("b", 30);
     core.turn([first, second].into_iter());
-    // Whoever waits first goes in the moment in which its answer is written.
+    // The runner that waits first disappears at the moment when its answer is written.
     let gone: Command = Box::new(move |_| drop(heard));
     core.turn([submit, gone].into_iter());
     assert!(submitted.try_recv().unwrap().is_ok());
@@ -101,7 +101,7 @@ fn what_could_not_be_written_has_not_happened() {
     let (revoke, mut revoked) = command(move |core| core.revoke(&job));
     let (submit, mut submitted) = command(|core| core.submit(run(&["c"])));
     core.turn([revoke, submit].into_iter());
-    // With its turn all of it failed, and nobody was granted what did not come to be.
+    // The whole turn failed, and no runner was granted the revoked job.
     assert!(matches!(revoked.try_recv().unwrap(), Err(ServiceError::Failed)));
     assert!(matches!(submitted.try_recv().unwrap(), Err(ServiceError::Failed)));
     match waiting.try_recv() {
@@ -123,7 +123,7 @@ fn what_could_not_be_written_has_not_happened() {
     assert_eq!(kept, 2);
 }
 
-/// Has the file refuse something, by another connection, until it is told not to.
+/// Makes the file refuse a change, through another connection, until the trigger is dropped.
 fn refusing(folder: &TempDir, trigger: &str) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(folder.path().join("lease.db")).unwrap();
     other.execute_batch(trigger).unwrap();
@@ -135,7 +135,7 @@ fn with_one_message_all_of_its_turn_has_not_happened() {
     for trigger in [
         // A change that fails.
         "CREATE TRIGGER full BEFORE UPDATE ON attempt BEGIN SELECT RAISE(ABORT, 'full'); END",
-        // A commit that does: nothing is wrong before.
+        // A commit that fails without an error before it.
         "CREATE TABLE parent (id INTEGER PRIMARY KEY);
          CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
          CREATE TRIGGER full AFTER UPDATE ON attempt BEGIN INSERT INTO child VALUES (1); END",
@@ -165,7 +165,8 @@ fn with_one_message_all_of_its_turn_has_not_happened() {
             other.query_row(&sql, [], |row| row.get(0)).unwrap()
         };
         assert_eq!((count("job"), count("token")), (1, 0), "{trigger}");
-        // The board has it no more either: the lease is good, and nobody is granted the other job.
+        // The board has no such change either: the lease is valid, and the other job is not
+        // granted.
         other.execute_batch("DROP TRIGGER full").unwrap();
         let (takes, mut taken) = ask("takes", 0);
         let (revokes, mut revoked) = revoke(&a.job_id);
@@ -187,7 +188,7 @@ fn while_writes_fail_one_is_tried_a_second_and_time_does_nothing_else() {
     assert!(taken.try_recv().unwrap().unwrap().is_some());
     let refuse = "CREATE TRIGGER full BEFORE UPDATE ON job BEGIN SELECT RAISE(ABORT, 'full'); END";
     let other = refusing(&folder, refuse);
-    // The lease is revoked, which cannot be written.
+    // Revoking the expired lease cannot be written.
     let late = START + 3_600_000;
     hands.advance(Duration::from_secs(3_600));
     assert!(core.next_wake().is_some_and(|at| at <= late));
@@ -202,7 +203,7 @@ fn while_writes_fail_one_is_tried_a_second_and_time_does_nothing_else() {
     turn(&mut core);
     assert_eq!((trouble(), core.next_wake()), (None, None));
 
-    // Where nothing else is to be written, it is tried all the same.
+    // A write is tried even if there is nothing else to write.
     let other = refusing(&folder, refuse);
     let (cancel, mut canceled) = command({
         let job: String = other.query_row("SELECT id FROM job", [], |row| row.get(0)).unwrap();
@@ -270,7 +271,7 @@ async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
     assert_eq!(granted.job_spec.env["KEY"], "hunter2");
 }
 
-/// Takes out of a file what format 4 has more than format 3.
+/// Removes from a file what format 4 added to format 3.
 const TO_3: &str = "
     ALTER TABLE attempt DROP COLUMN outputs;
     ALTER TABLE run DROP COLUMN concurrency;
@@ -280,7 +281,7 @@ const TO_3: &str = "
     ALTER TABLE run DROP COLUMN fire_height;
     ALTER TABLE run DROP COLUMN fire_timer;";
 
-/// Takes out of a file what format 3 has more than format 2.
+/// Removes from a file what format 3 added to format 2.
 const TO_2: &str = "
     ALTER TABLE attempt DROP COLUMN runner_accepted_at;
     ALTER TABLE attempt DROP COLUMN runner_heartbeat_at;
@@ -313,7 +314,7 @@ async fn a_file_of_the_second_format_is_taken_over_with_its_leases() {
     assert_eq!(said.as_deref(), Some("2026-01-04T08:00:00Z"));
 }
 
-/// However many jobs are queued, who waits is offered each set of requirements.
+/// However many jobs are queued, waiting runners are offered each set of requirements.
 #[test]
 fn jobs_go_to_who_waits_by_their_position_whatever_they_ask_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,29 +1,26 @@
-//! Runners that wait for work, in the order in which they came.
+//! Runners that wait for work, in the order of their arrival.
 
 use super::Reply;
 use crate::lease::messages::LeaseGranted;
 use cowboy_engine::lease::RunnerId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runners that wait at most.
+/// Maximum number of waiting runners.
 const MAX_WAITING: usize = 10_000;
 
-/// A runner that waits.
+/// A waiting runner.
 pub(super) struct Waiter {
-    /// Who.
     pub runner: RunnerId,
-    /// What it is capable of.
     pub capabilities: BTreeSet<String>,
-    /// Until when.
     pub until: u64,
-    /// Where it is answered.
+    /// Receives the grant; `None` when the wait is over.
     pub reply: Reply<Option<LeaseGranted>>,
 }
 
-/// All of them, one for each runner.
+/// All waiting runners; each at most once.
 #[derive(Default)]
 pub(super) struct Waiters {
-    /// By the order in which they came.
+    /// By order of arrival.
     all: BTreeMap<u64, Waiter>,
     next: u64,
     runners: BTreeMap<RunnerId, u64>,
@@ -35,7 +32,7 @@ impl Waiters {
         self.all.len()
     }
 
-    /// Lets one wait; gives it back where there is no room.
+    /// Adds a waiting runner; returns it if there is no room.
     pub fn push(&mut self, waiter: Waiter) -> Result<(), Waiter> {
         if self.all.len() >= MAX_WAITING {
             let gone = self.all.iter().filter(|(_, waiter)| waiter.reply.is_closed());
@@ -61,19 +58,20 @@ impl Waiters {
         Some(waiter)
     }
 
-    /// The runner's request, which waits no more.
+    /// Removes and returns the runner's request.
     pub fn of(&mut self, runner: &RunnerId) -> Option<Waiter> {
         let ticket = *self.runners.get(runner)?;
         self.take(ticket)
     }
 
-    /// Whether the runner waits, and is there to hear of a job.
+    /// Whether the runner waits and its request is still connected.
     pub fn has(&self, runner: &RunnerId) -> bool {
         let waiter = self.runners.get(runner).and_then(|ticket| self.all.get(ticket));
         waiter.is_some_and(|waiter| !waiter.reply.is_closed())
     }
 
-    /// The first that is there to hear of a job that requires this.
+    /// Removes and returns the first runner that can do a job with these requirements and is still
+    /// connected.
     pub fn able(&mut self, requires: &[String]) -> Option<Waiter> {
         let able = |waiter: &Waiter| {
             requires.iter().all(|required| waiter.capabilities.contains(required))
@@ -83,19 +81,19 @@ impl Waiters {
         self.take(ticket)
     }
 
-    /// The next one whose time is up.
+    /// Removes and returns the next runner whose wait is over.
     pub fn late(&mut self, now: u64) -> Option<Waiter> {
         let (until, ticket) = *self.deadlines.first()?;
         if until <= now { self.take(ticket) } else { None }
     }
 
-    /// The next one, whoever it is.
+    /// Removes and returns the runner that has waited longest.
     pub fn any(&mut self) -> Option<Waiter> {
         let ticket = *self.all.first_key_value()?.0;
         self.take(ticket)
     }
 
-    /// When the next one's time is up.
+    /// The end of the next wait.
     pub fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(until, _)| *until)
     }

@@ -1,19 +1,19 @@
-//! What a lease server keeps: one SQLite file, in which the messages that are answered together
-//! are one transaction.
+//! The storage of a lease server: one SQLite file. The changes of messages that are answered
+//! together are one transaction.
 //!
-//! The file is crash-safe (write-ahead log, synced before anybody is answered), only its owner may
-//! read it, and anybody who may can query it while the server runs. Times are in milliseconds since
-//! the Unix epoch; of leases and tokens there are hashes only.
+//! The file is crash-safe (write-ahead log, synced before any answer). Only its owner can read it,
+//! and may query it while the server runs. Times are in milliseconds since the Unix epoch. Leases
+//! and tokens are stored only as hashes.
 //!
-//! Values of secrets go with their jobs' ends. For that they stand in pages of their own, which are
-//! zeroed when they are given up: a row among others may be copied when its page is rebuilt, and
-//! a copy outlive it. What the log of changes still has of them goes with [`empty_log`].
+//! Values of secrets are deleted when their jobs end. For this they are stored in pages of their
+//! own, which are zeroed when they are freed: a row that shares a page may be copied when the page
+//! is rebuilt, and the copy would survive. [`empty_log`] removes them from the write-ahead log.
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`record`] | what one message changes, as rows |
-//! | [`reader`] | what lists and views show |
-//! | [`schedules`] | schedules, which make runs |
+//! | [`record`] | the changes of one message, as rows |
+//! | [`reader`] | the reads for lists and views |
+//! | [`schedules`] | schedules, which submit runs |
 
 mod reader;
 mod record;
@@ -42,13 +42,11 @@ use std::{
     time::Duration,
 };
 
-/// The version of the tables below; another version is refused.
+/// Version of the tables below. Older ones are upgraded, newer ones refused.
 const FORMAT: i64 = 4;
-/// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long [`empty_log`] does: meanwhile the writer may wait for it.
+/// The same for [`empty_log`], because the writer may wait for it in the meantime.
 const EMPTY_TIMEOUT: Duration = Duration::from_millis(100);
-/// Prepared statements that are kept.
+/// Number of cached prepared statements.
 const STATEMENTS: usize = 64;
 
 const TABLES: &str = "
@@ -89,21 +87,21 @@ CREATE TABLE token (
 CREATE TABLE forgotten (run TEXT PRIMARY KEY) STRICT;
 ";
 
-/// The values of a job's secrets, a JSON object, until it has ended; behind as many zeros as a page
-/// has bytes, so that they stand in pages of their own.
+/// Values of a job's secrets as a JSON object, until the job has ended. It is padded with a page's
+/// size of zeros, so that it gets pages of its own.
 const SECRETS: &str = "
 CREATE TABLE secret (
   job TEXT PRIMARY KEY, page BLOB NOT NULL DEFAULT (zeroblob(4096)), secrets TEXT NOT NULL) STRICT;
 ";
 
-/// What makes a file of format 1 one of format 2.
+/// Upgrades a file from format 1 to 2.
 const FROM_1: &str = "
 INSERT INTO secret (job, secrets) SELECT job, secrets FROM spec WHERE secrets IS NOT NULL;
 UPDATE spec SET secrets = NULL;
 ALTER TABLE spec DROP COLUMN secrets;
 ";
 
-/// What makes a file of format 2 one of format 3.
+/// Upgrades a file from format 2 to 3.
 const FROM_2: &str = "
 ALTER TABLE attempt ADD COLUMN runner_accepted_at TEXT;
 ALTER TABLE attempt ADD COLUMN runner_heartbeat_at TEXT;
@@ -111,49 +109,26 @@ ALTER TABLE attempt ADD COLUMN log_cursor INTEGER;
 ALTER TABLE job ADD COLUMN allow_failure INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// What makes a file of format 3 one of format 4.
+/// Upgrades a file from format 3 to 4.
 const FROM_3: &str = "
 ALTER TABLE attempt ADD COLUMN outputs TEXT;
 ALTER TABLE run ADD COLUMN concurrency TEXT;
 ";
 
-/// Why what is kept cannot be used.
+/// The reason why stored data cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("{path}: {error}")]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// SQLite refuses.
+    Io { path: PathBuf, error: io::Error },
     #[error("{path}: {error}")]
-    Sqlite {
-        /// Which file.
-        path: PathBuf,
-        /// What it said.
-        error: rusqlite::Error,
-    },
-    /// A file of another version.
-    #[error("{path} has format {got}, this program reads {FORMAT}; move it away to start anew")]
-    Format {
-        /// Which file.
-        path: PathBuf,
-        /// What it says.
-        got: i64,
-    },
-    /// A record that is none.
-    #[error("{path}: {what} is damaged: {reason}; move the file away to start anew")]
-    Damaged {
-        /// Which file.
-        path: PathBuf,
-        /// Which record.
-        what: String,
-        /// How.
-        reason: String,
-    },
+    Sqlite { path: PathBuf, error: rusqlite::Error },
+    /// The file has an unsupported format.
+    #[error("{path} has format {got}, this program reads {FORMAT}; move it away to start over")]
+    Format { path: PathBuf, got: i64 },
+    /// A record that cannot be decoded.
+    #[error("{path}: {what} is damaged: {reason}; move the file away to start over")]
+    Damaged { path: PathBuf, what: String, reason: String },
 }
 
 impl StoreError {
@@ -164,40 +139,40 @@ impl StoreError {
     }
 }
 
-/// The file, as its one writer has it.
+/// The write connection to the file; there is only one.
 ///
-/// [`write`](Self::write) changes it, and [`commit`](Self::commit) makes all changes since the last
-/// one durable. Reads see what was written. After an error of either nothing has changed since the
-/// last commit.
+/// [`write`](Self::write) changes the file, and [`commit`](Self::commit) makes all changes since
+/// the last commit durable. Reads see uncommitted writes. After an error of either, everything
+/// since the last commit is undone.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
     connection: Connection,
-    /// Values of secrets were removed since the last commit.
+    /// Whether secret values were deleted since the last commit.
     secrets_go: bool,
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // What was not committed was answered to nobody. Errors: the next start does it.
+        // Uncommitted changes were not acknowledged. If this fails, the next start does it.
         let _ = self.roll_back();
         let _ = checkpoint(&self.connection);
     }
 }
 
-/// What a file has of jobs.
+/// The jobs and runs in a file.
 pub(super) struct Kept {
-    /// All jobs, in the order in which they were handed in.
+    /// All jobs, in the order in which they were submitted.
     pub jobs: Vec<Job>,
     /// All runs, by number.
     pub runs: BTreeMap<i64, String>,
 }
 
-/// A job as it was handed in, and the values of its secrets.
+/// A job as it was submitted, and the values of its secrets.
 pub(super) type Spec = (JobSpec, BTreeMap<String, String>);
 
 impl Store {
-    /// Opens or makes the file, which only its owner may read.
+    /// Opens or creates the file, readable only by its owner.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         file.map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
@@ -207,12 +182,12 @@ impl Store {
         if format != FORMAT {
             return Err(StoreError::Format { path: path.to_owned(), got: format });
         }
-        // Of a server that was killed. An error: somebody reads it.
+        // Checkpoints the log of a killed server. Fails if another process reads the file.
         let _ = checkpoint(&connection);
         Ok(Self { path: path.to_owned(), connection, secrets_go: false })
     }
 
-    /// A connection that reads beside this one.
+    /// Opens a connection for concurrent reads.
     pub fn reader(&self) -> Result<Reader, StoreError> {
         Reader::open(&self.path)
     }
@@ -267,7 +242,7 @@ impl Store {
             .map_err(|error| self.sqlite(error))
     }
 
-    /// A job as it was handed in, with the values of its secrets.
+    /// A job as it was submitted, with the values of its secrets.
     pub fn spec(&self, job: &str) -> Result<Spec, StoreError> {
         let read = || {
             let mut query = self.connection.prepare_cached(
@@ -278,8 +253,8 @@ impl Store {
         let (spec, secrets): (String, Option<String>) =
             read().map_err(|error| self.sqlite(error))?;
         let secrets = secrets.unwrap_or_else(|| "{}".to_owned());
-        // What the decoder says may show a part of it.
-        let damaged = |_| self.damaged(format!("the spec of job {job}"), "no JSON of a job");
+        // The decoder's message is left out, because it may contain a secret.
+        let damaged = |_| self.damaged(format!("the spec of job {job}"), "not the JSON of a job");
         let spec = serde_json::from_str(&spec).map_err(damaged)?;
         let secrets = serde_json::from_str(&secrets).map_err(damaged)?;
         Ok((spec, secrets))
@@ -297,7 +272,7 @@ impl Store {
         read().map_err(|error| self.sqlite(error))
     }
 
-    /// The id of a run's job of this name.
+    /// The id of the job with this name in a run.
     pub fn job_named(&self, run: &str, name: &str) -> Result<Option<String>, StoreError> {
         let read = || {
             let mut query =
@@ -307,7 +282,8 @@ impl Store {
         read().map_err(|error| self.sqlite(error))
     }
 
-    /// Some of the runs that are gone, whose files are still to go: by id, those after `after`.
+    /// At most `limit` of the forgotten runs whose files still exist, sorted by id, starting after
+    /// `after`.
     pub fn forgotten(&self, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         let read = || {
             let mut runs = self
@@ -318,7 +294,7 @@ impl Store {
         read().map_err(|error| self.sqlite(error))
     }
 
-    /// Writes all that a message changes, after what was written since the last commit.
+    /// Writes all changes of a message, after those since the last commit.
     pub fn write(&mut self, record: &Record) -> Result<(), StoreError> {
         let Self { connection, secrets_go, .. } = self;
         let mut write = || {
@@ -329,14 +305,14 @@ impl Store {
         write().map_err(|error| self.undone(error))
     }
 
-    /// Writes what is there already, to see whether writes succeed.
+    /// Rewrites an unchanged value, to see whether writes succeed.
     pub fn touch(&mut self) -> Result<(), StoreError> {
         let touched = begin(&self.connection)
             .and_then(|()| self.connection.pragma_update(None, "user_version", FORMAT));
         touched.map_err(|error| self.undone(error))
     }
 
-    /// Makes durable what was written. Whether values of secrets have gone.
+    /// Makes the writes durable. Returns whether secret values were deleted.
     pub fn commit(&mut self) -> Result<bool, StoreError> {
         let commit = || match self.connection.is_autocommit() {
             true => Ok(()),
@@ -346,7 +322,7 @@ impl Store {
         Ok(std::mem::take(&mut self.secrets_go))
     }
 
-    /// Undoes what was written since the last commit.
+    /// Undoes all writes since the last commit.
     fn roll_back(&mut self) -> Result<(), StoreError> {
         self.secrets_go = false;
         match self.connection.is_autocommit() {
@@ -355,17 +331,17 @@ impl Store {
         }
     }
 
-    /// The error, after what it leaves half done was undone.
+    /// The error, after undoing its partial changes.
     fn undone(&mut self, error: rusqlite::Error) -> StoreError {
         if let Err(error) = self.roll_back() {
-            // Whoever loads what is kept tries it again, and has no other use for the file.
+            // The caller reloads the data next, which rolls back again.
             tracing::error!(%error, "a change of leases could not be undone");
         }
         self.sqlite(error)
     }
 }
 
-/// Begins a transaction, if there is none.
+/// Begins a transaction unless one is open.
 fn begin(connection: &Connection) -> rusqlite::Result<()> {
     match connection.is_autocommit() {
         true => connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop),
@@ -373,9 +349,9 @@ fn begin(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Brings the log of changes into the file, and empties it: it keeps what the file has no more, as
-/// values of secrets. Whether it is empty; somebody may read it. On a connection of its own, beside
-/// the writer.
+/// Checkpoints the write-ahead log and empties it, because it keeps data that the file no longer
+/// has, such as secret values. Returns whether it is empty, which a concurrent reader may prevent.
+/// Uses its own connection, concurrently with the writer.
 pub(super) fn empty_log(path: &Path) -> Result<bool, StoreError> {
     let empty = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -393,11 +369,10 @@ fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], busy).map(|busy| busy == 0)
 }
 
-/// Makes the tables in a new file; the format of what is there then.
+/// Creates the tables in a new file. Returns the format that the file had.
 fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // What is deleted, secrets above all, does not stay in the file: pages that are given up too.
+    // Zeroes deleted data, above all secrets, also in freed pages.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
          PRAGMA temp_store = MEMORY;",
@@ -417,7 +392,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
     format()
 }
 
-/// Writes a record. Whether values of secrets go with it.
+/// Writes a record. Returns whether secret values were deleted.
 fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
     let mut secrets_go = false;
     let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
@@ -429,7 +404,7 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
             params![run, name, at, concurrency],
         )?;
         for (job, name, spec, secrets) in jobs {
-            // Its row is filled in with the others below.
+            // The rest of the row is filled in with the others below.
             execute(
                 "INSERT INTO job (id, run, name, state, attempt, created_at, finalized, machine)
                  VALUES (?, ?, ?, '', 0, ?, 0, x'')",
@@ -484,7 +459,7 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
     if let Some(Underway { job, number, accepted_at, progress, heartbeat_at, log_cursor }) =
         &record.underway
     {
-        // A repeated ack changes nothing; what a heartbeat leaves out stays as it was.
+        // A repeated ack changes nothing; fields that a heartbeat omits keep their values.
         execute(
             "UPDATE attempt SET runner_accepted_at = coalesce(runner_accepted_at, ?),
                progress = coalesce(?, progress), log_cursor = coalesce(?, log_cursor),
@@ -525,11 +500,11 @@ fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
     Ok(secrets_go)
 }
 
-/// Writes a job. Whether values of secrets go with it.
+/// Writes a job. Returns whether secret values were deleted.
 fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
     let JobRow { id, machine, expires_at, entered } = row;
     let Some(entered) = entered else {
-        // No index has a column of these: a heartbeat changes one page here.
+        // No index contains these columns, so that a heartbeat changes one page here.
         connection
             .prepare_cached("UPDATE job SET expires_at = ?, machine = ? WHERE id = ?")?
             .execute(params![expires_at, machine, id.0])?;

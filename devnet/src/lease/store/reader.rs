@@ -1,6 +1,6 @@
-//! What lists and views show: reads on a connection of their own, which never waits for the writer.
+//! Reads for lists and views, on a separate connection that never waits for the writer.
 
-use super::{BUSY_TIMEOUT, STATEMENTS, StoreError, schedules::by_schedule};
+use super::{STATEMENTS, StoreError, schedules::by_schedule};
 use crate::lease::{
     files::Place,
     messages::{
@@ -20,21 +20,20 @@ use std::{
 const SUMMARY: &str =
     "SELECT id, run, name, state, attempt, runner, lease_state, expires_at, allow_failure FROM job";
 
-/// Reads beside the writer.
+/// A connection for reads, concurrent with the writer.
 #[derive(Debug)]
 pub(in crate::lease) struct Reader {
     path: PathBuf,
     connection: Mutex<Connection>,
 }
 
-/// What a reader of a log has to know of the job.
+/// The state of a job that a reader of its log needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Following {
-    /// Its run.
     pub run: String,
-    /// The attempt; `None` before the first.
+    /// Number of the attempt; `None` before the first.
     pub attempt: Option<u32>,
-    /// Whether nothing more comes of it.
+    /// Whether the log can no longer grow.
     pub ended: bool,
 }
 
@@ -43,7 +42,6 @@ impl Reader {
         let open = || {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             Ok(connection)
         };
@@ -53,11 +51,11 @@ impl Reader {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        // Whoever panicked while it was held has changed nothing: it only reads.
+        // A panic while the lock was held has changed nothing, because this only reads.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads at one moment of the file.
+    /// Reads in one transaction, which sees a single state of the file.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -104,7 +102,6 @@ impl Reader {
         })
     }
 
-    /// A run.
     pub fn run(&self, run: &str) -> Result<Option<Run>, StoreError> {
         self.read(|connection| {
             let found = connection
@@ -137,7 +134,7 @@ impl Reader {
             (None, None) => "WHERE ?1 IS NULL AND ?2 IS NULL",
             (Some(_), None) => "WHERE run = ?1 AND ?2 IS NULL",
             (None, Some(_)) => "WHERE ?1 IS NULL AND state = ?2",
-            // The jobs of the run are looked through: those in the state may be far more.
+            // The unary `+` makes SQLite search the run's jobs instead of all jobs in the state.
             (Some(_), Some(_)) => "WHERE run = ?1 AND +state = ?2",
         };
         self.read(|connection| {
@@ -147,7 +144,7 @@ impl Reader {
         })
     }
 
-    /// A job, and all that became of it, but for the lengths of its logs.
+    /// A job with its whole history, except for the lengths of its logs.
     pub fn job(&self, job: &str) -> Result<Option<Job>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id, run, job.name, state, attempt, runner, lease_state, expires_at,
@@ -187,7 +184,7 @@ impl Reader {
         })
     }
 
-    /// The jobs that runners hold the leases of.
+    /// The jobs that have an active or granted lease.
     pub fn at_work(&self) -> Result<Vec<JobSummary>, StoreError> {
         self.read(|connection| {
             let mut jobs = connection.prepare_cached(&format!(
@@ -197,7 +194,7 @@ impl Reader {
         })
     }
 
-    /// The states that a job and its leases have entered, the first first.
+    /// The states that a job and its leases have entered, oldest first.
     pub fn events(&self, job: &str) -> Result<Vec<JobEvent>, StoreError> {
         self.read(|connection| {
             let mut events = connection.prepare_cached(
@@ -215,7 +212,7 @@ impl Reader {
         })
     }
 
-    /// A job's run.
+    /// The id of a job's run.
     pub fn run_of(&self, job: &str) -> Result<Option<String>, StoreError> {
         self.read(|connection| {
             let mut run = connection.prepare_cached("SELECT run FROM job WHERE id = ?")?;
@@ -223,8 +220,8 @@ impl Reader {
         })
     }
 
-    /// The jobs whose artifacts a job wants, as its spec names them: the last attempt of each, 0
-    /// before the first; `None` where the job is not kept any more.
+    /// The last attempts of the jobs whose artifacts a job needs, by their names in its spec. The
+    /// attempt is 0 before the first; `None` if the job is no longer stored.
     pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<Place>>, StoreError> {
         self.read(|connection| {
             let mut query = connection
@@ -252,7 +249,7 @@ impl Reader {
         })
     }
 
-    /// A job's run, and the attempt of this number, or the last; `None` where there is none.
+    /// A job's run, and the given attempt, or the last one; `None` if there is no such attempt.
     pub fn following(
         &self,
         job: &str,
@@ -279,7 +276,7 @@ impl Reader {
         })
     }
 
-    /// The runners that have a token, by name.
+    /// The runners that have a token, sorted by name.
     pub fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.read(|connection| {
             let mut tokens = connection
@@ -347,7 +344,7 @@ fn job_state(row: &Row<'_>, column: usize) -> rusqlite::Result<JobState> {
     ))
 }
 
-/// What has the name that stands in a column, if one does.
+/// The value with the name in a column; `None` for NULL.
 fn named<T>(
     row: &Row<'_>,
     column: usize,
@@ -378,7 +375,7 @@ fn broken(
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }
 
-/// What a run counts a job as that is in this state.
+/// The state as which a job counts in its run.
 const fn counted(state: JobState, allow_failure: bool) -> JobState {
     match state {
         JobState::Failed | JobState::TimedOut if allow_failure => JobState::Succeeded,
@@ -386,8 +383,8 @@ const fn counted(state: JobState, allow_failure: bool) -> JobState {
     }
 }
 
-/// Of two states of a run's jobs the one that tells more: first what goes on, then what waits, then
-/// what went wrong.
+/// The more telling of two states of a run's jobs: in progress before waiting before failed before
+/// succeeded.
 fn telling(a: JobState, b: JobState) -> JobState {
     let rank = |state| match state {
         JobState::Running => 0,

@@ -1,4 +1,4 @@
-//! What one message changes, as rows: taken from the board at once, written when its turn comes.
+//! The changes of one message as rows: taken from the board at once, written later in the turn.
 
 use super::schedules::ScheduleChange;
 use cowboy_engine::{
@@ -7,22 +7,22 @@ use cowboy_engine::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All that a message changes.
+/// All changes of a message.
 #[derive(Debug, Default)]
 pub(in crate::lease) struct Record {
-    /// A run that was handed in.
+    /// A submitted run.
     pub submitted: Option<Submitted>,
-    /// What the runner of an attempt said on the way.
+    /// A report of an attempt's runner before the end.
     pub underway: Option<Underway>,
-    /// What the runner of an attempt said at its end.
+    /// The final report of an attempt's runner.
     pub report: Option<Report>,
-    /// A token that was made or taken back.
+    /// A token that was issued or removed.
     pub token: Option<TokenRow>,
-    /// Schedules that are not what they were.
+    /// Changes of schedules.
     pub schedules: Vec<ScheduleChange>,
-    /// Runs that are to go.
+    /// Runs to forget.
     pub forgotten: Vec<String>,
-    /// Runs that are gone, with their files.
+    /// Forgotten runs whose files have been removed.
     pub swept: Vec<String>,
     /// States that were entered.
     pub events: Vec<Event>,
@@ -30,25 +30,23 @@ pub(in crate::lease) struct Record {
     pub(super) attempts: Vec<AttemptRow>,
 }
 
-/// A run as it was handed in.
+/// A run as it was submitted.
 #[derive(Debug)]
 pub(in crate::lease) struct Submitted {
-    /// Its id.
     pub run: String,
-    /// What it is called.
     pub name: Option<String>,
     /// Its concurrency group, as JSON.
     pub concurrency: Option<String>,
-    /// When it was.
+    /// When it was submitted, in milliseconds.
     pub at: u64,
-    /// Of each job its id, its name, and, as JSON, its spec and the values of its secrets.
+    /// For each job its id, its name and, as JSON, its spec and the values of its secrets.
     pub jobs: Vec<(String, String, String, SecretJson)>,
 }
 
-/// The values of a job's secrets, as JSON, where it has any.
+/// The values of a job's secrets as JSON, if it has any.
 pub(in crate::lease) type SecretJson = Option<Hidden>;
 
-/// Shows no secret.
+/// A text that `Debug` hides.
 pub(in crate::lease) struct Hidden(pub String);
 
 impl std::fmt::Debug for Hidden {
@@ -63,48 +61,41 @@ impl rusqlite::ToSql for Hidden {
     }
 }
 
-/// What a runner says of an attempt before its end; what it does not say stays as it was.
+/// A runner's report before the attempt's end. Missing fields keep their values.
 #[derive(Debug, Default)]
 pub(in crate::lease) struct Underway {
-    /// The job.
     pub job: String,
-    /// Which attempt.
     pub number: u32,
-    /// When it acked, by its own clock.
+    /// When the runner acked, by its own clock.
     pub accepted_at: Option<String>,
-    /// How far it is, as JSON.
+    /// The progress as JSON.
     pub progress: Option<String>,
-    /// When it sent its heartbeat, by its own clock.
+    /// When the runner sent the heartbeat, by its own clock.
     pub heartbeat_at: Option<String>,
-    /// How many bytes of the log it has sent.
+    /// Number of bytes of the log that the runner has sent.
     pub log_cursor: Option<u64>,
 }
 
-/// What a runner said at the end of an attempt.
+/// A runner's final report of an attempt.
 #[derive(Debug)]
 pub(in crate::lease) struct Report {
-    /// The job.
     pub job: String,
-    /// Which attempt.
     pub number: u32,
-    /// The exit code.
     pub exit_code: Option<i32>,
-    /// In its words.
     pub summary: Option<String>,
-    /// What it left behind, as JSON.
+    /// The artifacts as JSON.
     pub artifacts: String,
-    /// When it ran, as JSON.
+    /// The timings as JSON.
     pub timings: Option<String>,
-    /// What it hands to jobs that need it, as JSON, where there is anything.
+    /// The outputs as JSON, if there are any.
     pub outputs: Option<String>,
 }
 
 /// A runner's token.
 #[derive(Debug)]
 pub(in crate::lease) struct TokenRow {
-    /// The runner.
     pub runner: String,
-    /// Its hash and when it was made; `None` where it was taken back.
+    /// Its hash and its time of issue, in milliseconds; `None` if it was removed.
     pub made: Option<(Hash, u64)>,
 }
 
@@ -113,7 +104,7 @@ pub(super) struct JobRow {
     pub id: JobId,
     pub machine: Vec<u8>,
     pub expires_at: Option<u64>,
-    /// Where it is not just its times that have changed.
+    /// Set if more than its times has changed.
     pub entered: Option<Entered>,
 }
 
@@ -139,8 +130,8 @@ pub(super) struct AttemptRow {
 }
 
 impl Record {
-    /// Adds what has changed on the board since it was asked last. The answer: the jobs that were
-    /// queued, the first of the queue first.
+    /// Adds the board's changes since the last call. Returns the newly queued jobs, in the order of
+    /// the queue.
     pub fn note(&mut self, board: &mut Board) -> Vec<JobId> {
         let changes = board.drain();
         let mut numbers: BTreeMap<&JobId, BTreeSet<u32>> = BTreeMap::new();
@@ -148,7 +139,7 @@ impl Record {
             numbers.entry(&event.job).or_default().insert(event.attempt);
         }
         let mut queued = BTreeMap::new();
-        // A job that has gone since is none of what is kept.
+        // Jobs that have been removed since are skipped.
         for job in changes.jobs.iter().filter_map(|id| board.job(&id.0)) {
             queued.extend(job.position().map(|position| (position, job.id().clone())));
             let entered = numbers.remove(job.id());

@@ -1,4 +1,4 @@
-//! Schedules as they are stored.
+//! The storage of schedules.
 
 use super::{Hidden, Reader, Store, StoreError, record::SecretJson};
 use crate::lease::{
@@ -10,7 +10,7 @@ use cowboy_engine::primitives::Address;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeMap;
 
-/// What format 4 has of schedules beyond format 3: in a new file, and in one that is taken over.
+/// The tables for schedules that format 4 adds to format 3, for new files and for upgrades.
 pub(super) const TABLES: &str = "
 -- since: fires in later blocks count. next_height, next_position: the first fire that was not
 -- looked at. run: JSON, as it was handed in, without the values of secrets.
@@ -35,74 +35,64 @@ const SCHEDULE: &str = "SELECT id, name, jobs, actor, handler, created_at, since
   last_height, last_timer, skipped, failed_at, failed_height, failed_timer, failure
   FROM schedule";
 
-/// Values of secrets of a run, by job and name.
+/// Secret values of a run, by job and name.
 pub(in crate::lease) type RunSecrets = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What a message changes of schedules.
+/// A message's change of a schedule.
 #[derive(Debug)]
 pub(in crate::lease) enum ScheduleChange {
-    /// One is made.
     Made(Box<NewRow>),
-    /// One goes.
     Gone(String),
-    /// A fire was looked at.
+    /// A fire was processed.
     Fired {
-        /// The schedule.
         schedule: String,
-        /// The fire.
         fire: Fire,
-        /// The first fire that was not looked at.
+        /// The first fire that is not processed.
         next: Place,
-        /// The run that it made, or when and why it made none.
+        /// The id of the submitted run; otherwise the time and the reason.
         outcome: Result<String, (u64, String)>,
     },
-    /// No fire of these blocks counts that was not looked at.
+    /// All fires up to a height are processed.
     Followed {
-        /// Up to this one.
         height: u64,
-        /// When and why what fired in them is not known, where it is not.
+        /// When and why the fires of these blocks are unknown, if they are.
         missed: Option<(u64, &'static str)>,
     },
 }
 
-/// A schedule that is made.
+/// A new schedule.
 #[derive(Debug)]
 pub(in crate::lease) struct NewRow {
-    /// Its id.
     pub id: String,
-    /// What its runs are called.
+    /// Name of its runs.
     pub name: Option<String>,
-    /// How many jobs a run has.
+    /// Number of jobs in each run.
     pub jobs: u64,
-    /// Whose timers count.
+    /// The actor whose timers trigger it.
     pub actor: Address,
-    /// Which handler's.
     pub handler: Option<String>,
-    /// The run without the values of its secrets, JSON.
+    /// The run as JSON, without its secret values.
     pub run: String,
-    /// These values.
     pub secrets: SecretJson,
-    /// When it is made.
+    /// When it was added, in milliseconds.
     pub at: u64,
-    /// The block after which fires count.
+    /// Fires in blocks after this height count.
     pub since: u64,
 }
 
-/// What a schedule waits for.
+/// The trigger of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Trigger {
-    /// Its id.
     pub id: String,
-    /// Whose timers count.
+    /// The actor whose timers trigger it.
     pub actor: Address,
-    /// Which handler's.
     pub handler: Option<String>,
-    /// The first fire that was not looked at.
+    /// The first fire that is not processed.
     pub next: Place,
 }
 
 impl Store {
-    /// What all schedules wait for, in the order in which they were made.
+    /// The triggers of all schedules, in the order in which the schedules were added.
     pub fn triggers(&self) -> Result<Vec<Trigger>, StoreError> {
         let read = || {
             let mut rows = self.connection.prepare(
@@ -123,7 +113,7 @@ impl Store {
         rows.collect()
     }
 
-    /// The run that a schedule makes, with the values of its secrets.
+    /// The run of a schedule, with its secret values.
     pub fn scheduled_run(&self, schedule: &str) -> Result<NewRun, StoreError> {
         let read = || {
             let mut query = self.connection.prepare_cached(
@@ -134,8 +124,8 @@ impl Store {
         };
         let (run, secrets): (String, Option<String>) =
             read().map_err(|error| self.sqlite(error))?;
-        // What the decoder says may show a part of it.
-        let damaged = |_| self.damaged(format!("schedule {schedule}"), "no JSON of a run");
+        // The decoder's message is left out, because it may contain a secret.
+        let damaged = |_| self.damaged(format!("schedule {schedule}"), "not the JSON of a run");
         let mut run: NewRun = serde_json::from_str(&run).map_err(damaged)?;
         let secrets = secrets.as_deref().map_or(Ok(RunSecrets::new()), serde_json::from_str);
         let mut secrets = secrets.map_err(damaged)?;
@@ -160,7 +150,6 @@ impl Reader {
         })
     }
 
-    /// A schedule.
     pub fn schedule(&self, id: &str) -> Result<Option<Schedule>, StoreError> {
         self.read(|connection| {
             let mut row = connection.prepare_cached(&format!("{SCHEDULE} WHERE id = ?"))?;
@@ -198,13 +187,13 @@ fn shown(row: &Row<'_>) -> rusqlite::Result<Schedule> {
     })
 }
 
-/// The schedule that made a run, from this column and the two after it.
+/// The schedule that submitted a run, from the columns `at` to `at + 2`.
 pub(super) fn by_schedule(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<BySchedule>> {
     let Some(schedule) = row.get(at)? else { return Ok(None) };
     Ok(Some(BySchedule { schedule, height: row.get(at + 1)?, timer_id: row.get(at + 2)? }))
 }
 
-/// Writes a change. Whether values of secrets go with it.
+/// Writes a change. Returns whether secret values were deleted.
 pub(super) fn write(connection: &Connection, change: &ScheduleChange) -> rusqlite::Result<bool> {
     let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         connection.prepare_cached(sql)?.execute(values)
@@ -274,7 +263,7 @@ pub(super) fn write(connection: &Connection, change: &ScheduleChange) -> rusqlit
     Ok(false)
 }
 
-/// The values of a run's secrets as they are stored.
+/// A run's secret values as they are stored.
 pub(in crate::lease) fn hidden(secrets: &RunSecrets) -> SecretJson {
     let json = || serde_json::to_string(secrets).expect("texts under texts are JSON");
     (!secrets.is_empty()).then(|| Hidden(json()))

@@ -1,22 +1,23 @@
-//! What becomes of validators that cannot go on as they are: their disk is full, their files are
-//! damaged, the clock was set back.
+//! Handles validators that cannot continue: their disk is full, their files are damaged, or the
+//! clock was set back.
 
 use super::{super::space, Name, Nodes, Plain, last_words};
 use crate::{consensus::engine::EngineError, topology::Size};
+use cowboy_engine::presence::threshold::quorum;
 use std::{fmt, fs, io, time::Instant};
 
-/// How much more than the reserve has to be free before validators go on, in percent of it.
+/// Extra free space before validators resume, in percent of the reserve.
 const SPACE_MORE: u64 = 10;
-/// What has to be free, in bytes, for a validator that ended on a full disk to start again, however
+/// Minimum free space in bytes before a validator that ended on a full disk starts again, however
 /// small the reserve is.
 const LEAST_SPACE: u64 = 1_000_000;
 
-/// What is removed of a validator that ends before it has taken part in consensus.
+/// What is removed from a validator that ended before it took part in consensus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// All but the journals of its votes.
+    /// Everything except the journals of its votes.
     Archives,
-    /// The journals too.
+    /// The journals as well.
     All,
 }
 
@@ -30,25 +31,25 @@ impl fmt::Display for Repair {
 }
 
 impl Nodes {
-    /// Whether those that run, or wait for space, are too few to decide anything.
+    /// Whether the validators that run or wait for space are too few to decide.
     pub(super) fn lacks_quorum(&self) -> bool {
         let members = self.config.members.all().len();
-        let quorum = members - members.saturating_sub(1) / 3;
+        let quorum = quorum(members as u32) as usize;
         self.validators.len() + self.paused.len() + self.starved.len() < quorum
     }
 
-    /// A validator has ended by itself. With a full disk it waits for space. If it has executed no
-    /// block since its start, or has not taken part in consensus (blocks come from the others
-    /// before its own journals are read), what consensus keeps of it may be damaged, and it starts
-    /// again without that. `false`: neither helps.
+    /// Handles a validator that has ended by itself; returns false if it stays down. With a full
+    /// disk it waits for space. If it has executed no block since its start, or has not taken part
+    /// in consensus (blocks arrive from the others before its own journals are read), its consensus
+    /// files may be damaged, and it starts again without them.
     pub(super) async fn goes_on(&mut self, name: &Name, error: &EngineError) -> bool {
         let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
         let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
         if short.is_some() {
             self.short_at = Some(Instant::now());
         }
-        // There may be space again by now: others were seen to first, and what a failed write
-        // leaves is removed.
+        // There may be space again by now, because other validators were handled first and the
+        // remains of a failed write are removed.
         let lately = self.short_at.is_some_and(|at| at.elapsed() < last_words::LATELY);
         let full = || {
             let error = error.to_string();
@@ -79,7 +80,7 @@ impl Nodes {
         self.repairs.insert(name.clone(), repair);
         tracing::warn!(
             validator = %name, %error,
-            "ended before it took part: {repair} removed, the others have the rest"
+            "ended before it took part: {repair} removed, other validators have the rest"
         );
         self.bury(name).await;
         let again = match self.clear(name, repair) {
@@ -95,15 +96,15 @@ impl Nodes {
         }
     }
 
-    /// Ends what is left of a validator that has ended by itself.
+    /// Ends the remaining parts of a validator that has ended by itself.
     async fn bury(&mut self, name: &Name) {
         if let Some(validator) = self.take(name) {
             validator.gateway.close(&self.context).await;
         }
     }
 
-    /// Removes what consensus keeps of a stopped validator. All of it is in its store, or comes
-    /// from the others.
+    /// Removes a stopped validator's consensus files. Their contents are in its store or come from
+    /// the others.
     fn clear(&self, name: &Name, repair: Repair) -> io::Result<()> {
         let members: Vec<_> = self.config.members.all().iter().map(|member| &member.name).collect();
         for entry in fs::read_dir(self.config.home.data_path().join("consensus"))? {
@@ -130,7 +131,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// A validator that waits for space is to wait no longer.
+    /// Stops waiting for space on behalf of a validator.
     pub(super) fn forget_pause(&mut self, name: &Name) {
         if (self.paused.remove(name) || self.starved.remove(name))
             && let Some(slot) = self.config.backend.slot(name.as_str())
@@ -139,7 +140,7 @@ impl Nodes {
         }
     }
 
-    /// Pauses all validators while a disk is short of space, and has them go on once it is not.
+    /// Pauses all validators while a disk is short of space, and resumes them afterwards.
     pub(super) async fn look_at_space(&mut self) {
         let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
         let more = if self.paused.is_empty() { 0 } else { SPACE_MORE };
@@ -168,8 +169,8 @@ impl Nodes {
         }
     }
 
-    /// Starts all validators again where the clock was set back. What they wait for, and what they
-    /// allow their peers, goes by that clock: they would stand still until it is where it was.
+    /// Restarts all validators if the clock was set back. Their waits and their peers' rate limits
+    /// use that clock, so they would stall until it reaches its old time.
     pub(super) async fn look_at_clock(&mut self) {
         let Some(by) = self.clock.set_back() else { return };
         let by = Plain(by);
@@ -184,7 +185,7 @@ impl Nodes {
         }
     }
 
-    /// Ends all of a validator that writes. What it has stored is read as before.
+    /// Ends all writing parts of a validator. Its stored data stays readable.
     async fn pause(&mut self, name: &Name, reason: &str) {
         let Some(validator) = self.take(name) else { return };
         if let Some(slot) = self.config.backend.slot(name.as_str()) {
@@ -195,7 +196,7 @@ impl Nodes {
         self.paused.insert(name.clone());
     }
 
-    /// Starts a validator that was paused. Where the disk is full again by then, it waits on.
+    /// Starts a paused validator. If the disk is full again, it keeps waiting.
     async fn go_on(&mut self, name: &Name) {
         let Err(error) = self.resume(name).await else { return };
         if !is_of_full_disk(&error) {
@@ -214,7 +215,7 @@ impl Nodes {
         self.start(&member)
     }
 
-    /// A validator has ended by itself, or cannot go on.
+    /// Records that a validator has ended by itself, or cannot continue.
     pub(in crate::orchestrator) fn died(&mut self, name: &Name, error: String) {
         let last_words = last_words::first(name.as_str(), last_words::LATELY);
         let reason = match last_words {
@@ -229,7 +230,7 @@ impl Nodes {
     }
 }
 
-/// Whether an error is that of the system, or of SQLite, about a full disk.
+/// Whether an error of the system or of SQLite is about a full disk.
 fn is_of_full_disk(error: &str) -> bool {
     ["No space left", "disk is full"].iter().any(|words| error.contains(words))
 }

@@ -1,4 +1,4 @@
-//! One validator, as a runner keeps it connected: dials it, and acts on what it says.
+//! One validator of a runner: dials it, keeps it connected, and acts on its frames.
 
 use super::{ATTEMPT_AFTER_DUPLICATE, Activity, COMMANDS, Command, Core, Link};
 use crate::{
@@ -28,7 +28,6 @@ use rand_core::CryptoRng;
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
-/// Keeps one validator connected.
 pub(super) struct Upkeep<E, D, W> {
     pub(super) core: Arc<Core>,
     pub(super) jobs: Arc<E>,
@@ -43,7 +42,7 @@ where
     D: Dial,
     W: Worker,
 {
-    /// Keeps it connected as long as it is one of the runner's validators.
+    /// Keeps the validator connected for as long as it is one of the runner's validators.
     pub(super) async fn run(self, mut context: E) {
         let mut attempt = 0;
         let key = &self.validator;
@@ -68,8 +67,8 @@ where
         }
     }
 
-    /// Where the validator is; `None`: it is none of the runner's any more, and nobody keeps it
-    /// connected from now on.
+    /// The validator's address. `None` when it has left the runner's validators; it then no longer
+    /// has an upkeep task.
     fn address(&self) -> Option<SocketAddr> {
         let mut shared = self.core.shared.lock();
         let address = shared.targets.get(&self.validator).copied().filter(|_| !shared.closing);
@@ -79,7 +78,7 @@ where
         address
     }
 
-    /// Runs one connection; says how it ended and whether its handshake was completed.
+    /// Runs one connection; returns how it ended and whether its handshake was completed.
     async fn connection(&self, context: &mut E, connection: D::Connection) -> (End, bool) {
         let core = &self.core;
         let mut nonce = [0; 32];
@@ -116,7 +115,7 @@ where
     }
 }
 
-/// Jobs per connection of whose end a proof does not hold, that are remembered.
+/// Number of jobs remembered per connection for a refuted proof of their end.
 const MAX_REFUTED: usize = 256;
 
 /// One connection, from the first byte to the last.
@@ -128,9 +127,9 @@ struct ValidatorLink<E, W> {
     serial: u64,
     commands: mpsc::Sender<Command>,
     established: bool,
-    /// What the validator knows as withdrawn.
+    /// The abilities that the validator knows to be suspended.
     told: BTreeSet<Ability>,
-    /// Jobs of whose end it sent a proof that does not hold.
+    /// Jobs for whose end it sent a proof that does not hold.
     refuted: BTreeSet<Hash>,
 }
 
@@ -170,7 +169,7 @@ where
                 shared.holders.remove(&job_id);
                 shared.table.delivered(&job_id, Some(&self.validator));
             }
-            // With the next block, or the next connection, it is tried again.
+            // Retried with the next block or the next connection.
             Event::Undelivered { job_id } => {
                 self.core.shared.lock().landed(&job_id, &self.validator);
             }
@@ -188,7 +187,7 @@ where
         match command {
             Command::Head(head) => {
                 session.handle_head(head);
-                // The command to tell it may have found no room.
+                // The command to tell the load may have found no room.
                 self.tell_abilities(session);
             }
             Command::Progress(job_id, Progress { percent, detail }) => {
@@ -231,7 +230,7 @@ where
         self.core.say(Activity::Connected { validator: self.validator.clone() });
     }
 
-    /// Tells the validator what has been withdrawn since it was told last, and what no longer is.
+    /// Tells the validator which abilities were suspended or resumed since it was last told.
     fn tell_abilities(&mut self, session: &mut runner::Runner) {
         if !self.established {
             return;
@@ -258,7 +257,7 @@ where
     fn assigned(&self, session: &mut runner::Runner, stream: StreamId, assignment: &JobAssignment) {
         let JobAssignment { job_id, block_height, deadline_block, .. } = *assignment;
         let attempt = Attempt { job_id, assigned_at: block_height, deadline: deadline_block };
-        // It may be long: hashed without the lock.
+        // The specification may be long, so it is hashed without the lock.
         let is_of_its_job = assignment.is_of_its_job();
         self.decide(session, stream, attempt, |table, head, spec| {
             table.offer(&self.validator, attempt, head, || match is_of_its_job {
@@ -282,7 +281,7 @@ where
         self.decide(session, stream, attempt, |table, head, spec| {
             table.offer_errand(&self.validator, attempt, head, || {
                 if !self.core.agents.contains(&agent) {
-                    tracing::info!(%agent, "errand of an agent that the operator has not named");
+                    tracing::info!(%agent, "errand refused: the operator has not named its agent");
                     return Err(RejectReason::MissingEntitlement);
                 }
                 if !has_its_id {
@@ -294,7 +293,7 @@ where
         });
     }
 
-    /// A validator shows that the chain assigns a job which too few have assigned.
+    /// A validator proves that the chain assigns a job that too few validators have assigned.
     fn proved(
         &self,
         session: &mut runner::Runner,
@@ -316,9 +315,9 @@ where
         }
     }
 
-    /// A validator shows that the chain no longer assigns a job to the runner, which too few have
-    /// cancelled. A proof costs a signature per vote to check: one that does not hold is the last
-    /// of its job that this connection may show.
+    /// A validator proves that the chain no longer assigns a job to the runner, although too few
+    /// validators have cancelled it. Checking a proof costs one signature per vote, so after one
+    /// proof that does not hold this connection may show no other for the same job.
     fn end_proved(&mut self, job_id: Hash, proof: &Body) {
         let running = self.core.shared.lock().table.is_running(&job_id);
         if !running || self.refuted.contains(&job_id) {
@@ -346,7 +345,7 @@ where
         }
     }
 
-    /// Has the table decide about an attempt that came on `stream`, and answers it.
+    /// Lets the table decide about an attempt that came on `stream`, and answers it.
     fn decide(
         &self,
         session: &mut runner::Runner,
@@ -390,7 +389,7 @@ where
         }
     }
 
-    /// Whether the runner signs what its committee came to.
+    /// Whether the runner signs its committee's aggregate.
     fn agrees(&self, aggregate: &JobAggregate) -> bool {
         let mut shared = self.core.shared.lock();
         let head = shared.head;
@@ -420,14 +419,14 @@ where
         shared.links.remove(&self.validator);
         self.core.count.send_replace(shared.links.len());
         shared.holders.retain(|_, holder| *holder != self.validator);
-        // Also what its task had not come to.
+        // This includes results that its task had not sent yet.
         shared.in_flight.retain(|_, validator| *validator != self.validator);
         shared.table.lost(&self.validator);
         shared.deliver_all();
     }
 }
 
-/// Capabilities and entitlements, at most as many as a list of a frame has.
+/// Splits labels into capabilities and entitlements. Takes at most as many as a frame's list holds.
 fn split<'a>(labels: impl Iterator<Item = &'a Label>) -> (Labels, Labels) {
     let (mut capabilities, mut pools) = (Vec::new(), Vec::new());
     for label in labels {

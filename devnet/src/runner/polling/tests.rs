@@ -1,4 +1,4 @@
-//! A runner that no validator can be reached by, and the API that it polls.
+//! A runner that cannot reach any validator, and the API that it polls.
 
 use super::Polling;
 use crate::{
@@ -40,14 +40,13 @@ use tokio::{
 };
 
 const CHAIN: u64 = 7;
-/// How long anything may take that a test waits for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn key() -> SecretKey {
     SecretKey::derive(b"polling", "runner")
 }
 
-/// Reaches nobody.
 #[derive(Clone)]
 struct Nowhere;
 
@@ -63,11 +62,11 @@ impl Dial for Nowhere {
     }
 }
 
-/// What the API says, and what it is asked.
+/// A scripted API that records requests.
 #[derive(Clone)]
 struct Api {
     jobs: Arc<Mutex<PolledJobs>>,
-    /// What the next results are refused with.
+    /// Codes with which the next results are refused.
     refusals: Arc<Mutex<Vec<ErrorCode>>>,
     listed: Arc<watch::Sender<u64>>,
     posted: mpsc::UnboundedSender<ResultRequest>,
@@ -112,7 +111,6 @@ async fn job_commit(
     Json(ResultAccepted { job_id })
 }
 
-/// A runner and the API that it polls.
 struct Net {
     api: Api,
     posted: mpsc::UnboundedReceiver<ResultRequest>,
@@ -197,10 +195,10 @@ impl Net {
         (answer.height, answer.jobs) = (height, jobs);
     }
 
-    /// Waits until the runner has asked so often again, with an answer of now.
+    /// Waits until the runner has polled that many more times and seen the current answer.
     async fn rounds(&self, count: u64) {
         let mut listed = self.api.listed.subscribe();
-        // One may be under way.
+        // One request may be under way.
         let until = *listed.borrow() + count + 1;
         let reached = listed.wait_for(|listed| *listed >= until);
         tokio::time::timeout(PATIENCE, reached).await.unwrap().unwrap();
@@ -210,7 +208,7 @@ impl Net {
         tokio::time::timeout(PATIENCE, self.posted.recv()).await.unwrap().unwrap()
     }
 
-    /// Waits for an activity, and yields all up to it but for failed connections.
+    /// Waits for an activity; returns all activities up to it except failed connections.
     async fn until(&mut self, last: impl Fn(&Activity) -> bool) -> Vec<Activity> {
         let mut seen = Vec::new();
         loop {
@@ -234,7 +232,7 @@ fn listed(id: u8, height: u64, spec: JobSpec) -> PolledJob {
         job_id: Text(job_id),
         spec: Text(Bytes(to_vec(&*job.spec))),
         assigned_at: height,
-        // As long as it is the same attempt.
+        // For as long as it is the same attempt.
         deadline_block: job.deadline().get(),
         wants: Wanted::Result,
         proof: Some(Text(Bytes(proof(job_id, &job)))),
@@ -251,7 +249,7 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(runtime::Context) -> F) {
 fn a_polled_job_runs_once_and_its_result_is_handed_in_signed() {
     run(|context| async move {
         let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
-        // The API has no time at first.
+        // The API is unavailable at first.
         net.api.refusals.lock().push(ErrorCode::Unavailable);
         net.assign(11, &[1]);
         let first = net.result().await;
@@ -262,7 +260,7 @@ fn a_polled_job_runs_once_and_its_result_is_handed_in_signed() {
         let signature = Signature(first.runner_signature.0.0.as_slice().try_into().unwrap());
         let digest = JobResult::digest(CHAIN, &Hash([1; 32]), &result);
         assert!(key().public_key().verify(&digest, &signature));
-        // As long as the chain has not taken it, it stays listed.
+        // A job stays listed until the chain has its result.
         net.rounds(3).await;
         net.assign(12, &[1, 2]);
         assert_eq!(*net.result().await.job_id, Hash([2; 32]));
@@ -340,7 +338,7 @@ fn a_job_that_is_listed_no_longer_is_stopped() {
         let started = |a: &Activity| matches!(a, Activity::Started { .. });
         net.until(started).await;
         net.until(started).await;
-        // A validator that is behind says nothing of it, nor does a part of the list.
+        // Neither the list of a validator that is behind nor a partial list ends the job.
         net.assign(10, &[2]);
         net.rounds(2).await;
         net.api.jobs.lock().more = true;
@@ -355,7 +353,7 @@ fn a_job_that_is_listed_no_longer_is_stopped() {
         let reason = Some(CancelReason::Reassigned);
         let expected = Activity::Stopped { job_id: Hash([1; 32]), reason };
         assert_eq!(stopped.last(), Some(&expected));
-        // Not even where it comes back.
+        // Not even when it comes back.
         net.assign(14, &[1, 2]);
         net.rounds(2).await;
         net.assign(15, &[1]);
@@ -370,7 +368,7 @@ fn in_sunset_nothing_is_asked_until_the_phase_changes() {
     run(|context| async move {
         let mut net = Net::start(&context, Phase::Sunset, Duration::ZERO).await;
         net.assign(11, &[1]);
-        // Connections go on being tried meanwhile.
+        // The runner keeps trying to connect.
         for _ in 0..2 {
             let next = tokio::time::timeout(PATIENCE, net.activities.recv()).await.unwrap();
             assert!(matches!(next, Ok(Activity::Disconnected { .. })), "{next:?}");
@@ -390,7 +388,7 @@ fn a_committees_result_is_committed_to_and_shown_when_it_is_wanted() {
         let committed = committed.unwrap().unwrap();
         net.want(12, Wanted::Nothing);
         net.rounds(3).await;
-        assert!(net.posted.try_recv().is_err(), "it is for nobody to see yet");
+        assert!(net.posted.try_recv().is_err(), "it must not be shown yet");
         net.want(13, Wanted::Reveal);
         let shown = net.result().await;
         let bytes = shown.result.0.0.clone();

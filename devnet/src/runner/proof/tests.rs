@@ -1,4 +1,4 @@
-//! What a proof has to show, and what shows nothing.
+//! Proofs that hold, and proofs that do not.
 
 use super::*;
 use crate::{
@@ -14,7 +14,7 @@ use cowboy_engine::{
 use std::sync::Arc;
 
 const CHAIN: u64 = 7;
-/// The part of the state root that jobs are in.
+/// The index of the jobs within the state root.
 const JOBS: usize = 3;
 
 /// The validators of [`proof`].
@@ -22,7 +22,7 @@ fn voters() -> Vec<PrivateKey> {
     (0..4).map(PrivateKey::from_seed).collect()
 }
 
-/// Whom a runner has to know to believe [`proof`].
+/// What a runner must know to accept [`proof`].
 pub(in crate::runner) fn known() -> Known {
     let mut known = Known::default();
     let key = |key: &PrivateKey| key.public_key().as_ref().try_into().expect("32 bytes");
@@ -66,7 +66,7 @@ fn signed(job_id: Hash, job: &Job, epoch: u64, voters: &[PrivateKey]) -> Vec<u8>
         .expect("it is short")
 }
 
-/// A proof that a runner with [`known`] believes.
+/// A proof that a runner with [`known`] accepts.
 pub(in crate::runner) fn proof(job_id: Hash, job: &Job) -> Vec<u8> {
     signed(job_id, job, 0, &voters())
 }

@@ -1,4 +1,5 @@
-//! What runners cannot do for a while: who is told, and what becomes of jobs that need it.
+//! Suspended abilities of runners: which validators are told, and what happens to jobs that need
+//! them.
 
 use super::*;
 use crate::api::steer::SteerError;
@@ -18,7 +19,7 @@ fn none() -> BTreeSet<Ability> {
 }
 
 impl Net {
-    /// What each validator of its subset knows of the runner.
+    /// The abilities that each validator of its subset knows the runner to have.
     fn told(&self, runner: &str) -> Vec<Vec<String>> {
         let address = key(runner).address();
         let nodes = self.nodes.iter().flat_map(|node| node.gateway.connected());
@@ -26,7 +27,7 @@ impl Net {
         of.map(|connected| connected.withdrawn.iter().map(ToString::to_string).collect()).collect()
     }
 
-    /// Why runners did not do a job.
+    /// The reasons that runners reported for not doing a job.
     fn reasons(&self, job_id: &Hash) -> Vec<(Address, String)> {
         let reported = &self.state.job(job_id).unwrap().attempt.reported;
         reported.iter().map(|said| (said.runner, said.reason.clone())).collect()
@@ -57,7 +58,7 @@ fn what_is_withdrawn_from_the_start_is_told_and_done_by_others() {
         }
         assert!(rejected > 0, "no job was drawn on it");
 
-        // While a job needs it, the runner is not present; without one it is.
+        // The runner is not present while a job needs the ability; it is present while none does.
         for node in &net.nodes {
             node.gateway.needed([Label::Capability("http".to_owned())].into());
         }
@@ -144,7 +145,7 @@ fn many_labels_are_told_in_parts_and_too_many_are_refused() {
         assert_eq!(runner.withdrawn(), servers(MAX_WITHDRAWN), "what is refused changes nothing");
         let mut left = servers(MAX_WITHDRAWN);
         left.pop_first();
-        // Those that the runner cannot execute it cannot take back either.
+        // Kinds that the runner cannot execute cannot be resumed either.
         assert_eq!(runner.change(&left, &none()), Err(SteerError::CannotExecute(JobKind::Mcp)));
     });
 }

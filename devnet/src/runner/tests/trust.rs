@@ -1,4 +1,4 @@
-//! A validator of a runner's subset that lies: about what is to be done, and about what is over.
+//! A validator of a runner's subset that lies about assignments and about their end.
 
 use super::*;
 use crate::transport::{
@@ -16,12 +16,12 @@ use cowboy_engine::{
     wire::{Body, Errand, JobAssignment, RejectReason},
 };
 
-/// A validator's end of a connection that sends what it is given, whatever the chain says.
+/// A validator's end of a connection that sends what it is told to, whatever the chain says.
 struct Liar {
     heard: mpsc::UnboundedSender<Event>,
 }
 
-/// What a liar is to say.
+/// A lie to tell.
 enum Word {
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
@@ -65,7 +65,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// The runner's jobs take `delay`; it goes on errands of `agents`.
+    /// Starts a runner whose jobs take `delay` and that accepts errands of `agents`.
     async fn new(context: Context, delay: Duration, agents: &[Address]) -> Self {
         let mut net = Net::new(context, SHORT, &genesis(4, 1));
         let at = net.subset("runner-0")[0];
@@ -101,14 +101,14 @@ impl Stage {
         self.net.context.sleep(BLOCK_TIME).await;
     }
 
-    /// What the runner has answered to the liar since the last time.
+    /// The runner's new answers to the liar.
     fn answers(&mut self) -> Vec<Event> {
         let all = std::iter::from_fn(|| self.heard.try_recv().ok());
         all.filter(|event| matches!(event, Event::Accepted { .. } | Event::Outcome { .. }))
             .collect()
     }
 
-    /// An assignment of work of the liar's own, which names its job rightly.
+    /// An assignment that the liar invented, with the correct id for its specification.
     fn invented(&self) -> JobAssignment {
         let mut own = spec(40);
         own.work = Work::Custom(CommandWork {
@@ -130,7 +130,7 @@ impl Stage {
         }
     }
 
-    /// What an honest validator says of a job.
+    /// An honest validator's assignment of a job.
     fn honest(&self, job_id: &Hash) -> JobAssignment {
         let job = self.net.state.job(job_id).unwrap();
         JobAssignment {
@@ -190,7 +190,7 @@ fn a_swapped_specification_is_refused_and_the_jobs_own_is_done_once() {
         let JobStatus::Verified(_, outcome) = status else { panic!("{status:?}") };
         let result = keccak256(&[&to_vec(&spec(50))]);
         assert_eq!(outcome.result_hash, keccak256(&[&result.0]));
-        // The same once more, word for word.
+        // The same again, word for word.
         let replayed = stage.honest(&job_id);
         stage.say(Word::Assign(Box::new(replayed))).await;
         stage.net.blocks(2).await;
@@ -209,13 +209,13 @@ fn one_validator_stops_nothing_and_moves_no_deadline() {
         let deadline = later.deadline_block;
         later.deadline_block = deadline.after(100);
         stage.say(Word::Assign(Box::new(later))).await;
-        assert_eq!(stage.answers(), [], "another attempt needs another word");
+        assert_eq!(stage.answers(), [], "another attempt needs another assignment");
         stage.say(Word::Cancel(job_id, deadline)).await;
         for _ in 0..2 {
             let garbage = Body::new(b"cbyproof and more".to_vec()).unwrap();
             stage.say(Word::ProveEnd(job_id, garbage)).await;
         }
-        assert_eq!(stage.runner.load().active_jobs, 1, "it goes on");
+        assert_eq!(stage.runner.load().active_jobs, 1, "the job continues");
         assert_eq!(stage.net.until_over(&job_id).await.name(), "Verified");
         assert_eq!(started(&mut stage.activities), [job_id]);
     });
@@ -228,7 +228,7 @@ fn one_validator_keeps_no_result_to_itself() {
         let honest = stage.net.subset("runner-0").into_iter().skip(1);
         let late = honest.last().map(|at| format!("validator-{at}")).unwrap();
         let job_id = stage.net.submit(spec(50));
-        // The liar's word is the second, so that it is given the result.
+        // The liar's assignment comes second, so the liar is given the result.
         stage.net.fabric.cut(&public("runner-0"), &public(&late));
         stage.net.block().await;
         stage.net.context.sleep(BLOCK_TIME).await;

@@ -1,4 +1,4 @@
-//! `validators.json` in a runner's folder: the validators that it believed last.
+//! `validators.json` in a runner's folder: the validators it trusted last.
 
 use super::{Height, Trust};
 use crate::{
@@ -8,24 +8,23 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What a runner in a process of its own keeps of whom it believes.
+/// The stored form of a runner's trust.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct Remembered {
-    /// The chain.
     pub chain_id: ChainIdText,
-    /// Tells chains of one id apart.
+    /// Tells chains with the same id apart.
     pub first_block: HashText,
-    /// The consensus keys that all of it rests on; `None`: those that the API named first.
+    /// The consensus keys of the trust root; `None`: the validators that the API named first.
     root: Option<Vec<BytesText>>,
-    /// The block of whose state the validators are.
+    /// The block whose state has the validators.
     height: u64,
-    /// The consensus keys of the newest committee that is known.
+    /// The consensus keys of the newest known committee.
     validators: Vec<BytesText>,
 }
 
 impl Remembered {
-    /// What is to be kept of `trust`, which rests on the keys of `root`.
+    /// The stored form of `trust`, which is based on the keys of `root`.
     pub fn of(trust: &Trust, root: Option<&[[u8; 32]]>, first_block: HashText) -> Self {
         let (validators, height) = trust.voters();
         Self {
@@ -37,25 +36,25 @@ impl Remembered {
         }
     }
 
-    /// Whether it rests on the keys of `root`. What comes first was trusted as these are.
+    /// Whether it is based on the keys of `root`.
     pub fn rests_on(&self, root: &[[u8; 32]]) -> bool {
         self.root.as_deref() == Some(&texts(root))
     }
 
-    /// Whether `other` says nothing else, but for the block.
+    /// Whether `other` differs in nothing but the block.
     pub fn has_the_validators_of(&self, other: &Self) -> bool {
         let Self { chain_id, first_block, root, height: _, validators } = self;
         (chain_id, first_block) == (&other.chain_id, &other.first_block)
             && (root, validators) == (&other.root, &other.validators)
     }
 
-    /// Reads a runner's; `None`: it has none.
+    /// Reads the file; `None` when it does not exist.
     pub fn load(path: &Path) -> Result<Option<(Self, Trust)>, HomeError> {
         let Some(text) = home::read_if_there(path)? else { return Ok(None) };
         let malformed = |reason: String| HomeError::Malformed { path: path.to_owned(), reason };
         let kept: Self = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let key = |key: &BytesText| {
-            let expected = || malformed(format!("{key} is no consensus key"));
+            let expected = || malformed(format!("{key} is not a consensus key"));
             <[u8; 32]>::try_from(key.0.0.as_slice()).map_err(|_| expected())
         };
         let voters = kept.validators.iter().map(key).collect::<Result<Vec<_>, _>>()?;
@@ -66,7 +65,7 @@ impl Remembered {
         Ok(Some((kept, trust)))
     }
 
-    /// Writes it, in place of what was there.
+    /// Writes the file, replacing the previous one.
     pub fn save(&self, path: &Path) -> Result<(), HomeError> {
         let json = serde_json::to_string_pretty(self).expect("a record is plain data");
         home::write_private(path, &format!("{json}\n"))

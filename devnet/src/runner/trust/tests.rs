@@ -1,4 +1,4 @@
-//! Whom a runner believes while committees change, and who it does not.
+//! Which validators a runner trusts while committees change.
 
 use super::*;
 use crate::{
@@ -17,7 +17,7 @@ use cowboy_engine::{
 };
 
 const EPOCH: u64 = 8;
-/// Validators that may serve.
+/// Number of validators that may serve.
 const ALL: usize = 24;
 
 /// A chain that `account-0` governs, in epochs of eight blocks.
@@ -37,7 +37,7 @@ impl Chain {
         Self { state: genesis.state().unwrap() }
     }
 
-    /// The header of a child, which names this state.
+    /// The header of a child block, which names this state.
     fn header(&self) -> Header {
         let head = self.state.head();
         let height = head.height.next();
@@ -58,7 +58,7 @@ impl Chain {
         }
     }
 
-    /// A block with these payloads of `account-0`.
+    /// Makes a block with these payloads of `account-0`.
     fn push(&mut self, payloads: Vec<Payload>) {
         let signer = key("account-0");
         let nonce = self.state.account(&signer.address()).nonce;
@@ -78,7 +78,7 @@ impl Chain {
         self.state = executed.state;
     }
 
-    /// In one block, some join and some leave with the next epoch.
+    /// Makes a block in which some validators join and some leave with the next epoch.
     fn change(&mut self, join: &[usize], leave: &[usize]) {
         let join = join.iter().map(|index| Payload::AddValidator(validator_keys(*index).public()));
         let leave = leave.iter().map(|index| {
@@ -94,7 +94,7 @@ impl Chain {
         }
     }
 
-    /// The keys of those who sign the next block, the validators `first` before others.
+    /// The keys of the validators that sign the next block, with those in `first` leading.
     fn signers(&self, first: &[usize]) -> Vec<PrivateKey> {
         let mut rest: Vec<usize> = (0..ALL).filter(|index| !first.contains(index)).collect();
         let mut order = first.to_vec();
@@ -105,7 +105,7 @@ impl Chain {
         order.into_iter().map(|index| validator_keys(index).consensus).collect()
     }
 
-    /// A proof of this state that `signers` signed as a committee of the chain `chain_id`.
+    /// A proof of this state, signed by `signers` as a committee of the chain `chain_id`.
     fn signed(&self, subject: Subject, chain_id: u64, signers: &[PrivateKey]) -> Vec<u8> {
         let header = self.header();
         let certificate = certificate(chain_id, &header, signers);
@@ -113,7 +113,7 @@ impl Chain {
         proof.unwrap().to_bytes().unwrap()
     }
 
-    /// A proof of this state, signed by `first` where they suffice.
+    /// A proof of this state, signed by the validators in `first` if they are enough.
     fn proof_by(&self, first: &[usize]) -> Vec<u8> {
         self.signed(Subject::Validators, self.state.chain_id(), &self.signers(first))
     }
@@ -122,7 +122,7 @@ impl Chain {
         self.proof_by(&[])
     }
 
-    /// What trusts this state's committee.
+    /// Trust in this state's committee.
     fn trust(&self) -> Trust {
         let voters = keys(&self.state.roster().committee);
         Trust::new(self.state.chain_id(), voters, self.state.height())
@@ -165,12 +165,12 @@ fn epochs_that_were_missed_need_enough_who_still_serve() {
     chain.change(&[4], &[0]);
     chain.until(3 * EPOCH);
     let third = chain.proof_by(&[1, 2, 3]);
-    // Three of the four of genesis are left, two have to sign.
+    // Three of the four genesis validators are left, and two have to sign.
     let mut trust = genesis.clone();
     trust.believe(&third).unwrap();
     chain.change(&[5], &[1]);
     chain.until(4 * EPOCH);
-    // 2, 3, 4, 5: one certificate has both who are left, another only one of them.
+    // With committee 2, 3, 4, 5, one certificate has both genesis validators, the other only one.
     let (both, one) = (chain.proof_by(&[2, 3]), chain.proof_by(&[4, 5]));
     genesis.clone().believe(&both).unwrap();
     refused(&genesis, &one, "of the 4 validators known since block 0, 1 have signed the state of");
@@ -214,17 +214,17 @@ fn strangers_are_not_believed_whatever_they_sign() {
     chain.until(3);
     let trust = Chain::new(0..4).trust();
     let chain_id = chain.state.chain_id();
-    // Another state, in which others validate, on what they say is this chain.
+    // Another state with other validators, who claim that it is this chain.
     let mut strangers = Chain::new(10..14);
     strangers.until(3);
     let forged = strangers.signed(Subject::Validators, chain_id, &strangers.signers(&[]));
     refused(&trust, &forged, "of the 4 validators known since block 0, 0 have signed");
-    // One validator of the chain is with them.
+    // One validator of the chain joins them.
     let mut mixed = Chain::new(3..7);
     mixed.until(3);
     let forged = mixed.signed(Subject::Validators, chain_id, &mixed.signers(&[3]));
     refused(&trust, &forged, "of the 4 validators known since block 0, 1 have signed");
-    // The chain's own state, signed by others; too few of its own; on another chain.
+    // The chain's own state signed by others, by too few of its own, or for another chain.
     let by = |signers: &[PrivateKey]| chain.signed(Subject::Validators, chain_id, signers);
     refused(&trust, &by(&strangers.signers(&[])), "certificate: the vote of validator");
     refused(&trust, &by(&chain.signers(&[])[..2]), "certificate: ");
@@ -233,7 +233,7 @@ fn strangers_are_not_believed_whatever_they_sign() {
     let presence = chain.signed(Subject::Presence, chain_id, &chain.signers(&[]));
     refused(&trust, &presence, "it is about presence, not about validators");
     refused(&trust, b"no proof", "form: ");
-    // Those who know the committee are not talked out of it either.
+    // A runner that knows the committee is not talked out of it either.
     let mut knows = trust.clone();
     knows.believe(&chain.proof()).unwrap();
     strangers.until(6);
@@ -276,7 +276,7 @@ fn an_older_state_changes_nothing() {
     let known = trust.roster().cloned();
     trust.believe(&before).unwrap();
     assert_eq!((trust.roster().cloned(), trust.voters().1), (known, chain.state.height()));
-    // Who remembers the validators alone takes the rest from it.
+    // A runner that remembers only the validators learns the rest from it.
     let (voters, since) = trust.voters();
     let mut remembers = Trust::new(chain.state.chain_id(), voters.to_vec(), since);
     remembers.believe(&before).unwrap();

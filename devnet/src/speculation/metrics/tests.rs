@@ -1,4 +1,4 @@
-//! What is exported is what AgenC §8.1 lists, and says what a machine did.
+//! The exported metrics are those of AgenC §8.1 and agree with what a machine did.
 
 use super::*;
 use crate::openmetrics::samples;
@@ -31,7 +31,7 @@ const SOURCE: [(&str, &str, Option<&str>); 16] = [
     ("speculation_chain_depth", "histogram", None),
 ];
 
-/// What the alerts and dashboards of §8 need beside those.
+/// The additional metrics that the alerts and dashboards of §8 need.
 const OURS: [(&str, &str, Option<&str>); 15] = [
     ("speculation_provers_lost_total", "counter", None),
     ("speculation_proofs", "gauge", Some("stage")),
@@ -50,7 +50,7 @@ const OURS: [(&str, &str, Option<&str>); 15] = [
     ("speculation_spans_lost_total", "counter", Some("reason")),
 ];
 
-/// Names as Prometheus stores them, with kinds and labels other than a bucket's end.
+/// Names as Prometheus stores them, with their kinds and labels (but not `le`).
 fn families(text: &str) -> BTreeMap<String, (&str, Option<&str>)> {
     let mut families = BTreeMap::new();
     let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
@@ -131,7 +131,7 @@ fn every_reason_is_counted_under_its_own_name() {
     }
 }
 
-/// Series that are not at 0.
+/// The series that are not at 0.
 fn changed(metrics: &Metrics) -> BTreeSet<String> {
     let text = metrics.encode();
     let changed = samples(&text).into_iter().filter(|(_, value)| *value != 0.0);
@@ -164,7 +164,7 @@ fn times_are_in_milliseconds_and_thresholds_are_ends_of_buckets() {
     check("chain_depth_bucket{le=\"20.0\"}", 1.0);
 }
 
-/// A machine, what it does being counted as it happens.
+/// A machine whose actions are counted as they happen.
 struct Counted {
     machine: Speculation,
     metrics: Metrics,
@@ -194,7 +194,7 @@ impl Counted {
         self.metrics.proof_generated(Duration::from_millis(34));
     }
 
-    /// Carries out what the machine wants, the chain refusing the proof of one task.
+    /// Carries out the machine's outputs; the chain refuses the proof of task `refused`.
     fn run(&mut self, refused: u8) {
         while let Some(output) = self.machine.poll_output() {
             match output {
@@ -269,7 +269,7 @@ fn what_is_exported_is_what_the_machine_counted() {
     check("proofs_confirmed_total", *proofs_confirmed);
     check("proofs_failed_total", *proofs_failed);
     check("tasks_rolled_back_total", *tasks_rolled_back);
-    // The proof of 7 is handed out, and that has not been told yet.
+    // The proof of 7 is handed out, but not yet counted.
     check("proofs_submitted_total", proofs_submitted - 1);
     for (&reason, place) in Reason::ALL.iter().zip(0usize..) {
         let expected = tasks_rejected.get(place).copied().unwrap_or_default();

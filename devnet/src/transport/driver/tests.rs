@@ -38,13 +38,13 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(Context) -> F) {
     deterministic::Runner::new(config).start(test);
 }
 
-/// What a validator's session is told.
+/// The commands for a validator's session.
 enum Told {
     Head(Height),
     Close(GoodbyeReason),
 }
 
-/// Writes down what a validator's session says.
+/// Records the events of a validator's session.
 #[derive(Clone, Default)]
 struct Listening(Arc<Mutex<Vec<validator::Event>>>);
 
@@ -67,7 +67,7 @@ impl Service for Listening {
     }
 }
 
-/// Writes down what a runner's session says, and sends results.
+/// Records the events of a runner's session, and sends results.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<Vec<runner::Event>>>);
 
@@ -87,7 +87,6 @@ impl Service for Running {
     }
 }
 
-/// Two ends that are being driven.
 struct Ends {
     validator_said: Listening,
     runner_said: Running,
@@ -106,7 +105,7 @@ async fn connect(
     let address = SocketAddr::new(Fabric::<Context>::address(&public("validator")), 0);
     let validator = public("validator");
     let (dialled, accepted) = join(dialer.dial(address, &validator), listener.accept()).await;
-    // Going, a listener takes its connections with it.
+    // Dropping a listener closes its connections.
     context.child("listener").spawn(|_| async move {
         let _listener = listener;
         std::future::pending::<()>().await;

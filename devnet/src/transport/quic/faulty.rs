@@ -1,8 +1,9 @@
-//! A UDP socket that loses and delays datagrams as the devnet's faults say.
+//! A UDP socket that loses and delays datagrams according to the devnet's faults.
 //!
-//! Each node asks about what it sends, to whoever sits at the destination's address: with all nodes
-//! of a devnet in one process that is both directions of every link. QUIC sees what it would
-//! see on a real network, down to its own retransmissions, keep-alives and timeouts.
+//! Each node applies the faults of the link from itself to the node at the destination's address.
+//! All nodes of a devnet are in one process, so this covers both directions of every link. QUIC
+//! sees what it would see on a real network, including its own retransmissions, keep-alives and
+//! timeouts.
 
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// How long a datagram that was delayed waits for a full socket, before it is lost.
+/// The time that a delayed datagram waits for a full socket before it is lost.
 const WRITABLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A node's socket behind its tap. The node sits at its address as long as it is open.
+/// A node's socket behind its tap. The node is registered at its address while the socket is open.
 pub(super) struct Faulty {
     socket: Arc<dyn AsyncUdpSocket>,
     seat: Seat,
@@ -41,13 +42,13 @@ pub(super) struct Faulty {
     queue: Arc<Queue>,
 }
 
-/// Datagrams that wait, and what their task needs to know.
+/// The delayed datagrams, and the state of the task that sends them.
 #[derive(Default)]
 struct Queue {
-    /// Datagrams wait, and a task sees to them.
+    /// Datagrams are waiting, and a task handles them.
     busy: AtomicBool,
     delayed: Mutex<Delayed<SocketAddr, Instant, Datagram>>,
-    /// One came that is due before the others.
+    /// Notified when a new datagram is due before all others.
     sooner: Notify,
 }
 
@@ -68,7 +69,7 @@ impl Datagram {
 }
 
 impl Faulty {
-    /// `socket` is bound to `address`.
+    /// Wraps `socket`, which is bound to `address`.
     pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, address: SocketAddr, tap: Tap) -> Self {
         let seat = Seat::Udp(address);
         tap.sit(seat.clone());
@@ -81,7 +82,8 @@ impl Faulty {
             Decision::Drop => Ok(()),
             Decision::Pass if !self.queue.delayed.lock().holds_up(&part.destination, now) => {
                 match self.socket.try_send(part) {
-                    // Others of its batch may be on their way: it is not to be sent again.
+                    // Other datagrams of the batch may be on their way, so the batch must not be
+                    // sent again.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         self.delay(now, true, part, None);
                         Ok(())
@@ -118,7 +120,7 @@ impl Faulty {
     }
 }
 
-/// Sends what waits when it is due, until nothing does or the socket is gone.
+/// Sends waiting datagrams when they are due, until none are left or the socket is gone.
 async fn forward(queue: Arc<Queue>, socket: Weak<dyn AsyncUdpSocket>, tap: Tap) {
     loop {
         let (datagram, next) = {
@@ -154,7 +156,7 @@ async fn send_when_writable(socket: &Arc<dyn AsyncUdpSocket>, datagram: &Datagra
                         return;
                     }
                 }
-                // An error: lost, as UDP may lose any.
+                // An error loses the datagram, as UDP may lose any.
                 Ok(()) | Err(_) => return,
             }
         }
@@ -180,7 +182,8 @@ impl AsyncUdpSocket for Faulty {
         if self.tap.is_quiet() && !self.queue.busy.load(Ordering::Relaxed) {
             return self.socket.try_send(transmit);
         }
-        // A batch is datagrams of one size, the last maybe shorter; each meets a fate of its own.
+        // A batch has datagrams of one size, except maybe the last; each is lost or delayed
+        // independently.
         let size = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for contents in transmit.contents.chunks(size) {
             let Transmit { destination, ecn, src_ip, .. } = *transmit;

@@ -1,4 +1,4 @@
-//! QUIC on the loopback: what every transport does, and what only this one can refuse.
+//! QUIC on the loopback: the common transport tests, and refusals that only QUIC has.
 
 use super::{super::Connection as _, *};
 use crate::transport::{
@@ -31,7 +31,7 @@ fn dialer(name: &str) -> Dialer {
     Client::bind(LOOPBACK).unwrap().dialer(identity(name))
 }
 
-/// Runs a test that would hang forever if what it waits for never came.
+/// Runs a test that would otherwise hang forever if an expected event never came.
 async fn bounded(test: impl Future<Output = ()>) {
     timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
 }
@@ -78,7 +78,7 @@ async fn an_unexpected_identity_is_an_error_that_names_both() {
     );
     let text = error.to_string();
     assert!(text.contains(&expected.to_string()) && text.contains(&got.to_string()), "{text}");
-    // It was refused in the handshake: the first connection that is yielded is the next one.
+    // It was refused in the handshake: the next dial gives the first accepted connection.
     let (_dialled, accepted) = connected(&mut listener, &dialer("next")).await;
     assert_eq!(*accepted.peer(), secret("next").public_key());
 }
@@ -127,7 +127,7 @@ async fn a_shutdown_tells_the_peers_and_frees_the_port() {
     for _ in 0..5 {
         let address = listener.address();
         let (dialled, accepted) = connected(&mut listener, &dialer).await;
-        // Whoever uses a connection lets go of it once it is closed.
+        // A user drops its connection once it is closed.
         tokio::spawn(async move { accepted.closed().await });
         listener.shutdown("shutting_down").await;
         let by_peer = TransportError::ClosedByPeer { reason: "shutting_down".to_owned() };
@@ -148,8 +148,8 @@ async fn closing_the_listener_ends_what_came_from_it() {
     assert_eq!(dialled.accept().await.err(), Some(by_peer));
 }
 
-/// Forwards to `listener`, from `address`, the first packets of clients that never read what the
-/// listener answers. Returns where to dial, and how many answers have come.
+/// Forwards the first packets of clients to `listener` from `address`; the clients never read the
+/// listener's answers. Returns the address to dial, and the number of answers so far.
 async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Receiver<usize>) {
     let inside = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
     let outside = tokio::net::UdpSocket::bind((address, 0)).await.unwrap();
@@ -165,7 +165,7 @@ async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Rece
                     outside.send(&packet[..length]).await.unwrap();
                 }
                 received = outside.recv(&mut answer) => {
-                    // An error: the listener is gone.
+                    // An error means that the listener is gone.
                     if received.is_err() {
                         return;
                     }
@@ -177,8 +177,8 @@ async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Rece
     (at, answered)
 }
 
-/// `count` attempts from `address` that never get through: returned once there were as many
-/// answers as attempts. They go on for as long as they are kept.
+/// Makes `count` attempts from `address` that never get through, and returns once there were as
+/// many answers as attempts. They continue until the set is dropped.
 async fn flood(listener: &Listener, address: IpAddr, count: usize) -> JoinSet<()> {
     let (at, mut answers) = relay(listener, address).await;
     let validator = secret("validator").public_key();
@@ -236,7 +236,7 @@ async fn a_flood_from_one_address_keeps_nobody_else_out() {
 async fn a_flood_that_takes_all_places_gives_way_to_another_address() {
     let grace = Duration::from_secs(3_600);
     let half_open = half_open::Limits { whole: 4, per_address: 4, grace };
-    // As many as want to are in the handshake, from whatever address they say.
+    // Any number of attempts may be in the handshake, from any claimed address.
     let mut listener = limited(half_open, usize::MAX);
     bounded(async {
         let _flood = flood(&listener, FLOODING, 8).await;
@@ -253,8 +253,8 @@ async fn who_cannot_read_what_is_sent_to_its_address_takes_nobodys_place() {
     let half_open = half_open::Limits { whole: 2, per_address: 2, grace };
     let mut listener = limited(half_open, 1);
     bounded(async {
-        // All that each of these hears but for the first is that it has to try again. They say that
-        // they are where the runner is.
+        // Each of these attempts except the first is only told to try again. They claim the
+        // runner's address.
         let _flood = flood(&listener, LOOPBACK.ip(), 8).await;
         for i in 0..20 {
             connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
@@ -273,7 +273,7 @@ fn binding(secret: &SecretKey, key: &rcgen::KeyPair) -> rcgen::CustomExtension {
     extension(secret, secret.sign(&digest))
 }
 
-/// The record of spec connectivity §2, written out by hand.
+/// The record of spec connectivity §2, encoded by hand.
 fn extension(secret: &SecretKey, signature: Signature) -> rcgen::CustomExtension {
     let mut content = vec![0xa2];
     content.extend_from_slice(b"\x63sig\x58\x41");
@@ -283,7 +283,7 @@ fn extension(secret: &SecretKey, signature: Signature) -> rcgen::CustomExtension
     rcgen::CustomExtension::from_oid_content(&BINDING_OID, content)
 }
 
-/// What a client with this certificate and these protocols hears.
+/// The error that a client with this certificate and these protocols gets.
 async fn attempt(listener: &Listener, identity: Option<&Identity>, alpn: &[&[u8]]) -> String {
     #[derive(Debug)]
     struct Trusting;
@@ -401,7 +401,7 @@ async fn identities_that_prove_nothing_are_refused_and_the_listener_goes_on() {
     check("wrong protocol", Some(valid.clone()), &[b"h3"], protocol).await;
     check("no protocol", Some(valid.clone()), &[], protocol).await;
 
-    // None of them was yielded; and the record written by hand is the one that is read.
+    // None of them was accepted; and the hand-encoded record is the one that is read.
     let valid = with_valid(&secret("honest"), ephemeral());
     let dialer = Client::bind(LOOPBACK).unwrap().dialer(valid);
     let (_dialled, accepted) = connected(&mut listener, &dialer).await;
@@ -425,9 +425,9 @@ async fn random_datagrams_change_nothing() {
     for round in 0..10_000u32 {
         rng.fill_bytes(&mut datagram);
         match round % 4 {
-            // What looks like a client's first packet of QUIC v1.
+            // Resembles a client's first packet of QUIC v1.
             0 => datagram[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 8]),
-            // What looks like a packet of a running connection.
+            // Resembles a packet of an established connection.
             1 => datagram[0] = 0x40 | (datagram[0] & 0x3f),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Both ends of a simulated connection, and how they come about.
+//! Both ends of a simulated connection, and its handshake.
 
 use super::{
     Fabric, Pair, Runtime,
@@ -39,30 +39,30 @@ impl Side {
     }
 }
 
-/// What travels over a link.
+/// A message on a link.
 pub(super) enum Message {
-    /// The dialler asks to be let in.
+    /// The dialler asks for a connection.
     Connect,
-    /// The listener lets it in.
+    /// The listener accepts it.
     Accepted,
     /// The sender ended the connection.
     Close { reason: String },
-    /// A stream that the receiver opened is over at the sender's side: it may open another.
+    /// A stream that the receiver opened is over at the sender: the receiver may open another.
     Released,
     /// Bytes of a stream.
     Data { stream: Arc<Stream>, bytes: Bytes },
-    /// The end of a stream: after all its bytes, or by being given up.
+    /// The end of a stream: finished after all its bytes, or abandoned.
     End { stream: Arc<Stream>, finished: bool },
-    /// The end of the stream, finished, has arrived.
+    /// The end of a finished stream has arrived.
     Acknowledged { stream: Arc<Stream> },
     /// The sender reads no more of a stream.
     Stopped { stream: Arc<Stream> },
-    /// A stream may be written up to this many bytes in all.
+    /// The writer of a stream may write up to this many bytes in total.
     Credit { stream: Arc<Stream>, limit: u64 },
 }
 
-/// A connection as both ends and the messages between them share it. It holds no way back to the
-/// network, which holds it.
+/// The state of a connection, shared by both ends and the messages between them. It has no
+/// reference to the network, which holds it.
 pub(super) struct Core {
     id: u64,
     keys: [PublicKey; 2],
@@ -71,14 +71,14 @@ pub(super) struct Core {
     changed: [Notify; 2],
 }
 
-/// What one side knows.
+/// The state of one side.
 #[derive(Default)]
 struct End {
     established: bool,
     over: Option<TransportError>,
-    /// Streams of the peer that nobody accepted yet: at most [`MAX_STREAMS`].
+    /// Streams that the peer opened and this side has not accepted yet: at most [`MAX_STREAMS`].
     incoming: VecDeque<Arc<Stream>>,
-    /// Streams of this side's opening that were not released.
+    /// Number of streams that this side opened and the peer has not released.
     open: u32,
 }
 
@@ -101,23 +101,23 @@ impl Core {
         &self.pair
     }
 
-    /// Resolves at the next change for `side`, from this call on.
+    /// Resolves at the next change for `side` after this call.
     pub(super) fn changed(&self, side: Side) -> Notified<'_> {
         self.changed[side.index()].notified()
     }
 
-    /// Whether the handshake is through; an error once the connection is over.
+    /// Whether the handshake is complete; fails once the connection is over.
     pub(super) fn established(&self, side: Side) -> Result<bool, TransportError> {
         let end = &self.ends.lock()[side.index()];
         end.over.clone().map_or(Ok(end.established), Err)
     }
 
-    /// An error once the connection is over.
+    /// Fails once the connection is over.
     pub(super) fn check(&self, side: Side) -> Result<(), TransportError> {
         self.established(side).map(|_| ())
     }
 
-    /// Ends the connection at one side, unless it is over there.
+    /// Ends the connection at one side; false if it had already ended there.
     fn end(&self, side: Side, why: TransportError) -> bool {
         let end = &mut self.ends.lock()[side.index()];
         if end.over.is_some() {
@@ -143,7 +143,7 @@ impl Core {
         }
     }
 
-    /// A message for the side `to` has arrived.
+    /// Handles a message that arrived at the side `to`.
     pub(super) fn receive<E: Runtime>(
         self: &Arc<Self>,
         fabric: &Fabric<E>,
@@ -186,8 +186,8 @@ impl Core {
         }
     }
 
-    /// A dialler wants in: queued for the listener, refused if its queue is full, unanswered if
-    /// nobody listens.
+    /// Handles a dialler's request: queues it for the listener, closes it if the queue is full, and
+    /// leaves it unanswered if there is no listener.
     fn admit<E: Runtime>(self: &Arc<Self>, fabric: &Fabric<E>) {
         let Some(backlog) = fabric.net.lock().listeners.get(&self.keys[1]).cloned() else { return };
         let mut waiting = backlog.waiting.lock();
@@ -203,7 +203,7 @@ impl Core {
         fabric.send(self, Side::Listener, Message::Accepted, SystemTime::UNIX_EPOCH);
     }
 
-    /// The first message of a stream that the peer opened makes it acceptable.
+    /// Makes a stream that the peer opened acceptable with its first message.
     fn announce(&self, to: Side, stream: &Arc<Stream>) {
         if stream.announce(to) {
             self.ends.lock()[to.index()].incoming.push_back(stream.clone());
@@ -212,7 +212,8 @@ impl Core {
     }
 }
 
-/// One side's hold on a connection, shared by its handles and streams: the last one to go closes.
+/// One side's reference to a connection, shared by its handles and streams: dropping the last one
+/// closes the connection.
 pub(super) struct Hold<E: Runtime> {
     pub(super) fabric: Fabric<E>,
     pub(super) core: Arc<Core>,

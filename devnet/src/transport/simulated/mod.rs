@@ -1,22 +1,20 @@
 //! Connections in memory, on commonware's deterministic runtime.
 //!
-//! A [`Fabric`] joins any number of nodes, each known by its on-chain key, over links with a
-//! latency, a jitter and a loss. It behaves as [`quic`](super::quic) does where the protocol above
-//! can tell:
+//! A [`Fabric`] joins any number of nodes, each identified by its on-chain key, over links with a
+//! latency, a jitter and a loss. To the protocol above it behaves like [`quic`](super::quic):
 //!
-//! * A message is what one write hands over, or one step of the connection's own business (end of
-//!   a stream, credit, close). It arrives after the link's latency plus a uniform share of the
-//!   jitter; a lost one is sent again, which takes the greater of two more latencies and
-//!   [`MIN_RETRANSMISSION`]. Order is kept within a stream, and only there.
-//! * A cut link holds what is sent over it back. Restored in time, everything arrives and
-//!   connections live on; after [`IDLE_TIMEOUT`] they are lost at both ends. Dialling over it
-//!   fails after [`DIAL_TIMEOUT`].
-//! * A writer waits once [`STREAM_WINDOW`] bytes were not read yet, an opener once
-//!   [`MAX_STREAMS`] streams are open; credit travels back over the link.
+//! * A message is the bytes of one write, or one step of the connection itself (end of a stream,
+//!   credit, close). It arrives after the link's latency plus a uniform share of the jitter; a lost
+//!   one is sent again, which takes the greater of two more latencies and [`MIN_RETRANSMISSION`].
+//!   Order is kept within a stream only.
+//! * A cut link holds back its messages. If it is restored in time, everything arrives and
+//!   connections survive; after [`IDLE_TIMEOUT`] they are lost at both ends. Dialling over it fails
+//!   after [`DIAL_TIMEOUT`].
+//! * A writer waits while [`STREAM_WINDOW`] bytes are unread, an opener while [`MAX_STREAMS`]
+//!   streams are open; credit travels back over the link.
 //!
-//! Bandwidth is not modelled. Each random draw comes from the context's generator, in the order of
-//! sending, and every table is iterated in the order of its keys: the same seed gives the same
-//! run.
+//! Bandwidth is not modelled. Each random draw comes from the context's generator in the order of
+//! sending, and every table is iterated in the order of its keys: the same seed gives the same run.
 //!
 //! [`STREAM_WINDOW`]: super::STREAM_WINDOW
 //! [`MAX_STREAMS`]: super::MAX_STREAMS
@@ -45,20 +43,20 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The least time that sending again takes, however short the link.
+/// The minimum time of a retransmission, however short the link.
 pub const MIN_RETRANSMISSION: Duration = Duration::from_millis(10);
 
-/// What a fabric needs of the runtime's context: a clock, tasks and randomness.
+/// The parts of the runtime's context that a fabric needs: a clock, tasks and randomness.
 pub trait Runtime: Clock + Spawner + Rng {}
 
 impl<E: Clock + Spawner + Rng> Runtime for E {}
 
-/// How messages travel between two nodes, in either direction.
+/// The properties of the path between two nodes, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// The least time a message takes.
+    /// The minimum time that a message takes.
     pub latency: Duration,
-    /// A uniformly drawn share of this comes on top.
+    /// The maximum addition to the latency, drawn uniformly.
     pub jitter: Duration,
     /// The share of messages that have to be sent twice, from 0 to 1.
     pub loss: f64,
@@ -66,7 +64,7 @@ pub struct Link {
 
 /// The network between the nodes. Clones share it.
 ///
-/// Its messages travel as long as the task that made it runs.
+/// Messages travel for as long as the task that created the fabric runs.
 pub struct Fabric<E> {
     net: Arc<Mutex<Net<E>>>,
     earlier: Arc<Notify>,
@@ -78,7 +76,7 @@ impl<E> Clone for Fabric<E> {
     }
 }
 
-/// Two nodes, the lesser key first.
+/// Two nodes, with the lesser key first.
 type Pair = (PublicKey, PublicKey);
 
 fn pair(a: &PublicKey, b: &PublicKey) -> Pair {
@@ -95,17 +93,18 @@ struct Net<E> {
     listeners: BTreeMap<PublicKey, Arc<Backlog>>,
     /// Connections that are not over at both ends.
     routes: BTreeMap<u64, Route>,
-    /// What happens at a time, in the order it was scheduled in.
+    /// Scheduled events by time, then in the order in which they were scheduled.
     agenda: BTreeMap<(SystemTime, u64), Event>,
-    /// Connections, cuts and events so far: each has its number.
+    /// Number of connections, cuts and events so far, which gives each its number.
     count: u64,
 }
 
 struct Route {
     core: Arc<Core>,
-    /// By sender: nothing arrives before this, since what was held back goes first.
+    /// By sender: the earliest arrival time of the next message, so that held-back messages go
+    /// first.
     floor: [SystemTime; 2],
-    /// By sender: what a cut link holds back. Bounded by windows and stream limits.
+    /// By sender: messages held back by a cut link. Bounded by windows and stream limits.
     held: [VecDeque<Message>; 2],
 }
 
@@ -122,7 +121,7 @@ enum Event {
 }
 
 impl<E: Runtime> Fabric<E> {
-    /// A network where every link is `standard` unless set otherwise.
+    /// Creates a network in which every link is `standard` unless set otherwise.
     pub fn new(context: E, standard: Link) -> Self {
         let fabric = Self {
             net: Arc::new(Mutex::new(Net {
@@ -142,8 +141,8 @@ impl<E: Runtime> Fabric<E> {
         fabric
     }
 
-    /// The address that a node shows to the others, made from its key: an IPv6 one of the range
-    /// for local use.
+    /// A node's address as others see it, derived from its key: an IPv6 address in the range for
+    /// local use.
     pub fn address(node: &PublicKey) -> IpAddr {
         let mut octets = [0xfd; 16];
         // The first byte of a compressed key is its point's parity.
@@ -200,12 +199,12 @@ impl<E: Runtime> Fabric<E> {
         }
     }
 
-    /// Sets how messages travel between `a` and `b` from now on; those under way are not affected.
+    /// Sets the properties of the link between `a` and `b`; messages in flight are not affected.
     pub fn set_link(&self, a: &PublicKey, b: &PublicKey, link: Link) {
         self.net.lock().links.insert(pair(a, b), link);
     }
 
-    /// Cuts the link between `a` and `b`. What is under way still arrives.
+    /// Cuts the link between `a` and `b`. Messages in flight still arrive.
     pub fn cut(&self, a: &PublicKey, b: &PublicKey) {
         let pair = pair(a, b);
         let mut net = self.net.lock();
@@ -219,7 +218,7 @@ impl<E: Runtime> Fabric<E> {
         self.schedule(&mut net, at, Event::Silence { cut });
     }
 
-    /// Joins `a` and `b` again; what was held back is sent.
+    /// Restores the link between `a` and `b` and sends the messages held back.
     pub fn restore(&self, a: &PublicKey, b: &PublicKey) {
         let pair = pair(a, b);
         let mut net = self.net.lock();
@@ -243,7 +242,7 @@ impl<E: Runtime> Fabric<E> {
         }
     }
 
-    /// Makes the connection known to the network; `None` where the link is cut.
+    /// Registers a connection with the network; `None` if the link is cut.
     fn route(&self, from: PublicKey, to: PublicKey) -> Option<Arc<Core>> {
         let mut net = self.net.lock();
         if net.cuts.contains_key(&pair(&from, &to)) {
@@ -257,8 +256,8 @@ impl<E: Runtime> Fabric<E> {
         Some(core)
     }
 
-    /// Sends a message, to arrive no earlier than `after`; says when it does. One of a connection
-    /// that is over at both ends goes nowhere.
+    /// Sends a message that arrives no earlier than `after`, and returns its arrival time. A
+    /// message of a connection that is over at both ends is dropped.
     fn send(
         &self,
         core: &Arc<Core>,
@@ -278,7 +277,7 @@ impl<E: Runtime> Fabric<E> {
         }
     }
 
-    /// Puts a message on its way over a link that is not cut.
+    /// Sends a message over a link that is not cut.
     fn dispatch(
         &self,
         net: &mut Net<E>,
@@ -301,7 +300,7 @@ impl<E: Runtime> Fabric<E> {
         net.agenda.insert((at, net.count), event);
     }
 
-    /// The connection is over at both ends.
+    /// Removes a connection that is over at both ends.
     fn forget(&self, core: &Core) {
         self.net.lock().routes.remove(&core.id());
     }
@@ -310,7 +309,7 @@ impl<E: Runtime> Fabric<E> {
         self.net.lock().context.sleep(duration)
     }
 
-    /// Lets what is due happen, one event after another.
+    /// Processes due events one after the other.
     async fn run(self, context: E) {
         loop {
             let next = self.net.lock().agenda.first_key_value().map(|((at, _), _)| *at);
@@ -334,7 +333,7 @@ impl<E: Runtime> Fabric<E> {
         }
     }
 
-    /// Ends the connections over the link that is still in this cut, if one is.
+    /// Ends the connections over a link if it is still in this cut.
     fn silence(&self, cut: u64) {
         let net = &mut *self.net.lock();
         let Some((pair, _)) = net.cuts.iter().find(|(_, current)| **current == cut) else { return };
@@ -346,14 +345,14 @@ impl<E: Runtime> Fabric<E> {
 }
 
 impl<E: Rng> Net<E> {
-    /// How long a message is under way.
+    /// Draws the travel time of a message.
     fn delay(&mut self, pair: &Pair) -> Duration {
         let link = self.links.get(pair).copied().unwrap_or(self.standard);
         if link.jitter.is_zero() && link.loss <= 0.0 {
             return link.latency;
         }
         let draw = self.context.next_u64();
-        // Both halves as shares of 2^32.
+        // Both halves of the draw are fractions of 2^32.
         let (jitter, loss) = (draw >> 32, draw & 0xffff_ffff);
         let mut delay = link.latency + share(link.jitter, jitter);
         if (loss as f64) < link.loss * (1u64 << 32) as f64 {

@@ -1,4 +1,4 @@
-//! A simulated stream: two halves, each with what its writer and its reader know.
+//! A simulated stream: two halves, each with the state of its writer and its reader.
 
 use super::{
     Fabric, Runtime,
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, futures::Notified};
 
 const WINDOW: u64 = STREAM_WINDOW as u64;
 
-/// A stream as both ends and the messages between them share it.
+/// The state of a stream, shared by both ends and the messages between them.
 pub(super) struct Stream {
     opener: Side,
     state: Mutex<State>,
@@ -21,36 +21,34 @@ pub(super) struct Stream {
 }
 
 struct State {
-    /// By writer.
     halves: [Half; 2],
-    /// The side that did not open it knows of it.
+    /// Whether the side that did not open it knows of it.
     announced: bool,
-    /// That side told the opener that it is over.
+    /// Whether that side told the opener that the stream is over.
     released: bool,
 }
 
-/// One direction.
 struct Half {
-    /// Bytes that the writer wrote, and may write, in all.
+    /// Bytes written so far, and the maximum that may be written, in total.
     sent: u64,
     limit: u64,
     /// How the writer ended it.
     end: Option<Ending>,
-    /// The writer heard that nobody reads any more.
+    /// Whether the writer has heard that the reader stopped.
     stopped: bool,
-    /// The writer heard that the end has arrived.
+    /// Whether the writer has heard that the end arrived.
     acknowledged: bool,
-    /// When the last message for the reader arrives: no later one may overtake it.
+    /// Arrival time of the last message for the reader, which no later one may overtake.
     last: SystemTime,
 
-    /// Bytes that have arrived; with those under way at most [`STREAM_WINDOW`].
+    /// Bytes that have arrived; together with those in flight at most [`STREAM_WINDOW`].
     unread: VecDeque<Bytes>,
-    /// Bytes that were read, and the limit last granted to the writer.
+    /// Bytes read so far, and the last limit granted to the writer.
     read: u64,
     granted: u64,
-    /// The end, as it has arrived.
+    /// How it ended, once the end has arrived.
     ended: Option<Ending>,
-    /// Nobody reads any more.
+    /// Whether the reader has stopped.
     left: bool,
 }
 
@@ -96,13 +94,13 @@ impl Stream {
         self.changed[side.index()].notify_waiters();
     }
 
-    /// Whether `side` hears of the stream for the first time, and did not open it.
+    /// Whether `side` did not open the stream and has not heard of it before.
     pub(super) fn announce(&self, side: Side) -> bool {
         let mut state = self.state.lock();
         side != self.opener && !std::mem::replace(&mut state.announced, true)
     }
 
-    /// Bytes have arrived at the reader `to`.
+    /// Delivers bytes to the reader `to`.
     pub(super) fn arrived(&self, to: Side, bytes: Bytes) {
         let half = &mut self.state.lock().halves[to.other().index()];
         if !half.left {
@@ -111,7 +109,7 @@ impl Stream {
         }
     }
 
-    /// The end has arrived at the reader `to`.
+    /// Delivers the end to the reader `to`.
     pub(super) fn ended<E: Runtime>(
         self: &Arc<Self>,
         fabric: &Fabric<E>,
@@ -126,14 +124,14 @@ impl Stream {
             let message = Message::Acknowledged { stream: self.clone() };
             fabric.send(core, to, message, SystemTime::UNIX_EPOCH);
         } else {
-            // As with a reset in QUIC: what was not read yet is not worth reading.
+            // As with a reset in QUIC, unread bytes are discarded.
             half.unread.clear();
         }
         self.wake(to);
         self.release(&mut state, fabric, core);
     }
 
-    /// The writer `to` hears that nobody reads any more.
+    /// Tells the writer `to` that the reader has stopped.
     pub(super) fn stopped<E: Runtime>(&self, fabric: &Fabric<E>, core: &Arc<Core>, to: Side) {
         let mut state = self.state.lock();
         state.halves[to.index()].stopped = true;
@@ -141,7 +139,7 @@ impl Stream {
         self.release(&mut state, fabric, core);
     }
 
-    /// The writer `to` hears that the end has arrived.
+    /// Tells the writer `to` that the end has arrived.
     pub(super) fn acknowledged<E: Runtime>(&self, fabric: &Fabric<E>, core: &Arc<Core>, to: Side) {
         let mut state = self.state.lock();
         state.halves[to.index()].acknowledged = true;
@@ -149,14 +147,14 @@ impl Stream {
         self.release(&mut state, fabric, core);
     }
 
-    /// The writer `to` may write more.
+    /// Raises the limit of the writer `to`.
     pub(super) fn credited(&self, to: Side, limit: u64) {
         let half = &mut self.state.lock().halves[to.index()];
         half.limit = half.limit.max(limit);
         self.wake(to);
     }
 
-    /// Tells the opener, once, that both halves are over as the other side sees it.
+    /// Tells the opener, once, that both halves are over at the other side.
     fn release<E: Runtime>(&self, state: &mut State, fabric: &Fabric<E>, core: &Arc<Core>) {
         let acceptor = self.opener.other();
         let incoming = &state.halves[self.opener.index()];
@@ -171,15 +169,15 @@ impl Stream {
     }
 }
 
-/// What a half of a stream stands on.
+/// The shared state behind a half of a stream.
 struct Handle<E: Runtime> {
     hold: Arc<Hold<E>>,
     stream: Arc<Stream>,
 }
 
 impl<E: Runtime> Handle<E> {
-    /// Waits for what `check` finds, which is looked at again after each change; fails with the
-    /// connection.
+    /// Waits until `check` returns something; `check` is called again after each change. Fails with
+    /// the connection.
     async fn until<T>(
         &self,
         mut check: impl FnMut(&mut State) -> Option<Result<T, TransportError>>,
@@ -219,7 +217,7 @@ impl<E: Runtime> Handle<E> {
         self.release(&mut state);
     }
 
-    /// Tells the opener if, with a change on this side, the stream is over here.
+    /// Tells the opener if a change on this side has ended the stream here.
     fn release(&self, state: &mut State) {
         if self.hold.side != self.stream.opener {
             self.stream.release(state, &self.hold.fabric, &self.hold.core);

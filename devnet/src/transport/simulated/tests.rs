@@ -1,4 +1,4 @@
-//! Simulated links: what every transport does, and delays, losses and cuts on a virtual clock.
+//! Simulated links: the common transport tests, and delays, losses and cuts on a virtual clock.
 
 use super::{super::Connection as _, *};
 use crate::transport::{BACKLOG, Dial as _, Listen as _, RecvStream as _, SendStream as _, suite};
@@ -18,7 +18,7 @@ fn key(name: &str) -> PublicKey {
     SecretKey::derive(b"simulated transport tests", name).public_key()
 }
 
-/// Runs a test on the deterministic runtime, and says what the run's audit log hashes to.
+/// Runs a test on the deterministic runtime and returns the hash of the run's audit log.
 fn run<F: Future<Output = ()>>(seed: u64, test: impl FnOnce(Context) -> F) -> String {
     let config =
         deterministic::Config::new().with_seed(seed).with_timeout(Some(Duration::from_secs(3_600)));
@@ -86,7 +86,7 @@ fn both_ends_know_each_other() {
     });
 }
 
-/// How long each of a hundred messages on as many streams is under way.
+/// The travel times of a hundred messages, each on a stream of its own.
 async fn delays(context: &Context, link: Link) -> Vec<Duration> {
     let fabric = Fabric::new(context.child("network"), SHORT);
     let mut listener = fabric.listen(key("validator")).unwrap();
@@ -160,7 +160,7 @@ fn a_link_restored_in_time_delivers_what_it_held_back_in_order() {
             }
             send.write(&[byte]).await.unwrap();
         }
-        // Beyond the moment at which the cut would have ended the connection.
+        // Waits beyond the time at which the cut would have ended the connection.
         context.sleep(IDLE_TIMEOUT).await;
         let mut read = Vec::new();
         while read.len() <= 200 {

@@ -1,4 +1,4 @@
-//! One runner's connection: what its session says, and what the gateway wants of it.
+//! One runner's connection: handles its session's events and the gateway's commands.
 
 use super::{Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns};
 use crate::{
@@ -31,7 +31,6 @@ use cowboy_engine::{
 use std::{collections::BTreeMap, net::IpAddr};
 use tokio::sync::mpsc;
 
-/// One connection, from the first byte to the last.
 pub(super) struct RunnerLink {
     pub(super) gateway: Gateway,
     pub(super) serial: u64,
@@ -40,7 +39,7 @@ pub(super) struct RunnerLink {
     pub(super) remote: IpAddr,
     pub(super) since_ms: u64,
     pub(super) commands: mpsc::Sender<Command>,
-    /// Until the handshake is complete.
+    /// The place of a half-open connection, held until the handshake is complete.
     pub(super) half_open: Option<Slot>,
 }
 
@@ -135,7 +134,7 @@ impl RunnerLink {
             return Err(GoodbyeReason::RateLimited);
         }
         shared.state.admit(runner, &self.gateway.0.public)?;
-        // Of another key than the certificate's nothing is remembered; the session refuses it.
+        // Nonces of a key other than the certificate's are not recorded; the session refuses it.
         if *runner == self.certified && !shared.nonces.insert(nonce) {
             return Err(GoodbyeReason::ReplayedNonce);
         }
@@ -189,7 +188,7 @@ impl RunnerLink {
             Err(error @ (AssignError::TooManyStreams | AssignError::NotEstablished)) => {
                 tracing::debug!(runner = %self.runner, %job_id, %error, "job not dispatched");
                 let mut shared = self.gateway.0.shared.lock();
-                // With the next block it is tried again.
+                // It is retried with the next block.
                 if let Some(link) = self.link(&mut shared) {
                     link.dispatched.remove(&job_id);
                 }
@@ -203,7 +202,7 @@ impl RunnerLink {
         }
     }
 
-    /// The runner has said what it does with a job, or its time for that is over.
+    /// Records the runner's answer to a dispatch, or that it missed the deadline.
     fn answered(&self, job_id: &Hash, answer: Answer) {
         let mut shared = self.gateway.0.shared.lock();
         shared.journal.answered(job_id, &self.runner, answer);
@@ -213,8 +212,8 @@ impl RunnerLink {
         }
     }
 
-    /// The runner has these jobs open: those that the chain has ended are cancelled. A job that
-    /// this validator has not heard of may be one of a block that it lacks.
+    /// Takes the runner's list of open jobs, and cancels those that the chain has ended. A job that
+    /// is unknown here may be from a block that this validator lacks.
     fn open(&self, session: &mut Validator, job_ids: &JobIds) {
         let state = self.gateway.0.shared.lock().state.clone();
         for job_id in job_ids.as_slice() {
@@ -235,8 +234,8 @@ impl RunnerLink {
         }
     }
 
-    /// Passes a rejection on as the runner's word that it does not do the job: the chain draws
-    /// another one at once.
+    /// Passes a rejection on as the runner's report that it does not do the job: the chain then
+    /// draws another runner at once.
     fn rejected(&self, ack: &JobAck) {
         let JobAck { job_id, status: AckStatus::Reject(reason), signed, .. } = *ack else { return };
         let said = Excuse::Rejected(reason);
@@ -244,7 +243,7 @@ impl RunnerLink {
         self.report(report);
     }
 
-    /// Tells the sender of an errand what came of it; false: there is no such errand.
+    /// Passes an errand's outcome to its sender; false if there is no such errand.
     fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
         let mut shared = self.gateway.0.shared.lock();
         let out = shared.errands.of(id).is_some_and(|(runner, _)| runner == self.runner);
@@ -254,7 +253,8 @@ impl RunnerLink {
         out
     }
 
-    /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
+    /// Keeps a progress report if the chain assigns the job to the runner, which bounds the number
+    /// of reports.
     fn progress(&self, progress: JobProgress) {
         let job_id = progress.job_id;
         let mut shared = self.gateway.0.shared.lock();
@@ -265,7 +265,7 @@ impl RunnerLink {
         }
     }
 
-    /// Passes a result on where the chain still waits for it from this runner.
+    /// Passes a result on if the chain still waits for it from this runner.
     fn result(&self, result: JobResult) {
         let job_id = result.job_id;
         if self.reported(&job_id, || Ok(result.result_data.as_bytes().to_vec())) {
@@ -293,21 +293,21 @@ impl RunnerLink {
         self.hand_in(job_id, Handed::Result(submission));
     }
 
-    /// Passes a commitment on, also where the chain does not wait for it: two different ones of one
-    /// attempt are evidence. The session has checked that the runner signed it.
+    /// Passes a commitment on, even when the chain does not wait for it: two different ones in one
+    /// attempt are evidence. The session has checked the runner's signature.
     fn committed(&self, commit: &JobCommit) {
         let JobCommit { job_id, deadline_block, commitment, runner_signed } = *commit;
         let runner = self.runner;
         let known = self.gateway.0.shared.lock().state.job(&job_id).map(Job::deadline);
         if known != Some(deadline_block) {
-            tracing::debug!(%runner, %job_id, deadline = %deadline_block, "of no attempt of the job");
+            tracing::debug!(%runner, %job_id, deadline = %deadline_block, "unknown attempt of job");
             return;
         }
         let commit = CommitResult { job_id, runner, commitment, runner_signature: runner_signed };
         self.hand_in(job_id, Handed::Commit { commit, deadline_block });
     }
 
-    /// Passes a report of failed work on where the chain still waits for the runner.
+    /// Passes a failure report on if the chain still waits for the runner.
     fn failed(&self, failure: JobFailure) {
         let JobFailure { job_id, reason, runner_signed } = failure;
         if self.reported(&job_id, || Err(ErrandError::Failed(reason.to_string()))) {
@@ -339,14 +339,14 @@ impl RunnerLink {
         }
     }
 
-    /// What came of a question: one that cannot be put is put again with the next block.
+    /// Logs a question that could not be sent; it is sent again with the next block.
     fn asked(&self, job_id: Hash, outcome: Result<(), AssignError>) {
         if let Err(error) = outcome {
             tracing::debug!(runner = %self.runner, %job_id, %error, "nothing asked");
         }
     }
 
-    /// Changes the view where this is the runner's current connection.
+    /// Changes the view if this is the runner's current connection.
     fn with_view(&self, change: impl FnOnce(&mut LocalView, &Address, Height)) {
         let mut shared = self.gateway.0.shared.lock();
         if self.link(&mut shared).is_some() {
@@ -355,12 +355,12 @@ impl RunnerLink {
         }
     }
 
-    /// The runner's current connection, where it is this one.
+    /// The runner's current connection, if it is this one.
     fn link<'a>(&self, shared: &'a mut Shared) -> Option<&'a mut Link> {
         shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
     }
 
-    /// The connection is over.
+    /// Cleans up after the connection has ended.
     pub(super) fn ended(self, end: End) {
         let mut shared = self.gateway.0.shared.lock();
         let head = shared.state.height();
@@ -379,7 +379,7 @@ impl RunnerLink {
     }
 }
 
-/// What a delta adds and removes.
+/// The labels that a delta adds and removes.
 fn changes(delta: &CapabilityDelta) -> (Vec<Label>, Vec<Label>) {
     let capability = |name: &str| Label::Capability(name.to_owned());
     let entitlement = |name: &str| Label::Entitlement(name.to_owned());

@@ -1,8 +1,8 @@
-//! What a module can call, by name: the engine's own tables, for sweeps over all of them.
+//! The names that a module can call, from the engine's own tables, for tests that sweep over all.
 
 use super::{Builtin, Method, Namespace};
 
-/// Every function, as a module writes it: `len`, `pvm_host.emit`, `mock.call`.
+/// All functions, as a module writes them: `len`, `pvm_host.emit`, `mock.call`.
 pub fn functions() -> Vec<String> {
     let names = Builtin::ALL.iter().map(|builtin| builtin.name());
     let everywhere = names.filter(|name| Builtin::everywhere(name).is_some());
@@ -13,7 +13,7 @@ pub fn functions() -> Vec<String> {
     functions
 }
 
-/// Every method after the kind of value that has it: `("Text", "split")`.
+/// All methods, with the kind of value that has them: `("Text", "split")`.
 pub fn methods() -> Vec<(&'static str, &'static str)> {
     let mut methods = Vec::new();
     for (kind, names) in Method::ALL {

@@ -7,7 +7,7 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// Where a place that may lie outside counts as the nearest end, as in slices.
+/// The offset of an index in a sequence of `len`, clamped to the nearest end, as in slices.
 fn clamp(index: Option<Value>, len: usize, otherwise: usize) -> Result<usize, Fault> {
     match index {
         None | Some(Value::None) => Ok(otherwise),
@@ -15,7 +15,7 @@ fn clamp(index: Option<Value>, len: usize, otherwise: usize) -> Result<usize, Fa
             let at = if index < 0 { index.saturating_add(len as i64) } else { index };
             Ok(at.clamp(0, len as i64) as usize)
         }
-        Some(other) => failed(format!("an index is an int, not {}", other.kind())),
+        Some(other) => failed(format!("an index must be an int, not {}", other.kind())),
     }
 }
 
@@ -92,12 +92,12 @@ impl Machine<'_> {
                     self.list_mut(list)?.remove(at as usize);
                 }
             }
-            _ => unreachable!("{name} is no method of lists"),
+            _ => unreachable!("{name} is not a method of lists"),
         }
         Ok(Value::None)
     }
 
-    /// Sorts a list where it is. While it is sorted, nothing else changes it.
+    /// Sorts a list in place. Nothing else can change it during the sort.
     fn sort_list(&mut self, list: Id, args: &Args) -> Result<(), Fault> {
         let [key, reverse] = self.parameters(args, "sort", ["key", "reverse"], 0)?;
         if args.positional > 0 {
@@ -117,7 +117,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Makes a list immutable as a loop does, or ends that.
+    /// Makes a list immutable, as a loop does, or ends that.
     fn hold(&mut self, list: Id, held: bool) {
         if let Some(list) = self.heap.list_mut(list) {
             list.loops = if held { list.loops + 1 } else { list.loops.saturating_sub(1) };
@@ -139,7 +139,7 @@ impl Machine<'_> {
         self.index_in(tuple, value.unwrap_or(Value::None), start, end)
     }
 
-    /// How many elements of a list or tuple are equal to a value.
+    /// The number of elements of a list or tuple that equal a value.
     fn count_in(&mut self, of: Value, value: Value) -> Result<Value, Fault> {
         let (mut index, mut count) = (0, 0);
         while let Some(item) = self.sequence(of).get(index).copied() {
@@ -149,7 +149,7 @@ impl Machine<'_> {
         Ok(Value::Int(count))
     }
 
-    /// Where in a list or tuple a value is first.
+    /// The first index of a value in a list or tuple.
     fn index_in(
         &mut self,
         of: Value,
@@ -260,18 +260,18 @@ impl Machine<'_> {
             Method::DictUpdate => {
                 if args.positional > 1 {
                     return failed(format!(
-                        "update() takes at most 1 argument by place, got {}",
+                        "update() takes at most 1 positional argument, got {}",
                         args.positional
                     ));
                 }
                 self.update(dict, args, "update")?;
                 Ok(Value::None)
             }
-            _ => unreachable!("{name} is no method of dicts"),
+            _ => unreachable!("{name} is not a method of dicts"),
         }
     }
 
-    /// Puts a dict or pairs, then arguments by name, into a dict.
+    /// Adds the entries of a dict, or pairs, and then the named arguments to a dict.
     pub(super) fn update(
         &mut self,
         into: Id,
@@ -282,7 +282,7 @@ impl Machine<'_> {
             None => {}
             Some(Value::Dict(from)) => self.dict_update(into, from)?,
             Some(pairs) => {
-                for pair in self.items(pairs, "what a dict is made of")? {
+                for pair in self.items(pairs, "building a dict")? {
                     let (len, pair_kind) = (self.count(pair)?, pair.kind());
                     if len != 2 {
                         return failed(format!(

@@ -8,7 +8,7 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// Appends text that is there, within the limit of a string.
+/// Appends text, within the limit of a string.
 pub(super) fn append(meter: &mut Meter, to: &mut String, text: &str) -> Result<(), Fault> {
     meter.bytes(text.len())?;
     meter.string_fits(to.len() + text.len())?;
@@ -22,7 +22,7 @@ impl Machine<'_> {
         append(&mut self.meter, to, text)
     }
 
-    /// Appends a value as `str` has it.
+    /// Appends a value as `str` writes it.
     pub(in crate::actor) fn write_str(
         &mut self,
         to: &mut String,
@@ -32,7 +32,7 @@ impl Machine<'_> {
         append(&mut self.meter, to, self.heap.str(id))
     }
 
-    /// Appends a value as `repr` has it.
+    /// Appends a value as `repr` writes it.
     pub(in crate::actor) fn write_repr(
         &mut self,
         to: &mut String,
@@ -138,7 +138,7 @@ impl Machine<'_> {
         self.write_escaped(to, id, |byte| byte.is_ascii_control(), "\\x")
     }
 
-    /// Appends a string in double quotes; what `is_control` but has no escape of its own is
+    /// Appends a string in double quotes. A character that `is_control` and has no short escape is
     /// written as `prefix` and two hex digits.
     pub(super) fn write_escaped(
         &mut self,
@@ -325,7 +325,7 @@ impl Machine<'_> {
             rest = after;
             let (field, specification) = field.split_once(':').unwrap_or((field, ""));
             if field.contains('{') {
-                return failed("a field of a format has fields in its specification alone");
+                return failed("a field of a format has fields only in its specification");
             }
             let value = self.named_field(args, field, &mut fields)?;
             let (value, converted) = self.converted(value, field)?;
@@ -374,13 +374,13 @@ impl Machine<'_> {
                 );
             }
             fields.manual = true;
-            // A number that does not fit is the index of no argument.
+            // A number that does not fit matches no argument.
             name.parse().ok().and_then(|index| self.argument(args, index))
         } else if name.contains(['.', '[', ']', ',']) {
             return failed("attributes and elements are not supported in format");
         } else {
             self.meter.elements(self.named_count(args))?;
-            // Names of one length are compared.
+            // Only names of the same length are compared.
             let names = 0..self.named_count(args);
             let alike = |index: &usize| self.named(args, *index).0.len() == name.len();
             let alike = names.clone().filter(alike).count();
@@ -402,7 +402,7 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// What a conversion makes of a field's value.
+    /// The result of converting a field's value.
     fn converted(&mut self, value: Value, field: &str) -> Result<(Value, Option<String>), Fault> {
         let mut text = String::new();
         match (field.split_once('!').map(|(_, conversion)| conversion), value) {
@@ -414,7 +414,7 @@ impl Machine<'_> {
         Ok((value, Some(text)))
     }
 
-    /// A field's specification, the fields in it replaced.
+    /// A field's specification, with the fields in it replaced.
     fn specification(
         &mut self,
         args: &Args,
@@ -430,7 +430,7 @@ impl Machine<'_> {
                 return failed("unmatched '{' in format");
             };
             if field.contains(['{', ':']) {
-                return failed("a field of a specification is an argument, and nothing more");
+                return failed("a field of a specification must be a plain argument");
             }
             let value = self.named_field(args, field, fields)?;
             match self.converted(value, field)? {
@@ -444,14 +444,14 @@ impl Machine<'_> {
     }
 }
 
-/// How fields of a format have named their arguments so far.
+/// How the fields of a format have named their arguments so far.
 #[derive(Default)]
 struct Fields {
     automatic: usize,
     manual: bool,
 }
 
-/// Where a field ends that has begun before `text`, fields within it aside.
+/// The end of a field that began before `text`; fields within it are skipped.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0;
     text.bytes().position(|byte| match byte {
@@ -468,7 +468,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// Flags, width and precision of a conversion of `%`, and what follows them.
+/// Flags, width and precision of a conversion of `%`, and the text after them.
 fn percent(text: &str) -> Result<(Specification, &str), Fault> {
     let mut of = Specification::default();
     let mut rest = text;
@@ -477,12 +477,12 @@ fn percent(text: &str) -> Result<(Specification, &str), Fault> {
             '-' => of.align = Some(Align::Left),
             '0' => of.zeros = true,
             '#' => of.prefix = true,
-            // A plus is stronger than a space.
+            // A plus takes precedence over a space.
             sign => of.sign = of.sign.filter(|sign| *sign == '+').or(Some(sign)),
         }
         rest = &rest[1..];
     }
-    // What is to the left has nothing to fill after its sign.
+    // Left-aligned text has no zeros to fill in after its sign.
     of.zeros &= of.align.is_none();
     let (width, after) = number(rest);
     (of.width, rest) = (width.unwrap_or(0), after);

@@ -1,9 +1,9 @@
-//! Functions that every module finds, as the language's specification has them.
+//! Functions that every module can use, as the language's specification defines them.
 
 use super::{Method, Namespace, flag, no_parameter};
 use crate::actor::{
     error::{Fault, failed},
-    eval::{Args, MAX_MESSAGE, Machine, cut, require_type, shorten},
+    eval::{Args, MAX_ASSERTION, Machine, cut, require_type, shorten},
     value::{Id, Range, Type, Value},
 };
 use num_traits::Signed;
@@ -31,7 +31,7 @@ impl Machine<'_> {
         self.new_integer(positive)
     }
 
-    /// `all` looks for an element that is false, `any` for one that is true.
+    /// `all` searches for a false element, `any` for a true one.
     pub(super) fn all_any(
         &mut self,
         args: &Args,
@@ -74,7 +74,7 @@ impl Machine<'_> {
         let Value::Dict(id) = dict else { unreachable!("it was made here") };
         if args.positional > 1 {
             return failed(format!(
-                "dict() takes at most 1 argument by place, got {}",
+                "dict() takes at most 1 positional argument, got {}",
                 args.positional
             ));
         }
@@ -88,7 +88,7 @@ impl Machine<'_> {
             Value::Record(id) => {
                 let fields = &self.heap.record_type(self.heap.record(id).of).fields;
                 self.meter.elements(fields.len())?;
-                // Each is copied, and compared with one per halving of their number.
+                // Each name is copied, and compared with one name per halving of their number.
                 let bytes: usize = fields.iter().map(|field| 32 + field.name.len()).sum();
                 for _ in 0..=fields.len().checked_ilog2().unwrap_or(0) {
                     self.meter.bytes(bytes)?;
@@ -112,7 +112,7 @@ impl Machine<'_> {
         let items = self.items(over.unwrap_or(Value::None), "enumerate's argument")?;
         let start = match start {
             None => 0,
-            // Far from where counting on would overflow.
+            // Small enough that counting on cannot overflow.
             Some(Value::Int(start)) if start.unsigned_abs() < 1 << 62 => start,
             Some(_) => return failed("enumerate() takes an int to start from, of at most 62 bits"),
         };
@@ -127,11 +127,10 @@ impl Machine<'_> {
 
     pub(super) fn fail(&mut self, args: &Args) -> Result<Value, Fault> {
         let text = self.joined(args, None)?;
-        failed(format!("fail: {}", cut(&text, MAX_MESSAGE)))
+        failed(format!("fail: {}", cut(&text, MAX_ASSERTION)))
     }
 
-    /// The arguments by place, as `str` has them, one after the other, with a string or a space
-    /// between them.
+    /// The positional arguments, as `str` writes them, joined by a string or a space.
     fn joined(&mut self, args: &Args, separator: Option<Id>) -> Result<String, Fault> {
         let mut text = String::new();
         for index in 0..args.positional {
@@ -198,7 +197,7 @@ impl Machine<'_> {
         Ok(self.heap.str(id).to_owned())
     }
 
-    /// The hash that the language prescribes for strings: that of Java, over UTF-16.
+    /// The hash that the language prescribes for strings: Java's, over UTF-16.
     pub(super) fn hash_text(&mut self, args: &Args) -> Result<Value, Fault> {
         let value = self.one(args, "hash")?;
         let Value::Text(id) = value else {
@@ -250,7 +249,7 @@ impl Machine<'_> {
             .find_map(|(radix, prefix)| prefixed(prefix).map(|digits| (radix, digits)));
         let (radix, digits) = match (of_base, base) {
             (Some(found), _) => found,
-            // A literal in decimal has no leading zero.
+            // A decimal literal has no leading zero.
             (None, 0) if unsigned.len() > 1 && unsigned.starts_with('0') => (10, ""),
             (None, 0) => (10, unsigned),
             (None, base) => (base, unsigned),
@@ -301,7 +300,7 @@ impl Machine<'_> {
         self.new_list(items)
     }
 
-    /// Elements beside their keys: what `key` makes of each, or the element itself.
+    /// Elements with their keys: the result of `key` for each, or the element itself.
     pub(super) fn keyed(
         &mut self,
         items: Vec<Value>,
@@ -328,7 +327,7 @@ impl Machine<'_> {
         Ok(self.paid_list(sorted))
     }
 
-    /// `max` or `min`: of elements that are alike, the first.
+    /// `max` or `min`. The first of several equal elements wins.
     pub(super) fn extreme(
         &mut self,
         args: &Args,
@@ -344,7 +343,7 @@ impl Machine<'_> {
             }
         }
         if default.is_some() && args.positional != 1 {
-            return failed(format!("{function}() has a default for one collection alone"));
+            return failed(format!("{function}() takes a default only for a single collection"));
         }
         let items = match self.argument(args, 0) {
             Some(over) if args.positional == 1 => self.items(over, function)?,
@@ -417,7 +416,7 @@ impl Machine<'_> {
 
     pub(super) fn zip(&mut self, args: &Args) -> Result<Value, Fault> {
         if self.named_count(args) > 0 {
-            return failed("zip() has no parameters by name");
+            return failed("zip() has no named parameters");
         }
         let mut columns = Vec::with_capacity(args.positional);
         for over in self.arguments(args) {

@@ -1,4 +1,4 @@
-//! `pvm_host`: what a call reads of the chain and asks of it (CIP-1 §6).
+//! `pvm_host`: reads of the chain, and effects that a call asks for (CIP-1 §6).
 //!
 //! Keys and values of the store, data of events and specs of jobs are JSON; amounts are wei;
 //! addresses, ids and hashes are 0x-hex.
@@ -21,18 +21,18 @@ use std::collections::BTreeMap;
 
 /// The longest name of a handler or event, in bytes (timers.md §1).
 const MAX_NAME: u64 = 256;
-/// What the chain keeps of a message or transfer: its event.
+/// Bytes that the chain keeps of a message or transfer: its event.
 const EVENT_BYTES: usize = 64;
 
-/// What is around a machine.
+/// The surroundings of a machine.
 pub(in crate::actor) enum Host<'a> {
-    /// A module loads: no chain is there.
+    /// A module loads: there is no chain.
     Loading,
     /// A call, or a test.
     Call(Box<HostCall<'a>>),
 }
 
-/// A call's view of the world, and what it asked for so far.
+/// A call's view of the world, and its effects so far.
 pub(in crate::actor) struct HostCall<'a> {
     pub(super) around: Around<'a>,
     pub(super) sender: Address,
@@ -44,29 +44,30 @@ pub(in crate::actor) struct HostCall<'a> {
     pub(super) asked: Asked,
 }
 
-/// What a call reads of the chain.
+/// The chain that a call reads.
 pub(in crate::actor) enum Around<'a> {
-    /// What stood before the call.
+    /// The state before the call.
     World(&'a dyn World),
-    /// The chain that a test moves.
+    /// The chain that a test controls.
     Test(Mock<'a>),
 }
 
-/// What a call asked for so far.
+/// Effects and logs of a call so far.
 #[derive(Default)]
 pub(super) struct Asked {
-    /// Its writes, by key.
+    /// Written values, by key; absent: removed.
     state: BTreeMap<String, Option<Vec<u8>>>,
-    /// Balances that its payments changed.
+    /// Balances that the call's payments changed.
     balances: BTreeMap<Address, Wei>,
     pub(super) effects: Vec<Effect>,
     pub(super) log: Vec<String>,
-    /// Timers and jobs, which number their ids.
+    /// Number of timers and jobs so far, which their ids depend on.
     numbered: u64,
 }
 
 impl Asked {
-    /// Log, effects: writes first, by key, then the rest in the order in which it was asked for.
+    /// Logs and effects: writes first, by key, then the others in the order in which they were
+    /// asked for.
     pub(super) fn finish(self) -> (Vec<String>, Vec<Effect>) {
         let Self { state, effects, log, .. } = self;
         let writes = state.into_iter().map(|(key, value)| Effect::SetState { key, value });
@@ -74,7 +75,7 @@ impl Asked {
     }
 }
 
-/// Bytes of what is kept of an effect that can be long.
+/// Length in bytes of the part of an effect that can be long.
 pub(super) fn bytes_of(effect: &Effect) -> usize {
     match effect {
         Effect::Message { payload, .. } => payload.len(),
@@ -118,7 +119,7 @@ impl<'a> HostCall<'a> {
         self.asked.balances.insert(account, balance);
     }
 
-    /// Takes from one account and gives to another.
+    /// Moves `amount` from one account to another.
     fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
         let have = self.balance(&from);
         let Some(rest) = have.checked_sub(amount) else {
@@ -133,7 +134,7 @@ impl<'a> HostCall<'a> {
         Ok(())
     }
 
-    /// Log, effects, and the timers of a test that fired or were removed.
+    /// Logs, effects, and the timers of a test that fired or were removed.
     pub(in crate::actor) fn finish(self) -> (Vec<String>, Vec<Effect>, Vec<Fired>) {
         let (since, effects) = self.asked.finish();
         match self.around {
@@ -152,7 +153,7 @@ impl<'a> Machine<'a> {
         match &mut self.host {
             Host::Call(call) => Ok(call),
             Host::Loading => {
-                failed("no host is there while the module loads: call it in a function")
+                failed("there is no host while the module loads: call it in a function")
             }
         }
     }
@@ -194,14 +195,14 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn address_in(&self, value: Option<Value>, what: &str) -> Result<Address, Fault> {
-        // The error of a text that is none holds the text.
+        // The error of an invalid address contains the text, so the length is checked first.
         if let Some(Value::Text(id)) = value
             && self.heap.str(id).len() == "0x".len() + 2 * size_of::<Address>()
             && let Ok(address) = self.heap.str(id).parse()
         {
             return Ok(address);
         }
-        failed(format!("{what} is an address: a string of 0x and 40 hex digits"))
+        failed(format!("{what} must be an address: a string of 0x and 40 hex digits"))
     }
 
     fn hash_in(&self, value: Option<Value>, what: &str) -> Result<Hash, Fault> {
@@ -212,20 +213,20 @@ impl<'a> Machine<'a> {
                 return Ok(Hash(hash));
             }
         }
-        failed(format!("{what} is a string of 0x and 64 hex digits"))
+        failed(format!("{what} must be a string of 0x and 64 hex digits"))
     }
 
     pub(super) fn wei_in(&self, value: Value, what: &str) -> Result<Wei, Fault> {
         match self.heap.big(value).and_then(|int| int.to_u128()) {
             Some(wei) => Ok(Wei::new(wei)),
-            None => failed(format!("{what} is an amount in wei: an int from 0 to 2^128 - 1")),
+            None => failed(format!("{what} must be an amount in wei: an int from 0 to 2^128 - 1")),
         }
     }
 
     pub(super) fn u64_in(&self, value: Value, what: &str) -> Result<u64, Fault> {
         match self.heap.big(value).and_then(|int| int.to_u64()) {
             Some(int) => Ok(int),
-            None => failed(format!("{what} is an int from 0 to 2^64 - 1")),
+            None => failed(format!("{what} must be an int from 0 to 2^64 - 1")),
         }
     }
 
@@ -236,33 +237,37 @@ impl<'a> Machine<'a> {
         self.long_name_in(value, what)
     }
 
-    /// A name of any length: the chain says which is too long.
+    /// A name of any length: the chain checks its limit.
     fn long_name_in(&mut self, value: Option<Value>, what: &str) -> Result<String, Fault> {
-        let Some(Value::Text(id)) = value else { return failed(format!("{what} is a string")) };
+        let Some(Value::Text(id)) = value else {
+            return failed(format!("{what} must be a string"));
+        };
         let len = self.heap.str(id).len();
         self.meter.bytes(len)?;
         if len == 0 {
-            return failed(format!("{what} is not empty"));
+            return failed(format!("{what} must not be empty"));
         }
         Ok(self.heap.str(id).to_owned())
     }
 
     fn key_in(&mut self, value: Option<Value>) -> Result<String, Fault> {
-        let Some(Value::Text(id)) = value else { return failed("a key of the store is a string") };
+        let Some(Value::Text(id)) = value else {
+            return failed("a key of the store must be a string");
+        };
         let len = self.heap.str(id).len();
         Meter::fits("a key of the store", len as u64, self.meter.limits.key)?;
         self.meter.bytes(len)?;
         Ok(self.heap.str(id).to_owned())
     }
 
-    /// What goes to a handler: text as it is, anything else as JSON.
+    /// The payload for a handler: text as is, any other value as JSON.
     fn payload_in(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
         let payload = self.payload_bytes(value)?;
         Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
         Ok(payload)
     }
 
-    /// The same of any length: the chain says what is too much.
+    /// The same without a limit: the chain checks it.
     pub(super) fn payload_bytes(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
         let payload = match value {
             None => Vec::new(),
@@ -273,7 +278,7 @@ impl<'a> Machine<'a> {
             }
             Some(other) => self.encoded(other)?.into_bytes(),
         };
-        // It is kept until the call ends.
+        // The payload is kept until the call ends.
         self.meter.alloc(payload.len() as u64)?;
         Ok(payload)
     }
@@ -282,7 +287,7 @@ impl<'a> Machine<'a> {
         let limit = self.meter.limits.effects;
         let effects = &mut self.host()?.asked.effects;
         if effects.len() as u64 >= limit {
-            return failed(format!("a call asks for at most {limit} things"));
+            return failed(format!("a call has at most {limit} effects"));
         }
         effects.push(effect);
         Ok(())
@@ -339,7 +344,7 @@ impl<'a> Machine<'a> {
                 };
                 match std::str::from_utf8(&stored.unwrap_or_default()) {
                     Ok(json) => self.decode_json(json),
-                    Err(_) => failed("what is stored is no JSON"),
+                    Err(_) => failed("the stored value is not JSON"),
                 }
             }
             Builtin::SetState => {
@@ -470,7 +475,7 @@ impl<'a> Machine<'a> {
                     callback => Some(self.name_in(callback, "a handler's name")?),
                 };
                 let job = JobRequest { spec, callback };
-                // Its id is a hash of what it is.
+                // The id is a hash of the job.
                 self.meter.keccak(job.spec.len())?;
                 let host = self.host()?;
                 let numbered = host.world().job(&job, host.asked.numbered);
@@ -483,7 +488,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Both names take the same: `schedule_timer_ex` is what earlier chains called the longer form.
+    /// Both names take the same arguments: earlier chains named the longer form
+    /// `schedule_timer_ex`.
     fn schedule_timer(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {
         let names = [
             "height",
@@ -547,8 +553,8 @@ impl<'a> Machine<'a> {
         self.ask_for_timer(timer)
     }
 
-    /// A timer `blocks` blocks from now, priced by an agent, which has to be named (the original
-    /// CIP-1 §3, step 6).
+    /// A timer `blocks` blocks from now, priced by an agent, which is required (the original CIP-1
+    /// §3, step 6).
     fn set_timeout(&mut self, args: &Args) -> Result<Value, Fault> {
         let names =
             ["blocks", "gba", "payload", "handler", "gas_limit", "cell_limit", "expires_at"];
@@ -565,7 +571,7 @@ impl<'a> Machine<'a> {
         let (gas_limit, cell_limit) = (u64_of(gas, "gas_limit")?, u64_of(cells, "cell_limit")?);
         let expires_at = u64_of(expires, "expires_at")?.map(Height::new);
         if gba.is_none() {
-            return failed("set_timeout names the agent that bids for the timer: gba");
+            return failed("set_timeout needs the agent that bids for the timer: gba");
         }
         let gba = self.address_in(gba, "gba")?;
         let handler = match handler {
@@ -589,9 +595,9 @@ impl<'a> Machine<'a> {
         self.ask_for_timer(timer)
     }
 
-    /// Asks for a timer once its arguments are read; its id.
+    /// Asks for a timer whose arguments were read. Returns its id.
     fn ask_for_timer(&mut self, timer: Timer) -> Result<Value, Fault> {
-        // Its id is a hash of what it is.
+        // The id is a hash of the timer.
         self.meter.keccak(timer.payload.len())?;
         let host = self.host()?;
         let id = host.world().timer(&timer, host.asked.numbered);
@@ -602,12 +608,12 @@ impl<'a> Machine<'a> {
         self.hash_value(id)
     }
 
-    /// An amount that has at most 128 bits.
+    /// An amount of at most 128 bits.
     pub(in crate::actor) fn amount(&self, value: Value) -> Result<u128, Fault> {
         self.wei_in(value, "each field of a bid").map(Wei::get)
     }
 
-    /// What a gas bidding agent is asked with: amounts and heights in the order of the fields.
+    /// The context for a gas bidding agent: amounts and heights in the order of the fields.
     pub(in crate::actor) fn gba_context(&mut self, fields: &[u128; 8]) -> Result<Value, Fault> {
         let mut values = Vec::with_capacity(fields.len());
         for field in fields {

@@ -1,5 +1,5 @@
-//! JSON: how values leave a call and enter it. Integers of any length within the limit, no
-//! fractions; objects keep their order.
+//! JSON: the form of values that leave or enter a call. Integers have any length within the limit;
+//! there are no fractions; objects keep their order.
 
 use super::{format::append, text::text_argument};
 use crate::{
@@ -63,7 +63,7 @@ impl Machine<'_> {
                 let (mut place, mut first) = (0, true);
                 while let Some((at, key, value)) = self.heap.dict(id).from(place) {
                     let Value::Text(key) = key else {
-                        return failed(format!("keys of JSON are strings, not {}", key.kind()));
+                        return failed(format!("keys of JSON must be strings, not {}", key.kind()));
                     };
                     self.push(to, if first { "" } else { "," })?;
                     self.write_json_text(to, key)?;
@@ -95,13 +95,13 @@ impl Machine<'_> {
         self.write_escaped(to, id, |byte| byte < 0x20, "\\u00")
     }
 
-    /// The value that a JSON text stands for.
+    /// Decodes a JSON text.
     pub(in crate::actor) fn decode_json(&mut self, text: &str) -> Result<Value, Fault> {
         self.meter.text(text.len())?;
         self.paid_json(text)
     }
 
-    /// The value that a JSON text stands for, whose characters were paid for.
+    /// Decodes a JSON text whose characters were paid for.
     fn paid_json(&mut self, text: &str) -> Result<Value, Fault> {
         let mut reader = Scanner::new(text);
         let value = self.read_json(&mut reader, 1)?;
@@ -163,7 +163,7 @@ impl Machine<'_> {
                         reader.expect(b':', "a colon")?;
                         let value = self.read_json(reader, depth + 1)?;
                         if self.dict_put(id, key, value)? {
-                            reader.fail::<()>("a key that was not there before")?;
+                            reader.fail::<()>("a new key")?;
                         }
                         reader.skip_white();
                         if reader.eat(b'}') {
@@ -184,7 +184,7 @@ fn integer<'a>(reader: &mut Scanner<'a>) -> Result<(bool, &'a str), Fault> {
     let negative = reader.eat(b'-');
     let digits = reader.whole()?;
     if let Some(b'.' | b'e' | b'E') = reader.peek() {
-        return failed("there are no floats: JSON here has integers alone");
+        return failed("there are no floats: JSON here has only integers");
     }
     Ok((negative, digits))
 }

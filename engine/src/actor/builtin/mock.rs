@@ -1,6 +1,6 @@
-//! `mock`: moves the chain that a test runs on, and shows what happened on it. All rules are the
-//! chain's own: what a test asks for outside of calls becomes a call of its actor as soon as the
-//! chain is moved or looked at.
+//! `mock`: controls the chain that a test runs on, and shows what happened on it. All rules are the
+//! chain's own: effects that a test asks for outside of calls become a call of its actor as soon as
+//! the chain is used.
 
 use super::{
     Builtin,
@@ -20,17 +20,17 @@ use crate::{
 };
 use std::{borrow::Cow, mem};
 
-/// The most blocks that one `advance` goes on.
+/// The maximum number of blocks that one `advance` adds.
 const MAX_ADVANCE: u64 = 1_000_000;
-/// Cycles that a test pays for a block: about what its execution takes of a processor.
+/// Cycles that a test pays for a block: roughly the processor time of executing it.
 const BLOCK_CYCLES: u64 = 400;
-/// Bytes of what was asked for that a function copies without a charge beside that of its call.
+/// Bytes of effects that a function copies for the charge of its call; further bytes cost extra.
 const PAID_BYTES: usize = 1024;
 
-/// The chain of a test, and what happened on it.
+/// The chain of a test, and its history.
 pub(in crate::actor) struct Mock<'a> {
     pub(super) chain: &'a mut dyn Chain,
-    /// What the actor asked for, but for writes to its store.
+    /// Effects of the actor, except writes to its store.
     effects: Vec<Effect>,
     log: Vec<String>,
     fires: Vec<Fired>,
@@ -41,7 +41,7 @@ impl<'a> Mock<'a> {
         Self { chain, effects: Vec::new(), log: Vec::new(), fires: Vec::new() }
     }
 
-    /// What was logged, and the timers that fired or were removed.
+    /// Logged lines, and the timers that fired or were removed.
     pub(super) fn finish(self) -> (Vec<String>, Vec<Fired>) {
         (self.log, self.fires)
     }
@@ -52,7 +52,7 @@ impl<'a> Machine<'a> {
         let name = function.name();
         if !matches!(self.host()?.around, Around::Test(_)) {
             return failed(format!(
-                "mock.{name} is there in a test alone, not in a call of a handler"
+                "mock.{name} is available only in a test, not in a call of a handler"
             ));
         }
         match function {
@@ -126,11 +126,11 @@ impl<'a> Machine<'a> {
     fn mock(&mut self) -> Result<&mut Mock<'a>, Fault> {
         match &mut self.host()?.around {
             Around::Test(mock) => Ok(mock),
-            Around::World(_) => failed("mock is there in a test alone"),
+            Around::World(_) => failed("mock is available only in a test"),
         }
     }
 
-    /// A line of the log: the chain's, then those that the test wrote since.
+    /// A line of the log: first the chain's lines, then those that the test has written since.
     fn logged(&mut self, index: usize) -> Result<&String, Fault> {
         let before = self.mock()?.log.len();
         Ok(match index.checked_sub(before) {
@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Pays for a copy of what was asked for.
+    /// Pays for a copy of effects.
     fn pay_copy(&mut self, bytes: usize) -> Result<(), Fault> {
         self.meter.bytes(bytes.saturating_sub(PAID_BYTES))
     }
@@ -155,13 +155,14 @@ impl<'a> Machine<'a> {
         Ok(dict)
     }
 
-    /// What a call may use: what the test has left, and no more than a block holds.
+    /// The budget for a call: the rest of the test's, up to what a block holds.
     fn left(&mut self) -> Result<Budget, Fault> {
         let (left, most) = (self.meter.budget_left(), self.mock()?.chain.most());
         Ok(Budget { cycles: left.cycles.min(most.cycles), cells: left.cells.min(most.cells) })
     }
 
-    /// Has the chain do what the test itself asked for since it was last moved.
+    /// Has the chain apply the effects that the test itself asked for since the chain was last
+    /// used.
     pub(in crate::actor) fn settle(&mut self) -> Result<(), Fault> {
         let budget = self.left()?;
         let asked = mem::take(&mut self.host()?.asked);
@@ -175,7 +176,7 @@ impl<'a> Machine<'a> {
         self.take(ran).map(drop)
     }
 
-    /// Pays for a call on the chain and keeps what it did: what it returned, as JSON.
+    /// Pays for a call on the chain and records its effects. Yields its return value as JSON.
     fn take(&mut self, ran: Ran) -> Result<Vec<u8>, Fault> {
         let mock = self.mock()?;
         mock.log.extend(ran.log);
@@ -188,11 +189,11 @@ impl<'a> Machine<'a> {
         let json = self.take(ran)?;
         match std::str::from_utf8(&json) {
             Ok(json) => self.decode_json(json),
-            Err(_) => failed("what the handler returned is no JSON"),
+            Err(_) => failed("the handler's return value is not JSON"),
         }
     }
 
-    /// Timers that wait.
+    /// Timers that have not fired yet.
     fn mock_timers(&mut self) -> Result<Value, Fault> {
         self.settle()?;
         let timers = self.mock()?.chain.timers();
@@ -264,7 +265,7 @@ impl<'a> Machine<'a> {
         self.new_list(items)
     }
 
-    /// What was asked for of one kind.
+    /// Effects of one kind.
     fn mock_effects(&mut self, function: Builtin) -> Result<Value, Fault> {
         self.settle()?;
         let mut items = Vec::new();
@@ -325,8 +326,8 @@ impl<'a> Machine<'a> {
         self.new_list(items)
     }
 
-    /// Makes a test's call of a handler of the module. The fault is the test's own: one that has
-    /// too little left for the call among them.
+    /// Makes a test's call of a handler of the module. A fault is the test's own, for example if it
+    /// has too little budget left for the call.
     fn made(&mut self, function: &str, args: &Args) -> Result<Ran, Fault> {
         let names = ["handler", "payload", "sender", "value", "timer_allowance", "cycles", "cells"];
         let [handler, payload, sender, value, allowance, cycles, cells] =
@@ -336,12 +337,12 @@ impl<'a> Machine<'a> {
                 self.pay_copy(self.heap.str(id).len())?;
                 Cow::Owned(self.heap.str(id).to_owned())
             }
-            // A function of the module says its own name.
+            // A function of the module has its own name.
             Some(Value::Function(id)) => {
                 let code = &self.program.functions[self.heap.function(id).code as usize];
                 Cow::Borrowed(self.name(code.name))
             }
-            _ => return failed("a handler is a function of the module, or its name"),
+            _ => return failed("a handler must be a function of the module, or its name"),
         };
         let handler = handler.into_owned();
         let payload = self.payload_bytes(payload)?;
@@ -381,7 +382,7 @@ impl<'a> Machine<'a> {
         Ok(ran)
     }
 
-    /// A call that fails: the error's text. Nothing that it did is left.
+    /// A call that must fail. Returns the error's text; the call is undone.
     fn mock_fails(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
         let ran = self.made(function, args)?;
         match &ran.result {
@@ -395,7 +396,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Goes on by blocks.
+    /// Adds blocks to the chain.
     fn mock_advance(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
         let [blocks, may_fail] = self.parameters(args, function, ["blocks", "may_fail"], 0)?;
         let may_fail = super::flag(may_fail, function, "may_fail")?;
@@ -404,7 +405,7 @@ impl<'a> Machine<'a> {
             Some(blocks) => self.u64_in(blocks, "blocks")?,
         };
         if blocks > MAX_ADVANCE {
-            return failed(format!("a test goes on by at most {MAX_ADVANCE} blocks at once"));
+            return failed(format!("a test advances by at most {MAX_ADVANCE} blocks at once"));
         }
         self.settle()?;
         for _ in 0..blocks {

@@ -1,4 +1,4 @@
-//! What every module finds: functions, methods, the host.
+//! The names that every module can use: functions, methods, the host.
 
 pub mod catalog;
 mod collection;
@@ -22,17 +22,16 @@ use super::{
 
 macro_rules! builtins {
     ($($group:ident { $($(#[$doc:meta])* $variant:ident $name:literal,)* })*) => {
-        /// A function that is not written in the language.
+        /// A function implemented by the evaluator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(in crate::actor) enum Builtin {
             $($($(#[$doc])* $variant,)*)*
         }
 
         impl Builtin {
-            /// All of them.
+            /// All variants in order.
             const ALL: &'static [Self] = &[$($(Self::$variant,)*)*];
 
-            /// The function's name.
             pub(in crate::actor) const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$variant => $name,)*)*
@@ -129,7 +128,7 @@ builtins! {
 }
 
 impl Builtin {
-    /// Whether the function stands for the type of what it makes.
+    /// Whether the function can be used as the type of the values that it makes.
     pub(in crate::actor) const fn is_type(self) -> bool {
         matches!(
             self,
@@ -143,7 +142,7 @@ impl Builtin {
         )
     }
 
-    /// Whether a value is of the type that the function stands for.
+    /// Whether a value has the type that the function makes.
     pub(in crate::actor) const fn makes(self, value: Value) -> bool {
         match self {
             Self::Bool => matches!(value, Value::Bool(_)),
@@ -171,21 +170,20 @@ macro_rules! methods {
             const ALL: &'static [(&'static str, &'static [&'static str])] =
                 &[$((stringify!($kind), &[$($name),*]),)*];
 
-            /// The method's name.
             pub(in crate::actor) const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$variant => $name,)*)*
                 }
             }
 
-            /// The method of that name that a value has.
+            /// The method of this name that a value has.
             pub(in crate::actor) fn find(of: Value, name: &str) -> Option<Self> {
                 match of {
                     $(Value::$kind(_) => match name {
                         $($name => Some(Self::$variant),)*
                         _ => None,
                     },)*
-                    // Of the type itself, as of a dict.
+                    // `dict.fromkeys` is a method of the type itself; a dict has it too.
                     Value::Builtin(Builtin::Dict) if name == "fromkeys" => Some(Self::DictFromKeys),
                     _ => None,
                 }
@@ -282,7 +280,7 @@ pub(in crate::actor) enum Namespace {
     Host,
     /// `typing`
     Typing,
-    /// `mock`, which does something in tests alone.
+    /// `mock`, which works only in tests.
     Mock,
 }
 
@@ -295,7 +293,7 @@ impl Namespace {
         Builtin::ALL.iter().filter(of).map(|builtin| builtin.name())
     }
 
-    /// The attribute of that name.
+    /// The attribute of this name.
     pub(in crate::actor) fn member(self, name: &str) -> Option<Value> {
         match self {
             Self::Host => Builtin::of_host(name)
@@ -342,7 +340,7 @@ pub(in crate::actor) mod known {
         "previous_block_p50_priority_tip_per_cycle",
         "owner_actor_balance",
     ];
-    /// Fields of what it answers (CIP-1 §7.1).
+    /// Fields of the agent's answer (CIP-1 §7.1).
     pub const TX_FEE_PARAMS_FIELDS: [&str; 4] = [
         "max_fee_per_cycle",
         "max_priority_fee_per_cycle",
@@ -350,7 +348,7 @@ pub(in crate::actor) mod known {
         "max_priority_fee_per_cell",
     ];
 
-    /// An arena with just these.
+    /// An arena with only these objects.
     pub(in crate::actor) fn arena() -> Arena {
         let mut arena = Arena::default();
         for of in [Type::Any, Type::Callable, Type::Iterable, Type::Context] {
@@ -371,7 +369,7 @@ pub(in crate::actor) mod known {
     }
 }
 
-/// What a name means that no module defines.
+/// The value of a name that the module does not define.
 pub(in crate::actor) fn universe(name: &str) -> Option<Value> {
     Some(match name {
         "None" => Value::None,
@@ -388,7 +386,7 @@ pub(in crate::actor) fn universe(name: &str) -> Option<Value> {
 }
 
 impl Machine<'_> {
-    /// Calls a builtin; its result, or why it fails.
+    /// Calls a builtin. Returns its result, or why it fails.
     pub(in crate::actor) fn builtin(
         &mut self,
         builtin: Builtin,
@@ -469,7 +467,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Calls a method; its receiver is the first argument.
+    /// Calls a method, whose receiver is the first argument.
     pub(in crate::actor) fn method(&mut self, method: Method, args: &Args) -> Result<Value, Fault> {
         self.meter.elements(args.positional + self.named_count(args))?;
         let receiver = self.argument(args, 0).expect("a method has a receiver");
@@ -484,8 +482,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The arguments of a builtin as its parameters: by place, or by name where the parameter has
-    /// one that is not empty. The first `required` must be given.
+    /// Assigns the arguments of a builtin to its parameters: by position, or by name if the
+    /// parameter's name is not empty. The first `required` parameters must be given.
     fn parameters<const N: usize>(
         &self,
         args: &Args,
@@ -522,7 +520,7 @@ impl Machine<'_> {
     }
 }
 
-/// The error of an argument whose name is none of the parameters'; those without a name are empty.
+/// The error for an argument that names no parameter. Empty parameter names are skipped.
 fn no_parameter<T>(function: &str, name: &str, known: &[&str]) -> Result<T, Fault> {
     let known: Vec<_> = known.iter().copied().filter(|known| !known.is_empty()).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -530,7 +528,7 @@ fn no_parameter<T>(function: &str, name: &str, known: &[&str]) -> Result<T, Faul
     failed(format!("{function}() has no parameter {name}; by name it takes {known}"))
 }
 
-/// A parameter that is true or false, and false where it is not given.
+/// A Boolean parameter; false if it is not given.
 fn flag(value: Option<Value>, function: &str, name: &str) -> Result<bool, Fault> {
     match value {
         None => Ok(false),

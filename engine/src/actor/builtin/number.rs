@@ -1,4 +1,4 @@
-//! Functions of numbers and types beyond those of the Starlark specification, as Python has them.
+//! Functions of numbers and types from Python that the Starlark specification lacks.
 
 use crate::actor::{
     error::{Fault, failed},
@@ -84,7 +84,7 @@ impl Machine<'_> {
             }
             Some(other) => {
                 let got = other.kind();
-                return failed(format!("a format specification is a string, not {got}"));
+                return failed(format!("a format specification must be a string, not {got}"));
             }
         };
         let mut text = String::new();

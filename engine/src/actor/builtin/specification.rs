@@ -1,5 +1,5 @@
-//! Format specifications: `[[fill]align][sign][#][0][width][,|_][.precision][type]`, as f-strings,
-//! `format` and, in a form of its own, `%` have them.
+//! Format specifications: `[[fill]align][sign][#][0][width][,|_][.precision][type]`, for f-strings
+//! and `format`; `%` has its own form of them.
 
 use super::format::append;
 use crate::actor::{
@@ -8,7 +8,7 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// Where a value is within its width.
+/// The position of a value within its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
@@ -23,7 +23,7 @@ pub(super) enum Align {
 pub(super) struct Specification {
     pub(super) fill: char,
     pub(super) align: Option<Align>,
-    /// What is in front of a number that is not negative.
+    /// Character in front of a number that is not negative.
     pub(super) sign: Option<char>,
     /// Whether digits have the prefix of their base.
     pub(super) prefix: bool,
@@ -51,11 +51,11 @@ impl Default for Specification {
     }
 }
 
-/// Takes the digits that a text begins with: the number, as far as it counts, and the rest.
+/// Splits leading digits off a text. Yields their number, if there are any, and the rest.
 pub(super) fn number(text: &str) -> (Option<u64>, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
-    // What is longer than any string is as long as one likes.
+    // A number that does not fit is longer than any string, so it counts as the maximum.
     ((!digits.is_empty()).then(|| digits.parse().unwrap_or(u64::MAX)), rest)
 }
 
@@ -103,7 +103,7 @@ impl Specification {
         kind.next().is_none().then_some(of)
     }
 
-    /// Why a value of this kind cannot be written so; `None`: it can.
+    /// Why a value of this kind cannot be written this way; `None` if it can.
     fn misfit(&self, value: Value) -> Option<&'static str> {
         match value {
             Value::Int(_) | Value::Big(_) => match self.kind {
@@ -127,13 +127,13 @@ impl Specification {
                 None | Some('s') => None,
                 _ => Some("a string is written as s"),
             },
-            _ => Some("ints and strings have one; use !s or str() before"),
+            _ => Some("only ints and strings have one; use !s or str() first"),
         }
     }
 }
 
 impl Machine<'_> {
-    /// Appends a value as a specification says.
+    /// Appends a value according to a specification.
     pub(in crate::actor) fn write_specified(
         &mut self,
         to: &mut String,
@@ -157,7 +157,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends a string within its width, cut to its precision.
+    /// Appends a string, cut to its precision and padded to its width.
     pub(super) fn write_within(
         &mut self,
         to: &mut String,
@@ -189,7 +189,7 @@ impl Machine<'_> {
         self.write_padding(to, fill, padding - before)
     }
 
-    /// Appends an integer within its width.
+    /// Appends an integer, padded to its width.
     pub(super) fn write_number(
         &mut self,
         to: &mut String,
@@ -211,7 +211,7 @@ impl Machine<'_> {
             head.push(sign);
         }
         head.push_str(if of.prefix { prefix } else { "" });
-        // Digits that `%` asks for at least.
+        // Zeros in front, for the minimum number of digits that `%` can ask for.
         let least = of.precision.unwrap_or(0).saturating_sub(digits.len() as u64);
         let fill = if of.zeros { '0' } else { of.fill };
         let otherwise = if of.zeros { Align::AfterSign } else { Align::Right };
@@ -245,7 +245,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends `count` times one character.
+    /// Appends one character `count` times.
     pub(super) fn write_padding(
         &mut self,
         to: &mut String,
@@ -261,11 +261,11 @@ impl Machine<'_> {
     }
 }
 
-/// Digits with a separator before each `size` of them, from the right, and zeros in front until
-/// there are `least` characters.
+/// Digits with a separator between groups of `size`, counted from the right, and with leading zeros
+/// up to `least` characters.
 fn grouped(digits: &str, separator: char, size: usize, mut least: i64) -> String {
     let mut left = digits.len();
-    // From the right to the left; all of it is ASCII.
+    // From right to left; all characters are ASCII.
     let mut reversed = String::with_capacity(2 * digits.len() + least.max(0) as usize);
     loop {
         let group = (size as i64).min((left as i64).max(least).max(1));

@@ -10,7 +10,7 @@ use crate::actor::{
 use memchr::memmem;
 use num_traits::Signed;
 
-/// The string that an argument is.
+/// The string passed as an argument.
 pub(super) fn text_argument(value: Option<Value>, function: &str) -> Result<Id, Fault> {
     match value {
         Some(Value::Text(id)) => Ok(id),
@@ -87,7 +87,7 @@ impl Machine<'_> {
         if method == Method::Elems {
             return self.elems(text);
         }
-        // Case and classes of characters are looked up in tables.
+        // Case and classes of characters are looked up in tables, which is paid for.
         self.meter.characters(self.heap.text(text))?;
         let whole = self.heap.str(text);
         let len = whole.len();
@@ -109,25 +109,25 @@ impl Machine<'_> {
             Method::Capitalize => self.recased(text, capitalize)?,
             Method::SwapCase => self.recased(text, swap_case)?,
             Method::Title => self.recased(text, title)?,
-            _ => unreachable!("{name} is no method of strings"),
+            _ => unreachable!("{name} is not a method of strings"),
         })
     }
 
-    /// A string that a change of case makes; one character becomes at most three times its bytes.
+    /// A string with its case changed; a character can grow to three times its bytes.
     fn recased(&mut self, text: Id, change: fn(&str) -> String) -> Result<Value, Fault> {
         let changed = change(self.heap.str(text));
         self.take_text(changed.len())?;
         Ok(self.paid_text(changed))
     }
 
-    /// A part of a string, as a string of its own.
+    /// A part of a string, as a new string.
     fn part(&mut self, text: Id, range: std::ops::Range<usize>) -> Result<Value, Fault> {
         self.take_text(range.len())?;
         let part = self.heap.str(text)[range].to_owned();
         Ok(self.paid_text(part))
     }
 
-    /// A string within a width.
+    /// A string padded to a width.
     fn justify(
         &mut self,
         method: Method,
@@ -162,7 +162,7 @@ impl Machine<'_> {
         Ok(self.paid_text(justified))
     }
 
-    /// A string with zeros in front of it, after its sign.
+    /// A string padded with zeros after its sign.
     fn fill_zeros(&mut self, text: Id, width: Option<Value>) -> Result<Value, Fault> {
         let padding = self.width(width)?.saturating_sub(self.text_len(text)? as u64);
         let signed = usize::from(self.heap.str(text).starts_with(['+', '-']));
@@ -184,7 +184,7 @@ impl Machine<'_> {
         append(&mut self.meter, to, &self.heap.str(text)[range])
     }
 
-    /// A width in characters; one beyond 64 bits is as wide as any.
+    /// A width in characters. Any width beyond 64 bits counts as the maximum.
     fn width(&self, width: Option<Value>) -> Result<u64, Fault> {
         match width {
             Some(Value::Int(width)) => Ok(u64::try_from(width).unwrap_or(0)),
@@ -192,12 +192,12 @@ impl Machine<'_> {
             Some(Value::Big(_)) => Ok(0),
             other => {
                 let got = other.unwrap_or(Value::None).kind();
-                failed(format!("a width is an int, not {got}"))
+                failed(format!("a width must be an int, not {got}"))
             }
         }
     }
 
-    /// A list of parts of a string, each of which was paid for when it was found.
+    /// A list of parts of a string. Each part was paid for when it was found.
     fn parts(&mut self, text: Id, ranges: Vec<std::ops::Range<usize>>) -> Result<Value, Fault> {
         self.take_sequence(ranges.len())?;
         let mut items = Vec::with_capacity(ranges.len());
@@ -266,7 +266,7 @@ impl Machine<'_> {
         let most = match count {
             None => usize::MAX,
             Some(Value::Int(count)) => usize::try_from(count).unwrap_or(usize::MAX),
-            Some(other) => return failed(format!("a count is an int, not {}", other.kind())),
+            Some(other) => return failed(format!("a count must be an int, not {}", other.kind())),
         };
         let (whole, part) = (self.heap.str(text).len(), self.heap.str(old).len());
         self.meter.search(whole + part)?;
@@ -307,7 +307,7 @@ impl Machine<'_> {
             None | Some(Value::None) => usize::MAX,
             Some(Value::Int(most)) => usize::try_from(most).unwrap_or(usize::MAX),
             Some(other) => {
-                return failed(format!("the most splits is an int, not {}", other.kind()));
+                return failed(format!("the split limit must be an int, not {}", other.kind()));
             }
         };
         let from_right = method == Method::RightSplit;
@@ -341,7 +341,7 @@ impl Machine<'_> {
         let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
         let mut start = 0;
         for line in whole.split_inclusive(['\n', '\r']).take(2 * limit) {
-            // "\r\n" is one end of a line.
+            // "\r\n" is a single line ending.
             let end = start + line.len();
             if line == "\n" && start > 0 && whole.as_bytes()[start - 1] == b'\r' {
                 if keep && let Some(last) = ranges.last_mut() {
@@ -358,8 +358,8 @@ impl Machine<'_> {
         self.parts(text, ranges)
     }
 
-    /// The bytes that two positions of characters name, as a slice would; absent where the start is
-    /// behind the end, where not even an empty string is.
+    /// The byte range between two character positions, which are read as in a slice; absent if the
+    /// start is after the end, so that not even an empty string is found there.
     fn sub_range(
         &mut self,
         text: Id,
@@ -375,7 +375,7 @@ impl Machine<'_> {
             Some(Value::Int(index)) => {
                 Ok(if index < 0 { index.saturating_add(len as i64).max(0) } else { index })
             }
-            Some(other) => failed(format!("an index is an int, not {}", other.kind())),
+            Some(other) => failed(format!("an index must be an int, not {}", other.kind())),
         };
         let (start, end) = (position(start, 0)?, position(end, len as i64)?.min(len as i64));
         if end < start {
@@ -459,7 +459,7 @@ impl Machine<'_> {
                 Some(characters)
             }
         };
-        // Each character is looked for among those cut.
+        // Each character is searched for among the characters to strip.
         for _ in 0..=cut.as_ref().and_then(|cut| cut.len().checked_ilog2()).unwrap_or(0) {
             self.meter.characters(self.heap.text(text))?;
         }
@@ -502,9 +502,9 @@ impl Machine<'_> {
         self.new_tuple(items)
     }
 
-    /// Bytes from outside: text as it is, others as 0x-hex.
+    /// Bytes from outside as a string: text as is, other bytes as 0x-hex.
     pub(in crate::actor) fn text_of(&mut self, bytes: &[u8]) -> Result<Value, Fault> {
-        // Reading them costs what they cost as text.
+        // Reading them costs as much as reading text.
         self.take_text(bytes.len())?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(self.paid_text(text.to_owned())),
@@ -529,7 +529,7 @@ fn split_at(
     let (bytes, sought) = (text.as_bytes(), separator.as_bytes());
     let most = most.min(limit);
     let mut ranges = Vec::new();
-    // The last part.
+    // The last part costs an element too.
     meter.elements(1)?;
     if from_right {
         let mut end = text.len();
@@ -574,7 +574,7 @@ fn split_white(
         }
         meter.elements(1)?;
         if ranges.len() == most {
-            // What is left keeps the white space on its far side.
+            // The remainder keeps the white space on its far side.
             let (first, last) = if from_right { (0, end) } else { (start, text.len()) };
             ranges.push(first..last);
             break;

@@ -1,7 +1,7 @@
-//! Type annotations, and records, whose fields have them.
+//! Type annotations, and records with annotated fields.
 //!
 //! A type is a value: `int`, `list[int]`, `int | None`, a record type. Checking one costs a cycle
-//! per value looked at, elements included.
+//! per value visited, elements included.
 
 use super::{Args, Machine, call::shorten};
 use crate::actor::{
@@ -10,10 +10,10 @@ use crate::actor::{
     value::{Field, Id, Record, RecordType, Type, Value},
 };
 
-/// How long an error's name of a type grows, in bytes, before parts are left out.
+/// Length in bytes at which an error cuts the name of a type.
 const MAX_TYPE_NAME: usize = 256;
 
-/// Whether a value can stand where a type is expected.
+/// Whether a value can be used as a type.
 pub(super) const fn is_type(value: Value) -> bool {
     match value {
         Value::None | Value::RecordType(_) | Value::Type(_) => true,
@@ -22,16 +22,16 @@ pub(super) const fn is_type(value: Value) -> bool {
     }
 }
 
-/// A value stands where a type is expected.
+/// Fails if the value cannot be used as a type.
 pub(in crate::actor) fn require_type(value: Value) -> Result<(), Fault> {
     if is_type(value) {
         return Ok(());
     }
-    failed(format!("an annotation is a type, not {}", value.kind()))
+    failed(format!("an annotation must be a type, not {}", value.kind()))
 }
 
 impl Machine<'_> {
-    /// `of[index]` where that is a type: `list[int]`, `dict[str, int]`, `tuple[int, …]`.
+    /// `of[index]` for a type: `list[int]`, `dict[str, int]`, `tuple[int, …]`.
     pub(super) fn parameterize(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
         self.take_sequence(self.length_hint(index))?;
         self.meter.elements(self.length_hint(index))?;
@@ -45,7 +45,7 @@ impl Machine<'_> {
             (Value::Builtin(Builtin::Tuple), [element, Value::Ellipsis]) => Type::TupleOf(*element),
             (Value::Builtin(Builtin::Tuple), parts) => Type::Tuple(parts.into()),
             _ => {
-                return failed("list[T], dict[K, V] and tuple[T, …] are the types with parameters");
+                return failed("only list[T], dict[K, V] and tuple[T, …] have parameters");
             }
         };
         for part in parts.into_iter().filter(|part| *part != Value::Ellipsis) {
@@ -54,7 +54,7 @@ impl Machine<'_> {
         self.new_type(of)
     }
 
-    /// A value is of a type.
+    /// Checks that a value is of a type; the error names it as `what`.
     pub(in crate::actor) fn check(
         &mut self,
         value: Value,
@@ -66,7 +66,7 @@ impl Machine<'_> {
             return Ok(());
         }
         let (what, expected, got) = (shorten(what), self.type_name(annotation), value.kind());
-        failed(format!("{what} is not of its type: expected {expected}, got {got}"))
+        failed(format!("{what} has the wrong type: expected {expected}, got {got}"))
     }
 
     pub(in crate::actor) fn is_of(
@@ -90,7 +90,7 @@ impl Machine<'_> {
                 let of = self.heap.type_(id).clone();
                 self.is_of_type(value, &of, depth)?
             }
-            _ => return failed("an annotation is a type"),
+            _ => return failed("an annotation must be a type"),
         })
     }
 
@@ -153,7 +153,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A type as an author writes it, as far as an error needs it.
+    /// A type as an author writes it, shortened for an error.
     fn type_name(&self, of: Value) -> String {
         let mut name = String::new();
         self.write_type(&mut name, of, 0);
@@ -224,7 +224,7 @@ impl Machine<'_> {
         Ok(self.heap.own.record_type(RecordType { name: None, fields }))
     }
 
-    /// A record of a type, from fields by name.
+    /// Makes a record of type `of` from fields given by name.
     pub(super) fn make_record(&mut self, of: Id, args: &Args) -> Result<Value, Fault> {
         let count = self.named_count(args);
         if args.positional > 0 {
@@ -232,7 +232,7 @@ impl Machine<'_> {
         }
         let fields = self.heap.record_type(of).fields.len();
         self.take_sequence(fields)?;
-        // Arguments mostly come in the order of the fields; where they do not, each is looked for.
+        // Arguments are mostly in the order of the fields; any other is searched for.
         let mut values = vec![Value::Unset; fields];
         for index in 0..count {
             let (name, value) = self.named(args, index);
@@ -242,7 +242,7 @@ impl Machine<'_> {
             let (name, fields) = (self.named(args, index).0, &self.heap.record_type(of).fields);
             let mut at = fields.get(index).filter(|field| *field.name == *name).map(|_| index);
             if at.is_none() {
-                // Names of one length are compared.
+                // Only names of the same length are compared.
                 let alike = fields.iter().filter(|field| field.name.len() == len).count();
                 self.meter.elements(fields.len())?;
                 self.meter.bytes(len.saturating_mul(alike))?;
@@ -267,18 +267,18 @@ impl Machine<'_> {
                 let field = shorten(&self.heap.record_type(of).fields[index].name).to_owned();
                 if value == Value::Unset {
                     let of = self.type_name(Value::RecordType(of));
-                    return failed(format!("{of} lacks its field {field}"));
+                    return failed(format!("{of} lacks the field {field}"));
                 }
                 let (expected, got) = (self.type_name(annotation), value.kind());
                 return failed(format!(
-                    "field {field} is not of its type: expected {expected}, got {got}"
+                    "field {field} has the wrong type: expected {expected}, got {got}"
                 ));
             }
         }
         Ok(self.heap.own.record(Record { of, values: values.into() }))
     }
 
-    /// A record of a type that the evaluator knows, from values in the order of its fields.
+    /// A record of a built-in type, from values in the order of its fields.
     pub(in crate::actor) fn known_record(
         &mut self,
         of: Id,

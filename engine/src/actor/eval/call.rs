@@ -1,4 +1,4 @@
-//! Calls: what is called, with which arguments, and how they become parameters.
+//! Calls: the callee, its arguments, and how arguments become parameters.
 
 use super::{Frame, Machine};
 use crate::actor::{
@@ -7,17 +7,17 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// Slots of a frame that the call's own charge pays for. Those beyond are bytes moved.
+/// Slots of a frame that the call's own charge pays for. Further slots are paid for as bytes moved.
 const PAID_SLOTS: usize = 64;
 
-/// Where a call's arguments are on the stack: by place from `at` on, then those by name.
+/// A call's arguments on the stack: the positional ones from `at` on, then the named ones.
 #[derive(Clone, Debug, Default)]
 pub(in crate::actor) struct Args {
     pub(in crate::actor) at: usize,
     pub(in crate::actor) positional: usize,
-    /// The site whose names come first.
+    /// The call site, whose names come first.
     site: Option<u32>,
-    /// Names from `**named`, after those.
+    /// Names from `**named`, after those of the site.
     extra: Vec<Id>,
 }
 
@@ -26,22 +26,22 @@ impl Args {
         Self { at, positional, ..Self::default() }
     }
 
-    /// The arguments without the first by place.
+    /// The arguments without the first positional one.
     pub(in crate::actor) fn without_first(&self) -> Self {
         Self { at: self.at + 1, positional: self.positional - 1, ..self.clone() }
     }
 }
 
-/// What a call came to.
+/// The result of starting a call.
 pub(super) enum Called {
-    /// A frame of a function that is to run.
+    /// A function's frame was entered and has to run.
     Entered,
-    /// A builtin, whose result is on the stack.
+    /// A builtin has returned; its result is on the stack.
     Returned,
 }
 
 impl<'a> Machine<'a> {
-    /// Makes the call of a site; whether a frame was entered.
+    /// Makes the call of a site. Returns whether a frame was entered.
     pub(super) fn call_site(&mut self, index: u32, method: bool) -> Result<bool, Fault> {
         self.meter.step(self.meter.schedule.node + self.meter.schedule.call)?;
         let site = &self.program.sites[index as usize];
@@ -56,7 +56,8 @@ impl<'a> Machine<'a> {
             self.spread(&mut args, site.names.len(), site.rest, site.named_rest)?;
         }
         let callee = if method {
-            // [method, receiver, …]: a method keeps its receiver, a function loses it.
+            // [method, receiver, …]: the receiver is an argument of a method, but not of a
+            // function.
             at -= 1;
             let callee = self.stack[at - 1];
             if matches!(callee, Value::Method(_)) {
@@ -73,7 +74,7 @@ impl<'a> Machine<'a> {
         self.call(callee, args).map(|called| matches!(called, Called::Entered))
     }
 
-    /// Puts the elements of `*rest` and `**named` where arguments are expected.
+    /// Spreads the elements of `*rest` and `**named` into the arguments.
     fn spread(
         &mut self,
         args: &mut Args,
@@ -92,7 +93,7 @@ impl<'a> Machine<'a> {
         }
         let Some(named) = named else { return Ok(()) };
         let Value::Dict(id) = named else {
-            return failed(format!("the argument after ** is a dict, not {}", named.kind()));
+            return failed(format!("the argument after ** must be a dict, not {}", named.kind()));
         };
         let len = self.heap.dict(id).len();
         self.meter.elements(len)?;
@@ -103,14 +104,14 @@ impl<'a> Machine<'a> {
         debug_assert_eq!(given.len(), names, "a site's names are its own");
         for (key, value) in entries {
             let Value::Text(key) = key else {
-                return failed(format!("keys after ** are strings, not {}", key.kind()));
+                return failed(format!("keys after ** must be strings, not {}", key.kind()));
             };
             self.meter.bytes(self.heap.str(key).len())?;
             if !given.is_empty()
                 && let Some(symbol) = self.symbol_of(key)?
                 && given.binary_search(&symbol).is_ok()
             {
-                return failed("an argument is given by name and after ** too");
+                return failed("an argument is given both by name and after **");
             }
             args.extra.push(key);
             self.stack.push(value);
@@ -118,7 +119,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Calls what is below the arguments on the stack.
+    /// Calls `callee`, which is below the arguments on the stack.
     pub(super) fn call(&mut self, callee: Value, args: Args) -> Result<Called, Fault> {
         let result = match callee {
             Value::Function(id) => {
@@ -151,17 +152,17 @@ impl<'a> Machine<'a> {
         Ok(Called::Returned)
     }
 
-    /// An argument by place.
+    /// A positional argument.
     pub(in crate::actor) fn argument(&self, args: &Args, index: usize) -> Option<Value> {
         (index < args.positional).then(|| self.stack[args.at + index])
     }
 
-    /// The arguments by place.
+    /// The positional arguments.
     pub(in crate::actor) fn arguments(&self, args: &Args) -> Vec<Value> {
         self.stack[args.at..args.at + args.positional].to_vec()
     }
 
-    /// The names that a call's site gives.
+    /// The names of arguments at the call site.
     fn site_names(&self, args: &Args) -> &'a [Symbol] {
         match args.site {
             Some(site) => &self.program.sites[site as usize].names,
@@ -169,12 +170,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// How many arguments have names.
+    /// The number of named arguments.
     pub(in crate::actor) fn named_count(&self, args: &Args) -> usize {
         self.site_names(args).len() + args.extra.len()
     }
 
-    /// The name of an argument by name, as a value: a key given after `**` is one already.
+    /// The name of a named argument, as a value: a key given after `**` already is one.
     pub(in crate::actor) fn named_text(
         &mut self,
         args: &Args,
@@ -187,7 +188,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The module's symbol for the name of an argument; absent: the module has no such name.
+    /// The module's symbol for the name of an argument; absent if the module does not use the name.
     fn named_symbol(&mut self, args: &Args, index: usize) -> Result<Option<Symbol>, Fault> {
         let names = self.site_names(args);
         match names.get(index) {
@@ -196,10 +197,10 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The module's symbol for a string, which is looked for among all its names.
+    /// The module's symbol for a string, which is searched for among all its names.
     fn symbol_of(&mut self, text: Id) -> Result<Option<Symbol>, Fault> {
-        // No name is longer than the source. A halving of the names takes up to four comparisons:
-        // nodes of a tree have 5 to 11 keys, each of which may be looked at.
+        // No name is longer than the source. Each halving of the names takes up to four comparisons
+        // because a node of the tree has 5 to 11 keys, each of which may be compared.
         let compared = (self.heap.str(text).len() as u64).min(self.meter.limits.source);
         for _ in 0..=self.program.names.len().checked_ilog2().unwrap_or(0) {
             self.meter.bytes(4 * compared as usize)?;
@@ -207,7 +208,7 @@ impl<'a> Machine<'a> {
         Ok(self.program.symbol(self.heap.str(text)))
     }
 
-    /// An argument by name, in the order in which they are given.
+    /// A named argument, in the order in which they are given.
     pub(in crate::actor) fn named<'s>(&'s self, args: &Args, index: usize) -> (&'s str, Value) {
         let names = self.site_names(args);
         let name = match names.get(index) {
@@ -217,7 +218,7 @@ impl<'a> Machine<'a> {
         (name, self.stack[args.at + args.positional + index])
     }
 
-    /// Opens a frame whose parameters and slots begin at `base`, where the parameters are.
+    /// Opens a frame at `base`: its parameters are already there, its other slots follow.
     pub(super) fn enter(
         &mut self,
         code: u32,
@@ -247,7 +248,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Pays for the stack where it grows higher than it ever was.
+    /// Pays for the stack when it grows higher than ever before.
     fn pay_stack(&mut self, more: usize) -> Result<(), Fault> {
         let height = self.stack.len() + more;
         if height > self.paid {
@@ -263,7 +264,7 @@ impl<'a> Machine<'a> {
         let named = self.named_count(args);
         self.meter.elements(args.positional + named)?;
         if function.simple && args.positional == function.positional as usize && named == 0 {
-            // What is on the stack are the parameters.
+            // The values on the stack are the parameters.
             return self.enter_over(code, id, args.at);
         }
         self.meter.elements(function.parameters.len())?;
@@ -274,7 +275,7 @@ impl<'a> Machine<'a> {
             let (name, got) = (shorten(self.name(function.name)), args.positional);
             let expected = function.positional;
             return failed(format!(
-                "{name} takes at most {expected} arguments by place, got {got}"
+                "{name} takes at most {expected} positional arguments, got {got}"
             ));
         }
         let mut slots = vec![Value::Unset; function.parameters.len()];
@@ -324,7 +325,7 @@ impl<'a> Machine<'a> {
         self.enter_over(code, id, args.at)
     }
 
-    /// Names of the parameters that can be given by name, as far as an error needs them.
+    /// Names of the parameters that can be given by name, shortened for an error.
     fn parameters_shown(&self, function: &FunctionCode) -> String {
         const MOST: usize = 12;
         let single = |parameter: &&Parameter| {
@@ -335,7 +336,7 @@ impl<'a> Machine<'a> {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Enters a function over the value that was called, which goes.
+    /// Enters a function and removes its value, which was called, from the stack.
     fn enter_over(&mut self, code: u32, id: Id, at: usize) -> Result<(), Fault> {
         self.stack.remove(at - 1);
         self.enter(code, Some(id), at - 1)
@@ -378,7 +379,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// What a function returns is of the type it says.
+    /// Checks that a function returns a value of its declared type.
     pub(super) fn check_return(&mut self, frame: &Frame, value: Value) -> Result<(), Fault> {
         let function = &self.program.functions[frame.code as usize];
         let (true, Some(id)) = (function.returns, frame.function) else { return Ok(()) };
@@ -387,7 +388,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// A name for an error, cut where an author's data would make it long.
+/// A name for an error, cut at 64 characters because an author's data may make it long.
 pub(in crate::actor) fn shorten(name: &str) -> &str {
     let end = name.char_indices().nth(64).map_or(name.len(), |(at, _)| at);
     &name[..end]

@@ -1,5 +1,5 @@
-//! Equality, order and hashes: one cycle per element looked at, one per 32 bytes, those of both
-//! sides where two are compared.
+//! Equality, order and hashes. They cost one cycle per element visited and one per 32 bytes; a
+//! comparison counts the bytes of both sides.
 
 use super::Machine;
 use crate::actor::{
@@ -83,7 +83,7 @@ impl Machine<'_> {
         }
     }
 
-    /// How two values are ordered; `None` where they are not.
+    /// The order of two values; `None` if they have none.
     pub(in crate::actor) fn order(
         &mut self,
         a: Value,
@@ -104,11 +104,11 @@ impl Machine<'_> {
             (Value::Text(x), Value::Text(y)) => {
                 let (x, y) = (self.heap.str(x), self.heap.str(y));
                 self.meter.bytes(2 * x.len().min(y.len()))?;
-                // Comparing no bytes can take long: an empty string has no address.
+                // Comparing zero bytes can be slow: an empty string has no address.
                 if x.is_empty() || y.is_empty() {
                     return Ok(Some(x.len().cmp(&y.len())));
                 }
-                // UTF-8 is ordered as its characters are.
+                // The order of UTF-8 bytes is the order of their characters.
                 Ok(Some(x.cmp(y)))
             }
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
@@ -165,7 +165,7 @@ impl Machine<'_> {
                     self.hash_into(value, hasher, depth + 1)?;
                 }
             }
-            // These are equal where they are the same. An index outlives freezing.
+            // These are equal only if they are identical. Freezing does not change an index.
             Value::Function(id) => (7u8, id.index()).hash(hasher),
             Value::RecordType(id) => (9u8, id.index()).hash(hasher),
             Value::Builtin(builtin) => (8u8, builtin).hash(hasher),
@@ -176,7 +176,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether two keys of the same hash are equal. Paid for by hashing them.
+    /// Whether two keys with the same hash are equal. Hashing them has paid for this.
     pub(super) fn same_key(&self, a: Value, b: Value) -> bool {
         let all = |x: &[Value], y: &[Value]| {
             x.len() == y.len() && x.iter().zip(y).all(|(p, q)| self.same_key(*p, *q))
@@ -196,8 +196,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Sorts by merging, so that the number of comparisons is this code's alone. Stable, also
-    /// where it sorts downwards.
+    /// Merge sort, so that the number of comparisons depends on this code alone. Stable, in
+    /// descending order too.
     pub(in crate::actor) fn sort(
         &mut self,
         keyed: Vec<(Value, Value)>,

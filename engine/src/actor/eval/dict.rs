@@ -32,7 +32,7 @@ impl Machine<'_> {
         Ok(found.map(|(_, place)| self.heap.dict(dict).get(place)))
     }
 
-    /// The dict, if it may change its keys.
+    /// The dict, if its keys may change.
     fn dict_mut(&mut self, id: Id) -> Result<&mut Dict, Fault> {
         writable(id, "dict")?;
         match self.heap.dict_mut(id) {
@@ -41,7 +41,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Sets a key; whether it was there.
+    /// Sets a key. Returns whether it was present.
     pub(in crate::actor) fn dict_put(
         &mut self,
         id: Id,
@@ -94,7 +94,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Puts all of `from` into `into`.
+    /// Copies all entries of `from` into `into`.
     pub(in crate::actor) fn dict_update(&mut self, into: Id, from: Id) -> Result<(), Fault> {
         self.dict_mut(into)?;
         let mut place = 0;
@@ -106,7 +106,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The items of a list that may change.
+    /// The items of a list, if they may change.
     pub(in crate::actor) fn list_mut(&mut self, id: Id) -> Result<&mut Vec<Value>, Fault> {
         writable(id, "list")?;
         match self.heap.list_mut(id) {
@@ -127,16 +127,16 @@ impl Machine<'_> {
         let (len, more) = (self.list_mut(id)?.len(), self.count(with)?);
         self.meter.entries_fit(len.saturating_add(more))?;
         self.meter.alloc(more as u64 * Value::COST)?;
-        let items = self.items(with, "what a list is extended with")?;
+        let items = self.items(with, "extending a list")?;
         self.list_mut(id)?.extend(items);
         Ok(())
     }
 }
 
-/// Whether a list or dict is the call's own.
+/// Fails if a list or dict is frozen.
 fn writable(id: Id, kind: &str) -> Result<(), Fault> {
     if id.is_frozen() {
-        return failed(format!("this {kind} is of the module and frozen"));
+        return failed(format!("this {kind} belongs to the module and is frozen"));
     }
     Ok(())
 }

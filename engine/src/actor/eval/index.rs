@@ -8,18 +8,18 @@ use crate::actor::{
 };
 use num_traits::Signed;
 
-/// Attributes of what a call knows of itself, for errors.
+/// Attributes of `ctx`, for errors.
 const CONTEXT_FIELDS: [&str; 6] =
     ["cycles_left", "height", "self", "sender", "timestamp_ms", "value"];
 
 impl Machine<'_> {
-    /// An index within a sequence of `len`, counted from its end where it is negative.
+    /// The offset of an index in a sequence of `len`; a negative index counts from the end.
     pub(in crate::actor) fn within(&mut self, index: Value, len: usize) -> Result<usize, Fault> {
         let at = match index {
             Value::Int(index) if index < 0 => usize::try_from(index + len as i64),
             Value::Int(index) => usize::try_from(index),
             Value::Big(_) => Ok(len),
-            other => return failed(format!("an index is an int, not {}", other.kind())),
+            other => return failed(format!("an index must be an int, not {}", other.kind())),
         };
         match at {
             Ok(at) if at < len => Ok(at),
@@ -30,7 +30,7 @@ impl Machine<'_> {
         }
     }
 
-    /// `of[index]`, its node paid for.
+    /// `of[index]`; the caller has paid for its node.
     pub(super) fn index(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
         match of {
             Value::List(_) | Value::Tuple(_) => {
@@ -83,7 +83,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The error of a key that a dict does not have.
+    /// The error for a key that a dict does not have.
     pub(in crate::actor) fn no_key<T>(&mut self, key: Value) -> Result<T, Fault> {
         let key = self.shown(key)?;
         failed(format!("key not found: {key}"))
@@ -107,14 +107,14 @@ impl Machine<'_> {
         }
     }
 
-    /// `of[start:stop:step]`, its node paid for.
+    /// `of[start:stop:step]`; the caller has paid for its node.
     pub(super) fn slice(&mut self, of: Value, parts: [Option<Value>; 3]) -> Result<Value, Fault> {
         let len = match of {
             Value::List(_) | Value::Tuple(_) | Value::Range(_) => self.length_hint(of),
             Value::Text(id) => self.text_len(id)?,
             other => return failed(format!("{} cannot be sliced", other.kind())),
         };
-        // What is beyond 64 bits is beyond every index.
+        // An integer beyond 64 bits is beyond every index.
         let parts = parts.map(|part| match part {
             Some(Value::Big(id)) if self.heap.integer(id).is_negative() => {
                 Some(Value::Int(i64::MIN))
@@ -163,7 +163,7 @@ impl Machine<'_> {
             };
             return Ok(self.paid_text(part));
         }
-        // All of it is read to find where characters begin.
+        // The whole string is read to find where characters begin.
         self.meter.text(bytes)?;
         let characters: Vec<char> = self.heap.str(id).chars().collect();
         let chosen = (0..count as i64).map(|i| characters[range.at(i) as usize]);
@@ -174,7 +174,7 @@ impl Machine<'_> {
         Ok(self.paid_text(part))
     }
 
-    /// `of.name`, its node paid for.
+    /// `of.name`; the caller has paid for its node.
     pub(in crate::actor) fn attribute(&mut self, of: Value, name: &str) -> Result<Value, Fault> {
         match self.find_attribute(of, name)? {
             Some(value) => Ok(value),
@@ -190,8 +190,8 @@ impl Machine<'_> {
         }
     }
 
-    /// What a value has instead of an attribute of that name: all where they are few, else those
-    /// that begin alike.
+    /// The attributes that a value has, for an error about a missing one: all if there are few,
+    /// otherwise those with the same first letter.
     fn alternatives(&mut self, of: Value, name: &str) -> Result<String, Fault> {
         const FEW: usize = 12;
         let names: Vec<&str> = match of {
@@ -227,7 +227,7 @@ impl Machine<'_> {
                 let record = self.heap.record(id);
                 let fields = &self.heap.record_type(record.of).fields;
                 self.meter.elements(fields.len())?;
-                // Names of one length are compared.
+                // Only names of the same length are compared.
                 let alike = fields.iter().filter(|field| field.name.len() == name.len()).count();
                 self.meter.bytes(name.len().saturating_mul(alike))?;
                 let at = fields.iter().position(|field| *field.name == *name);
@@ -241,7 +241,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The method of that name and its receiver, or the attribute and nothing.
+    /// The method of that name and its receiver, or the attribute and [`Value::Unset`].
     pub(super) fn method_of(&mut self, of: Value, name: &str) -> Result<(Value, Value), Fault> {
         if let Some(method) = Method::find(of, name) {
             return Ok((Value::Method(method), of));
@@ -277,7 +277,7 @@ impl Bound {
     const COST: u64 = 40;
 }
 
-/// The indices that a slice of a sequence of `len` names.
+/// The indices that a slice selects in a sequence of `len`.
 fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fault> {
     let part = |value: Option<Value>| match value {
         None | Some(Value::None) => Ok(None),
@@ -288,7 +288,7 @@ fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fa
     if step == 0 {
         return failed("zero is not a valid slice step");
     }
-    // Beyond the sequence all steps are the same.
+    // All steps longer than the sequence have the same effect.
     let step = step.clamp(-len - 1, len + 1);
     let from_end = |index: i64| if index < 0 { index.saturating_add(len) } else { index };
     let (first, last) = if step > 0 { (0, len) } else { (-1, len - 1) };

@@ -1,4 +1,4 @@
-//! Loops, and other ways through a collection.
+//! Loops, and other iteration over collections.
 
 use super::Machine;
 use crate::actor::{
@@ -6,7 +6,7 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// A loop under way. Lists and dicts do not change while one is.
+/// A running loop. A list or dict does not change while it is looped over.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::actor) enum Loop {
     List {
@@ -26,7 +26,7 @@ pub(in crate::actor) enum Loop {
         of: Id,
         place: u32,
     },
-    /// The characters of a string; the next one begins at a byte.
+    /// The characters of a string; the next one begins at byte `at`.
     Text {
         of: Id,
         at: usize,
@@ -101,7 +101,7 @@ impl Machine<'_> {
         self.new_text(character.encode_utf8(&mut [0; 4]))
     }
 
-    /// Ends the innermost loops until so many are left.
+    /// Ends the innermost loops until `left` remain.
     pub(super) fn end_loops(&mut self, left: usize) {
         for ended in self.loops.drain(left..) {
             match ended {
@@ -138,8 +138,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The elements of a collection, paid for one by one and bounded like a list. Where they go
-    /// is the caller's to pay for.
+    /// The elements of a collection, paid for one by one and bounded like a list. The caller pays
+    /// for the place that they are put into.
     pub(in crate::actor) fn items(
         &mut self,
         of: Value,
@@ -194,23 +194,23 @@ impl Machine<'_> {
             let few = if got < count { "few" } else { "many" };
             return failed(format!("too {few} values to unpack: got {got}, expected {count}"));
         }
-        let items = self.items(of, "what is unpacked")?;
+        let items = self.items(of, "unpacking")?;
         self.stack.extend(items.into_iter().rev());
         Ok(())
     }
 
-    /// The same where a starred target takes a list of the elements in the middle.
+    /// Like [`Self::unpack`], but a starred target takes a list of the elements in the middle.
     pub(super) fn unpack_rest(
         &mut self,
         of: Value,
         first: usize,
         last: usize,
     ) -> Result<(), Fault> {
-        let mut items = self.items(of, "what is unpacked")?;
+        let mut items = self.items(of, "unpacking")?;
         let (got, least) = (items.len(), first + last);
         if got < least {
             return failed(format!(
-                "too few values to unpack: got {got}, expected {least} at least"
+                "too few values to unpack: got {got}, expected at least {least}"
             ));
         }
         self.stack.extend(items.drain(got - last..).rev());

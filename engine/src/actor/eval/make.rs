@@ -1,4 +1,4 @@
-//! New values: limits and heap first, then the value.
+//! New values. Each checks its limits and takes its heap before it is made.
 
 use super::{Frame, Machine, annotate::require_type};
 use crate::actor::{
@@ -9,9 +9,9 @@ use crate::actor::{
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-/// Bytes of heap of a list or tuple beside its elements.
+/// Heap bytes of a list or tuple, without its elements.
 const SEQUENCE_COST: u64 = 48;
-/// Bytes of heap of a function beside what it was made with.
+/// Heap bytes of a function, without its defaults, types and captures.
 const FUNCTION_COST: u64 = 64;
 
 impl Machine<'_> {
@@ -26,7 +26,7 @@ impl Machine<'_> {
         Ok(self.paid_list(items))
     }
 
-    /// A list that [`take_sequence`](Self::take_sequence) was called for.
+    /// A list whose heap was taken by [`take_sequence`](Self::take_sequence).
     pub(in crate::actor) fn paid_list(&mut self, items: Vec<Value>) -> Value {
         self.heap.own.list(List { items, loops: 0 })
     }
@@ -41,20 +41,20 @@ impl Machine<'_> {
         Ok(self.heap.own.dict(Dict::default()))
     }
 
-    /// Pays for a string of so many bytes that does not exist yet: its heap, and the bytes moved.
+    /// Pays for a string of `bytes` bytes that does not exist yet: its heap, and the bytes moved.
     pub(in crate::actor) fn take_text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.meter.string_fits(bytes)?;
         self.meter.bytes(bytes)?;
         self.meter.alloc(Text::cost(bytes))
     }
 
-    /// A copy of text that is there.
+    /// A new string with a copy of `text`.
     pub(in crate::actor) fn new_text(&mut self, text: &str) -> Result<Value, Fault> {
         self.take_text(text.len())?;
         Ok(self.paid_text(text.to_owned()))
     }
 
-    /// A string that [`take_text`](Self::take_text) was called for.
+    /// A string whose heap was taken by [`take_text`](Self::take_text).
     pub(in crate::actor) fn paid_text(&mut self, text: String) -> Value {
         self.heap.own.text(Text::new(text))
     }
@@ -69,7 +69,7 @@ impl Machine<'_> {
         Ok(self.heap.own.integer(integer))
     }
 
-    /// Makes the function that was just defined: defaults and types are on the stack.
+    /// Makes the function that was just defined, whose defaults and types are on the stack.
     pub(super) fn make_function(&mut self, code: u32, frame: &Frame) -> Result<(), Fault> {
         let function = &self.program.functions[code as usize];
         let held = function.defaults + function.types + function.captures.len() as u32;

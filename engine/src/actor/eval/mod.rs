@@ -1,8 +1,8 @@
 //! The evaluator: a loop over a program's operations, a stack of values, a meter.
 //!
-//! Nothing here recurses on what an author wrote. Calls are frames on a list; only a builtin that
-//! calls back (`sorted` with a key) enters the loop again, and that counts as depth of calls like
-//! any other. What walks nested data stops at the limit for that.
+//! Nothing here recurses on the author's input. Calls are frames on a list; only a builtin that
+//! calls back (`sorted` with a key) enters the loop again, and that counts towards the depth of
+//! calls. Code that walks nested data stops at the limit on its depth.
 
 mod annotate;
 mod call;
@@ -18,7 +18,7 @@ mod write;
 pub(super) use annotate::require_type;
 pub(super) use call::{Args, shorten};
 pub(super) use iterate::Loop;
-pub(super) use write::{MAX_MESSAGE, cut};
+pub(super) use write::{MAX_ASSERTION, cut};
 
 use super::{
     builtin::Host,
@@ -34,24 +34,23 @@ struct Frame {
     code: u32,
     /// The function; absent: the module's top level.
     function: Option<Id>,
-    /// Where it goes on, while another frame is on top.
+    /// The position to resume from, while another frame is on top.
     pc: usize,
-    /// Where its slots begin.
+    /// The stack index of its first slot.
     base: usize,
-    /// Loops under way outside of it.
+    /// The number of loops that were running when it was entered.
     loops: usize,
 }
 
-/// What a module's names hold.
+/// The values of a module's names.
 #[derive(Debug)]
 pub(super) enum Globals<'a> {
     /// While the module loads.
     Open(Vec<Value>),
-    /// In calls.
     Frozen(&'a [Value]),
 }
 
-/// One module, loading or under call.
+/// A module that is loading or being called.
 pub(super) struct Machine<'a> {
     pub(super) program: &'a Program,
     pub(super) heap: Heap<'a>,
@@ -61,7 +60,7 @@ pub(super) struct Machine<'a> {
     pub(super) stack: Vec<Value>,
     frames: Vec<Frame>,
     loops: Vec<Loop>,
-    /// Places on the stack that were paid for.
+    /// The number of stack places that are paid for.
     paid: usize,
 }
 
@@ -87,7 +86,7 @@ impl<'a> Machine<'a> {
         self.run(0).map(drop)
     }
 
-    /// Calls a value with arguments by place.
+    /// Calls a value with positional arguments.
     pub(super) fn invoke(&mut self, callee: Value, arguments: &[Value]) -> Result<Value, Fault> {
         self.stack.push(callee);
         self.stack.extend_from_slice(arguments);
@@ -114,21 +113,21 @@ impl<'a> Machine<'a> {
         self.stack.split_off(self.stack.len() - count)
     }
 
-    /// Runs until only `floor` frames are left, and says what the last one returned.
+    /// Runs until only `floor` frames are left. Returns the result of the last one that ended.
     fn run(&mut self, floor: usize) -> Result<Value, Fault> {
         let mut pc = self.frames.last().map_or(0, |frame| frame.pc);
         let result = self.cycle(floor, &mut pc);
         result.map_err(|fault| self.locate(fault, pc))
     }
 
-    /// Says where an error arose, unless that is known.
+    /// Adds the position of an error, unless it is known.
     #[cold]
     fn locate(&self, mut fault: Fault, pc: usize) -> Fault {
         if fault.at.is_some() {
             return fault;
         }
         let innermost = self.frames.len().saturating_sub(1);
-        // Those of a call that a test made.
+        // The frames of a call that a test made.
         let within = std::mem::take(&mut fault.stack);
         fault.stack = (0..)
             .zip(&self.frames)
@@ -144,7 +143,7 @@ impl<'a> Machine<'a> {
         fault
     }
 
-    /// The loop. `pc` is where the innermost frame goes on, also when it fails.
+    /// The loop. `pc` is the position of the innermost frame, also on failure.
     fn cycle(&mut self, floor: usize, pc: &mut usize) -> Result<Value, Fault> {
         let program = self.program;
         let node = self.meter.schedule.node;
@@ -337,7 +336,10 @@ impl<'a> Machine<'a> {
                     let from = self.pop();
                     let Value::Dict(dict) = *self.top() else { unreachable!("it was made here") };
                     let Value::Dict(from) = from else {
-                        return failed(format!("what follows ** is a dict, not {}", from.kind()));
+                        return failed(format!(
+                            "the value after ** must be a dict, not {}",
+                            from.kind()
+                        ));
                     };
                     self.dict_update(dict, from)?;
                 }
@@ -494,7 +496,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// An object that every arena begins with, as this machine sees it: frozen once the module is.
+    /// One of the objects that every arena begins with, as this machine sees it: frozen once the
+    /// module is.
     pub(super) fn as_seen(&self, known: Value) -> Value {
         match self.globals {
             Globals::Open(_) => known,
@@ -517,7 +520,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The most frequent operations on small integers; `None`: the long way.
+/// The most frequent operations on small integers; `None` means the general path.
 #[inline]
 fn of_small(op: BinOp, left: Value, right: Value) -> Option<Value> {
     let (Value::Int(a), Value::Int(b)) = (left, right) else { return None };

@@ -18,7 +18,7 @@ fn words(integer: &BigInt) -> u64 {
 }
 
 impl Heap<'_> {
-    /// The integer that a value is; a long one is not copied.
+    /// The value as an integer of any length; a long one is not copied.
     pub(in crate::actor) fn big(&self, value: Value) -> Option<Cow<'_, BigInt>> {
         match value {
             Value::Int(small) => Some(Cow::Owned(small.into())),
@@ -37,7 +37,7 @@ impl Machine<'_> {
                 BinOp::Subtract => a.checked_sub(b),
                 BinOp::Multiply => a.checked_mul(b),
                 BinOp::FloorDivide | BinOp::Percent if b == 0 => return division_by_zero(),
-                // The only overflow: the least integer by -1.
+                // The only overflow is the least integer divided by -1.
                 BinOp::FloorDivide => {
                     if b == -1 {
                         a.checked_neg()
@@ -80,7 +80,7 @@ impl Machine<'_> {
                 a - b
             }
             BinOp::Multiply => {
-                // A product has as many bits as both together, or one less.
+                // A product has as many bits as both factors together, or one less.
                 self.meter.bits_fit((a.bits() + b.bits()).saturating_sub(1))?;
                 self.meter.words(wa, wb)?;
                 a * b
@@ -107,7 +107,7 @@ impl Machine<'_> {
             }
             BinOp::LeftShift => {
                 if b.is_negative() {
-                    return failed("a shift count is not negative");
+                    return failed("a shift count must not be negative");
                 }
                 if a.is_zero() {
                     return Ok(BigInt::ZERO);
@@ -124,10 +124,10 @@ impl Machine<'_> {
             }
             BinOp::RightShift => {
                 if b.is_negative() {
-                    return failed("a shift count is not negative");
+                    return failed("a shift count must not be negative");
                 }
                 self.meter.bytes(linear)?;
-                // Beyond its length only the sign is left.
+                // A shift beyond the length leaves only the sign.
                 a >> b.to_u64().unwrap_or(u64::MAX).min(self.meter.limits.bits + 1)
             }
             BinOp::Power => return power(&mut self.meter, a, b),
@@ -160,8 +160,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Reads digits of `radix`; `None` where they are none. More digits than any integer within
-    /// the limit has are refused before they are read.
+    /// Reads digits of `radix`; `None` if there is a character that is not one. Refuses more digits
+    /// than an integer within the limit can have before it reads them.
     pub(in crate::actor) fn parse_integer(
         &mut self,
         negative: bool,
@@ -191,33 +191,33 @@ fn division_by_zero<T>() -> Result<T, Fault> {
     failed("division by zero")
 }
 
-/// `base ** exponent`, its size bounded and paid for before it is computed.
+/// `base ** exponent`. Its size is checked and paid for before it is computed.
 fn power(meter: &mut Meter, base: &BigInt, exponent: &BigInt) -> Result<BigInt, Fault> {
     if exponent.is_negative() {
-        return failed("an exponent is not negative: there are no floats");
+        return failed("an exponent must not be negative: there are no floats");
     }
     let bits = base.bits();
     if bits <= 1 {
-        // 0, 1 and -1 come back to themselves.
+        // Powers of 0, 1 and -1 are among 0, 1 and -1.
         let odd = exponent.is_odd();
         let same = exponent.is_zero() || (base.is_negative() && !odd);
         return Ok(if same { BigInt::from(1) } else { base.clone() });
     }
     let limit = meter.limits.bits;
-    // The least that it may have; at most twice as many.
+    // The minimum number of bits of the power; the maximum is twice that.
     let got = exponent.to_u64().unwrap_or(u64::MAX).saturating_mul(bits - 1).saturating_add(1);
     meter.bits_fit(got)?;
     let Some(exponent) = exponent.to_u32() else {
         return Err(ErrorKind::IntegerTooLarge { limit, got }.into());
     };
     let words = (bits * u64::from(exponent)).div_ceil(64).max(1);
-    // Each square has half the words of the one after it, and each may be followed by a product.
+    // Each square has half as many words as the next one, and a product may follow each.
     meter.words(2 * words, words)?;
     Ok(base.pow(exponent))
 }
 
 impl Machine<'_> {
-    /// `base ** exponent % modulus` of three integers, without the power itself.
+    /// `base ** exponent % modulus` without computing the power itself.
     pub(in crate::actor) fn power_modulo(
         &mut self,
         [base, exponent, modulus]: [Value; 3],
@@ -227,12 +227,12 @@ impl Machine<'_> {
             unreachable!("the caller has looked at the kinds")
         };
         if exponent.is_negative() {
-            return failed("an exponent is not negative: there are no floats");
+            return failed("an exponent must not be negative: there are no floats");
         }
         if modulus.is_zero() {
             return division_by_zero();
         }
-        // Two products and two remainders for each bit of the exponent; a table of powers is made
+        // Two products and two remainders for each bit of the exponent. A table of powers is made
         // first, however short the exponent is.
         let width = words(&modulus);
         self.meter.words(words(&base), width)?;

@@ -1,4 +1,4 @@
-//! What operators do with values of each kind.
+//! Operators on values of each kind.
 
 use super::{Machine, annotate::is_type};
 use crate::actor::{
@@ -44,7 +44,7 @@ impl Machine<'_> {
         }
     }
 
-    /// `left op right`, its node paid for.
+    /// `left op right`; the caller has paid for its node.
     pub(in crate::actor) fn binary(
         &mut self,
         op: BinOp,
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    /// `left op= right`: what can grow in place does.
+    /// `left op= right`. Lists and dicts grow in place.
     pub(super) fn augment(&mut self, op: BinOp, left: Value, right: Value) -> Result<Value, Fault> {
         match (op, left, right) {
             (
@@ -146,7 +146,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A list or a tuple, whatever `like` is, that was paid for.
+    /// A list or tuple, the same kind as `like`, whose heap was taken.
     pub(super) fn paid_sequence(&mut self, like: Value, items: Vec<Value>) -> Value {
         match like {
             Value::Tuple(_) => self.heap.own.tuple(items.into()),
@@ -200,7 +200,7 @@ impl Machine<'_> {
                 Ok(false)
             }
             (Value::Range(range), Value::Int(int)) => Ok(self.heap.range(range).contains(int)),
-            // Whatever is no integer, or too long for one of a range, is in none.
+            // A value that is not an integer, or that is too long for a range, is in no range.
             (Value::Range(_), _) => Ok(false),
             _ => {
                 let (value, collection) = (value.kind(), collection.kind());
@@ -209,7 +209,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Characters of a string; their number is paid for where it has to be counted.
+    /// The number of characters of a string. Counting them is paid for.
     pub(in crate::actor) fn text_len(&mut self, text: Id) -> Result<usize, Fault> {
         let text = self.heap.text(text);
         if !text.is_ascii() {

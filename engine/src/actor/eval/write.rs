@@ -1,4 +1,4 @@
-//! Fields of f-strings, what they are put together to, and assertions.
+//! Fields of f-strings and their concatenation, and assertions.
 
 use super::Machine;
 use crate::actor::{
@@ -8,13 +8,13 @@ use crate::actor::{
 };
 
 /// Longest message that an assertion keeps, in bytes.
-pub(in crate::actor) const MAX_MESSAGE: usize = 1024;
+pub(in crate::actor) const MAX_ASSERTION: usize = 1024;
 
-/// How long an error's account of a value grows, in bytes, before parts are left out.
+/// Length in bytes at which an error cuts a value.
 const MAX_SHOWN: usize = 128;
 
 impl Machine<'_> {
-    /// A value as a string, as a field of an f-string asks for it.
+    /// A value as the string that a field of an f-string asks for.
     pub(super) fn field_text(
         &mut self,
         value: Value,
@@ -45,7 +45,7 @@ impl Machine<'_> {
         Ok(self.paid_text(text))
     }
 
-    /// Strings, one after the other.
+    /// Concatenates strings.
     pub(super) fn concat(&mut self, parts: &[Value]) -> Result<Value, Fault> {
         if let [text @ Value::Text(_)] = parts {
             return Ok(*text);
@@ -61,7 +61,7 @@ impl Machine<'_> {
         Ok(self.paid_text(joined))
     }
 
-    /// A value as an error shows it: as `repr` has it, cut where it is long or deep.
+    /// A value for an error: its `repr`, cut if it is long or deep.
     pub(in crate::actor) fn shown(&mut self, value: Value) -> Result<String, Fault> {
         let mut text = String::new();
         self.show(&mut text, value, 0)?;
@@ -113,12 +113,12 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The error of an assertion that does not hold.
+    /// The error of a failed assertion.
     pub(super) fn assertion_failed<T>(&mut self, message: Option<Value>) -> Result<T, Fault> {
         let Some(message) = message else { return failed("assertion failed") };
         let mut text = String::new();
         self.write_str(&mut text, message)?;
-        failed(format!("assertion failed: {}", cut(&text, MAX_MESSAGE)))
+        failed(format!("assertion failed: {}", cut(&text, MAX_ASSERTION)))
     }
 }
 

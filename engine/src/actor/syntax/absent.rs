@@ -1,4 +1,4 @@
-//! What Python has and the language does not: errors that name it, and what to use instead.
+//! Features of Python that the language lacks: errors that name them and suggest a replacement.
 
 use ruff_python_ast::{Expr, Stmt};
 
@@ -22,7 +22,7 @@ const GLOBAL: &str = "variables outside of a function cannot be assigned in it; 
                       store, or in a list or dict";
 const LATER: &str = "nothing waits in a call; use a message, a timer or a job";
 
-/// Why a word cannot be in any module.
+/// The reason why a word cannot occur in any module.
 pub(super) fn word(word: &str) -> Option<String> {
     let (what, why) = match word {
         "class" => ("class", "there are no classes; use record(name = type, …)"),
@@ -38,17 +38,17 @@ pub(super) fn word(word: &str) -> Option<String> {
     Some(format!("`{what}`: {why}"))
 }
 
-/// Why a statement that the parser knows is in no module.
+/// The reason why a statement that the parser accepts is in no module.
 pub(super) fn statement(statement: &Stmt) -> String {
     match statement {
         Stmt::Match(_) => "`match`: there are no patterns; use if and elif".into(),
         Stmt::TypeAlias(_) => "`type`: a type is a value; assign it: Name = T".into(),
-        // What begins with a word of its own was refused before.
-        _ => "this statement is no part of the language".into(),
+        // A statement that begins with a keyword was refused before.
+        _ => "this statement is not part of the language".into(),
     }
 }
 
-/// What to use instead of something that Python finds by name.
+/// The replacement for something that Python finds by name.
 pub(super) fn name(name: &str) -> Option<&'static str> {
     Some(match name {
         "load" => LOAD,
@@ -58,7 +58,7 @@ pub(super) fn name(name: &str) -> Option<&'static str> {
         "map" | "filter" => "write a comprehension",
         "iter" | "next" => "there are no iterators; use an index or a for",
         "open" | "input" | "eval" | "exec" | "compile" | "globals" | "locals" | "vars" => {
-            "nothing outside of the module is there but pvm_host"
+            "only pvm_host exists outside of the module"
         }
         "setattr" | "delattr" => FIELDS,
         "callable" => "use isinstance(x, typing.Callable)",
@@ -69,7 +69,7 @@ pub(super) fn name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Why an expression that the parser knows is in no module.
+/// The reason why an expression that the parser accepts is in no module.
 pub(super) fn expression(expression: &Expr) -> &'static str {
     match expression {
         Expr::Set(_) | Expr::SetComp(_) => SETS,
@@ -80,11 +80,12 @@ pub(super) fn expression(expression: &Expr) -> &'static str {
         Expr::Yield(_) | Expr::YieldFrom(_) => "there are no generators; make a list",
         Expr::Starred(_) => "a * spreads a value only into a list, a tuple or a call",
         Expr::Slice(_) => "one slice at a time: there is one dimension",
-        _ => "this expression is no part of the language",
+        _ => "this expression is not part of the language",
     }
 }
 
-/// Whether an expression is a value written out, which is no type and no object of its own.
+/// Whether an expression is a literal value, which is neither a type nor an object with an
+/// identity.
 pub(super) const fn is_literal(expression: &Expr) -> bool {
     matches!(
         expression,

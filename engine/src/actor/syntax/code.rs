@@ -1,8 +1,8 @@
 //! A module's program: one flat list of operations over a stack of values, names resolved to
 //! slots.
 //!
-//! An operation that stands for a syntax node pays for that node before anything else; the others
-//! (jumps, copies) only move what nodes left on the stack.
+//! An operation for a syntax node pays for that node before anything else; the others (jumps,
+//! copies) only move values that nodes left on the stack.
 
 use super::Lines;
 use crate::actor::{error::Position, value::Value};
@@ -38,7 +38,7 @@ pub(in crate::actor) enum BinOp {
     IsNot,
 }
 
-/// The operator with the spaces around it.
+/// The operator with spaces around it, for errors.
 impl fmt::Display for BinOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -74,11 +74,11 @@ pub(in crate::actor) enum Op {
     Constant(u32),
     /// `[] -> [value]` of a slot of this frame.
     Local(u32),
-    /// The same of a slot that functions within this one share.
+    /// The same for a slot that inner functions share.
     Shared(u32),
-    /// The same of a variable of an enclosing function.
+    /// The same for a variable of an enclosing function.
     Captured(u32),
-    /// The same of a name of the module.
+    /// The same for a name of the module.
     Global(u32),
     /// `[value] -> []` into a slot.
     StoreLocal(u32),
@@ -86,7 +86,7 @@ pub(in crate::actor) enum Op {
     StoreShared(u32),
     /// `[value] -> []`
     StoreGlobal(u32),
-    /// Forgets a slot's value, when its comprehension begins.
+    /// Unsets a slot when its comprehension begins.
     ClearLocal(u32),
     /// The same, with a new variable to share.
     ClearShared(u32),
@@ -100,23 +100,23 @@ pub(in crate::actor) enum Op {
     Invert,
     /// `[x, y] -> [x op y]`
     Binary(BinOp),
-    /// `[x, y] -> [x op y]` for an augmented assignment: a list grows where it is.
+    /// `[x, y] -> [x op y]` for an augmented assignment: a list grows in place.
     Augment(BinOp),
     /// A node that leaves nothing: `pass`, the head of a loop.
     Node,
-    /// Goes on elsewhere.
+    /// Continues at another operation.
     Jump(u32),
-    /// `[x] -> []`, elsewhere if x is false.
+    /// `[x] -> []`, jumps if x is false.
     JumpIfFalse(u32),
-    /// `[x] -> [x]` and elsewhere if x is false, else `[x] -> []`.
+    /// `[x] -> [x]` and jumps if x is false, else `[x] -> []`.
     JumpIfFalseOrPop(u32),
-    /// `[x] -> [x]` and elsewhere if x is true, else `[x] -> []`.
+    /// `[x] -> [x]` and jumps if x is true, else `[x] -> []`.
     JumpIfTrueOrPop(u32),
     /// `[x] -> []`, the end of a statement that is an expression.
     Pop,
-    /// `[x] -> []`, elsewhere if x is true.
+    /// `[x] -> []`, jumps if x is true.
     JumpIfTrue(u32),
-    /// A round of a loop that has no elements.
+    /// A round of a `while` loop, which has no elements.
     Round,
     /// `[x] -> [x, x]`
     Copy,
@@ -142,7 +142,7 @@ pub(in crate::actor) enum Op {
     Merge,
     /// `[list] -> [tuple]`
     Seal,
-    /// `[dict, key, value] -> [dict]`, for a key that may be there.
+    /// `[dict, key, value] -> [dict]`, for a key that may be present.
     Put,
     /// `[x, i] -> [x[i]]`
     Index,
@@ -152,11 +152,11 @@ pub(in crate::actor) enum Op {
     StoreAugmented,
     /// `[x, i] -> []`, x[i] is removed.
     DeleteIndex,
-    /// `[x, parts…] -> [x[a:b:c]]`; a bit for each part that is there.
+    /// `[x, parts…] -> [x[a:b:c]]`; a bit for each part that is present.
     Slice(u8),
     /// `[x] -> [x.name]`
     Attribute(Symbol),
-    /// `[x] -> [method, x]`, or `[x.name, unset]` where that is no method.
+    /// `[x] -> [method, x]`, or `[x.name, unset]` if it is not a method.
     Method(Symbol),
     /// `[f, arguments…] -> [f(…)]`
     Call(u32),
@@ -168,28 +168,29 @@ pub(in crate::actor) enum Op {
     End,
     /// `[iterable] -> []`, begins a loop.
     Loop,
-    /// `[] -> [element]`, or elsewhere when there is none left.
+    /// `[] -> [element]`, or jumps when no element is left.
     Next(u32),
     /// Ends a loop.
     EndLoop,
-    /// `[sequence] -> [last, …, first]`, of exactly so many.
+    /// `[sequence] -> [last, …, first]`, exactly this many.
     Unpack(u32),
-    /// The same with a list of the elements between the first and the last ones, given in number.
+    /// The same with a list of the elements in the middle, given the numbers of first and last
+    /// ones.
     UnpackRest(u32, u32),
     /// `[defaults…, types…] -> [function]`
     Function(u32),
-    /// `[value, type] -> [value]`, if it is one.
+    /// `[value, type] -> [value]`, if the value has the type.
     Check,
     /// `[value] -> [text]`, of a field of an f-string; with a specification,
     /// `[value, specification] -> [text]`.
     Field(Conversion, bool),
     /// `[text, …] -> [text]`, of this many texts.
     Concat(u32),
-    /// `[message] -> `, of an assertion that does not hold; without a message, `[] -> `.
+    /// `[message] -> `, for an assertion that fails; without a message, `[] -> `.
     Fail(bool),
 }
 
-/// What becomes of a value before it is written into a string.
+/// The conversion of a value before it is written into a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::actor) enum Conversion {
     None,
@@ -200,33 +201,33 @@ pub(in crate::actor) enum Conversion {
 /// How a parameter takes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::actor) enum ParameterKind {
-    /// By place or by name.
+    /// By position or by name.
     Normal,
-    /// By name alone.
+    /// By name only.
     Named,
-    /// What is left of those by place.
+    /// The rest of the positional arguments.
     Rest,
-    /// What is left of those by name.
+    /// The rest of the named arguments.
     NamedRest,
 }
 
-/// A parameter of a function; it has the slot of its index.
+/// A parameter of a function; its slot has the same index.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Parameter {
     pub(in crate::actor) name: Symbol,
     pub(in crate::actor) kind: ParameterKind,
-    /// Which of the function's defaults is this one's.
+    /// Index into the function's defaults.
     pub(in crate::actor) default: Option<u32>,
-    /// Which of its types.
+    /// Index into the function's types.
     pub(in crate::actor) annotation: Option<u32>,
 }
 
-/// Where a captured variable is when the function is made.
+/// The place of a captured variable when the function is made.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::actor) enum Capture {
-    /// A shared slot of the function around.
+    /// A shared slot of the enclosing function.
     Shared(u32),
-    /// Captured by the function around.
+    /// A variable that the enclosing function captures too.
     Captured(u32),
 }
 
@@ -238,26 +239,26 @@ pub(in crate::actor) struct FunctionCode {
     pub(in crate::actor) offset: u32,
     pub(in crate::actor) entry: u32,
     pub(in crate::actor) parameters: Vec<Parameter>,
-    /// Parameters that can be given by place.
+    /// Parameters that can be given by position.
     pub(in crate::actor) positional: u32,
-    /// Whether giving exactly those by place is all there is to binding.
+    /// Whether binding needs nothing else if exactly the positional parameters are given.
     pub(in crate::actor) simple: bool,
-    /// Parameters by name, for finding them.
+    /// Parameters sorted by name, for lookups.
     pub(in crate::actor) by_name: Vec<(Symbol, u32)>,
     pub(in crate::actor) defaults: u32,
     pub(in crate::actor) types: u32,
-    /// Whether the last of its types is what it returns.
+    /// Whether its last type is the type of the return value.
     pub(in crate::actor) returns: bool,
     /// Slots of a frame.
     pub(in crate::actor) slots: u32,
-    /// Values on the stack beside them at most.
+    /// Maximum number of values on the stack above them.
     pub(in crate::actor) stack: u32,
-    /// Slots that functions within share.
+    /// Slots that inner functions share.
     pub(in crate::actor) shared: Vec<u32>,
     pub(in crate::actor) captures: Vec<Capture>,
 }
 
-/// The shape of a call: by place, by name, `*rest`, `**named`.
+/// The shape of a call: positional and named arguments, `*rest`, `**named`.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct CallSite {
     pub(in crate::actor) positional: u32,
@@ -267,7 +268,7 @@ pub(in crate::actor) struct CallSite {
 }
 
 impl CallSite {
-    /// Values on the stack above what is called.
+    /// Values on the stack above the callee.
     pub(in crate::actor) fn width(&self) -> usize {
         self.positional as usize
             + self.names.len()
@@ -281,7 +282,7 @@ impl CallSite {
 pub(in crate::actor) struct Program {
     pub(in crate::actor) lines: Lines,
     pub(in crate::actor) ops: Vec<Op>,
-    /// Per operation, where its node begins in the source.
+    /// Per operation, the offset in the source where its node begins.
     pub(in crate::actor) offsets: Vec<u32>,
     /// The first is the module's top level.
     pub(in crate::actor) functions: Vec<FunctionCode>,
@@ -289,9 +290,9 @@ pub(in crate::actor) struct Program {
     pub(in crate::actor) constants: Vec<Value>,
     pub(in crate::actor) names: Vec<Box<str>>,
     pub(in crate::actor) symbols: BTreeMap<Box<str>, Symbol>,
-    /// Names that the module defines, and which global each is.
+    /// Names that the module defines, and the index of each among the globals.
     pub(in crate::actor) globals: BTreeMap<Symbol, u32>,
-    /// The globals' names in their order.
+    /// The globals' names in index order.
     pub(in crate::actor) global_names: Vec<Symbol>,
 }
 
@@ -304,12 +305,12 @@ impl Program {
         self.symbols.get(name).copied()
     }
 
-    /// Which global has this name.
+    /// The index of the global with this name.
     pub(in crate::actor) fn global(&self, name: &str) -> Option<u32> {
         self.globals.get(&self.symbol(name)?).copied()
     }
 
-    /// Where the operation at `pc` stands in the source.
+    /// The position of the operation at `pc` in the source.
     pub(in crate::actor) fn position(&self, pc: usize) -> Position {
         self.lines.position(self.offsets.get(pc).copied().unwrap_or_default())
     }

@@ -1,12 +1,12 @@
-//! Tokens of a source, as far as its limits need them, and what cannot be part of any module.
+//! Tokens of a source, as far as its limits need them, and checks for text that no module can have.
 //!
-//! The parser reads the source again by itself. This pass does not recurse, and what it refuses
-//! never reaches the parser: words and literals that the language does not have, brackets that do
-//! not match, escapes without a character.
+//! The parser reads the source again on its own. This pass does not recurse, and the parser never
+//! sees what it refuses: words and literals that the language does not have, brackets that do not
+//! match, escapes without a character.
 
 use super::absent;
 
-/// What a token is to the limits.
+/// The kind of a token, as far as the limits need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Newline,
@@ -18,13 +18,13 @@ pub(super) enum Token {
     /// A bracket, or the brace of a replacement field.
     Open,
     Close,
-    /// An f-string begins, has text between its fields, ends.
+    /// The start, the text between the fields, and the end of an f-string.
     TextBegin,
     TextPart,
     TextEnd,
     Lambda,
     Int,
-    /// A name, a string, a word that nests nothing.
+    /// A name, a string, or a word that nests nothing.
     Leaf,
     /// An operator, or a word that is one.
     Operator,
@@ -38,7 +38,7 @@ pub(super) struct Lexeme {
     pub(super) end: usize,
 }
 
-/// Why a source is no module, and at which byte.
+/// The reason why a source is not a module, and the offset of the byte to blame.
 #[derive(Debug)]
 pub(super) struct Unlexable {
     pub(super) why: String,
@@ -51,20 +51,20 @@ fn refused<T>(at: usize, why: impl Into<String>) -> Lexed<T> {
     Err(Unlexable { why: why.into(), at })
 }
 
-/// An f-string under way.
+/// An f-string that is being read.
 struct Text {
     begin: usize,
     quote: u8,
     triple: bool,
     raw: bool,
-    /// Open brackets outside of it.
+    /// Brackets that were open outside of it.
     nesting: usize,
-    /// Format specifications within one another.
+    /// Nested format specifications.
     specifications: usize,
 }
 
 impl Text {
-    /// Whether what comes next is an expression of one of its fields.
+    /// Whether the next token belongs to an expression in one of its fields.
     const fn in_field(&self, open: usize) -> bool {
         open.saturating_sub(self.nesting) > self.specifications
     }
@@ -74,10 +74,10 @@ impl Text {
 pub(super) struct Lexer<'a> {
     source: &'a str,
     at: usize,
-    /// Spaces before each open block, the module aside.
+    /// Spaces before each open block, except the module.
     indents: Vec<usize>,
     dedents: usize,
-    /// Brackets and where they were opened.
+    /// Open brackets and their positions.
     open: Vec<(u8, usize)>,
     texts: Vec<Text>,
     /// Whether the line has nothing but white space so far.
@@ -152,7 +152,7 @@ impl<'a> Lexer<'a> {
                     let len = self.rest().find('\n').unwrap_or(self.rest().len());
                     self.at += len;
                     let lexeme = self.lexeme(Token::Comment, start);
-                    // A line that is all comment is no statement that ends.
+                    // The end of a line that is only a comment does not end a statement.
                     if self.line_begins && self.open.is_empty() && !self.at_end() {
                         self.at += 1;
                     }
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
                         return refused(start, why);
                     }
                     let code = u32::from(c);
-                    refused(start, format!("U+{code:04X} is allowed in strings and comments alone"))
+                    refused(start, format!("U+{code:04X} is allowed only in strings and comments"))
                 }
             };
         }
@@ -193,7 +193,7 @@ impl<'a> Lexer<'a> {
         self.lexeme(Token::Newline, self.at)
     }
 
-    /// What a line begins with. A blank line and one that is a comment begin nothing.
+    /// Reads the indentation of a line. A blank line or a comment line has none.
     fn indentation(&mut self) -> Lexed<Option<Lexeme>> {
         let start = self.at;
         let spaces = self.rest().bytes().take_while(|byte| *byte == b' ').count();
@@ -227,7 +227,7 @@ impl<'a> Lexer<'a> {
             self.dedents += 1;
         }
         if self.indents.last().copied().unwrap_or(0) != spaces {
-            return refused(self.at, "this line is indented like no block around it");
+            return refused(self.at, "this line's indentation matches no block around it");
         }
         Ok(None)
     }
@@ -244,7 +244,7 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 b'\\' => {
-                    return refused(self.at, "a \\ outside of a string is the last of its line");
+                    return refused(self.at, "a \\ outside of a string must end its line");
                 }
                 _ => return Ok(()),
             }
@@ -298,7 +298,7 @@ impl<'a> Lexer<'a> {
             _ => (word, 10),
         };
         let valid = |run: &str| !run.is_empty() && run.chars().all(|c| c.is_digit(radix));
-        // After a prefix the first digit may follow a `_`.
+        // A `_` may precede the first digit after a prefix.
         let runs = if radix == 10 { digits } else { digits.strip_prefix('_').unwrap_or(digits) };
         let well_formed = runs.split('_').all(valid);
         if radix == 10 {
@@ -326,7 +326,7 @@ impl<'a> Lexer<'a> {
         self.lexeme(Token::Int, start)
     }
 
-    /// A string without replacement fields: at its first quote.
+    /// A string without replacement fields. The lexer is at its first quote.
     fn string(&mut self, start: usize, raw: bool) -> Lexed<Option<Lexeme>> {
         self.line_begins = false;
         let quote = self.peek(0);
@@ -337,7 +337,7 @@ impl<'a> Lexer<'a> {
                 return refused(start, "this string is never closed");
             }
             match self.peek(0) {
-                b'\n' if !triple => return refused(start, "this string ends with its line"),
+                b'\n' if !triple => return refused(start, "this string is not closed on its line"),
                 b'\\' => self.escape(raw)?,
                 byte if byte == quote => {
                     let closes = !triple || self.peek(1) == quote && self.peek(2) == quote;
@@ -351,7 +351,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A backslash and what it escapes.
+    /// A backslash and the text that it escapes.
     fn escape(&mut self, raw: bool) -> Lexed<()> {
         let start = self.at;
         self.at += 1;
@@ -373,7 +373,7 @@ impl<'a> Lexer<'a> {
             return refused(start, format!("\\{c} is followed by {digits} hex digits"));
         };
         if u32::from_str_radix(code, 16).ok().and_then(char::from_u32).is_none() {
-            return refused(start, format!("\\{c}{code} is no character"));
+            return refused(start, format!("\\{c}{code} is not a character"));
         }
         self.at += digits;
         Ok(())
@@ -388,7 +388,7 @@ impl<'a> Lexer<'a> {
         self.lexeme(Token::TextBegin, start)
     }
 
-    /// The text of an f-string up to a field or its end, or what ends it, or a field's brace.
+    /// The text of an f-string up to a field or its end; or else its end, or a field's brace.
     fn text(&mut self) -> Lexed<Option<Lexeme>> {
         let Some(text) = self.texts.last() else { unreachable!("the caller has looked") };
         let (begin, quote, triple, raw) = (text.begin, text.quote, text.triple, text.raw);
@@ -400,7 +400,7 @@ impl<'a> Lexer<'a> {
             }
             let (byte, next) = (self.peek(0), self.peek(1));
             match byte {
-                b'\n' if !triple => return refused(begin, "this string ends with its line"),
+                b'\n' if !triple => return refused(begin, "this string is not closed on its line"),
                 b'\\' if matches!(next, b'{' | b'}') => self.at += 1,
                 b'\\' => self.escape(raw)?,
                 b'{' | b'}' if next == byte && !in_specification => self.at += 2,
@@ -503,7 +503,7 @@ impl<'a> Lexer<'a> {
             (None, b'<' | b'>' | b'=' | b'.') => (Token::Operator, 1),
             (None, byte) => {
                 let shown = char::from(byte).escape_default();
-                return refused(start, format!("{shown} is allowed in strings and comments alone"));
+                return refused(start, format!("{shown} is allowed only in strings and comments"));
             }
         };
         self.at += len;

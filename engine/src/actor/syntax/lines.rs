@@ -1,17 +1,17 @@
-//! Where in the source a byte stands.
+//! Positions of bytes in a source.
 
 use crate::actor::error::Position;
 
-/// Bytes between the places up to which characters are counted.
+/// Bytes between two of the places for which preceding characters are counted.
 const STRIDE: usize = 1024;
 
-/// A source and where its lines begin.
+/// A source, and the offsets at which its lines begin.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Lines {
     source: Box<str>,
     starts: Vec<u32>,
-    /// Characters that begin before every `STRIDE`th byte, and all: an error on a long line, which
-    /// nobody pays for, reads a little of it.
+    /// The number of characters that begin before every `STRIDE`th byte, and their total. An error
+    /// on a long line, which is not paid for, then reads only a little of it.
     characters: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Lines {
         Position { line: line as u32, column: before + 1 }
     }
 
-    /// Characters before a byte of the source.
+    /// The number of characters before a byte of the source.
     fn before(&self, offset: usize) -> u32 {
         let stride = offset / STRIDE;
         let rest = &self.source.as_bytes()[stride * STRIDE..offset];
@@ -54,7 +54,7 @@ impl Lines {
     }
 }
 
-/// Characters that begin in some bytes of UTF-8.
+/// The number of characters that begin in some bytes of UTF-8.
 fn beginning(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }

@@ -1,8 +1,8 @@
 //! From source to program: limits, parsing, slots.
 //!
-//! The parser, the compiler and the tree between them recurse on what the author wrote. The scan
-//! bounds how deep that can be, and [`on_known_stack`] gives them a stack that suffices for it,
-//! whatever thread they run on. Nothing else recurses on source.
+//! The parser, the compiler and the tree between them recurse on the author's input. The scan
+//! bounds the depth, and [`on_known_stack`] gives them a stack that suffices for it on any thread.
+//! Nothing else recurses on source.
 
 mod absent;
 mod code;
@@ -24,7 +24,7 @@ pub(super) use scan::{plain, scan};
 /// for each of at most 32 blocks, 256 operators and 64 brackets, tenfold.
 const STACK: usize = 16 << 20;
 
-/// Runs `work` on a stack of its own of a size that is known to suffice.
+/// Runs `work` on its own stack, whose size is known to suffice.
 pub(super) fn on_known_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::grow(STACK, work)
 }

@@ -1,4 +1,4 @@
-//! The parser, and its errors in this language's words.
+//! The parser, with its errors in terms of this language.
 
 use super::{Lines, absent};
 use crate::actor::error::{Error, Fault};
@@ -7,7 +7,7 @@ use ruff_python_parser::{Mode, ParseError, ParseErrorType, ParseOptions, Parsed,
 
 /// Parses a scanned module.
 pub(super) fn parse_module(lines: &Lines) -> Result<Parsed<ModModule>, Fault> {
-    // The newest version: nothing is looked at for what an older one would not have.
+    // The newest version, so that the parser checks nothing for the sake of older ones.
     let options = ParseOptions::from(Mode::Module).with_target_version(PythonVersion::latest());
     let parsed = parse(lines.source(), options).map_err(|error| {
         let at = lines.position(error.location.start().to_u32());
@@ -16,7 +16,7 @@ pub(super) fn parse_module(lines: &Lines) -> Result<Parsed<ModModule>, Fault> {
     Ok(parsed.try_into_module().expect("it was parsed as a module"))
 }
 
-/// What the parser found wrong.
+/// The parser's error, in this language's terms.
 fn explain(error: &ParseError) -> String {
     match &error.error {
         ParseErrorType::ExpectedToken { expected, found } => {
@@ -35,9 +35,9 @@ fn explain(error: &ParseError) -> String {
             "expected the end of the statement: a new line or `;`".into()
         }
         ParseErrorType::SimpleAndCompoundStatementOnSameLine => {
-            "a statement with a block begins a line of its own".into()
+            "a statement with a block must begin a line".into()
         }
-        // The others are sentences without names of the parser's own.
+        // The other errors are sentences that do not mention the parser's internal names.
         other => {
             let text = other.to_string();
             let mut characters = text.chars();

@@ -11,7 +11,7 @@ use crate::actor::{
 use num_bigint::BigInt;
 use std::borrow::Cow;
 
-/// The text of a module: lines end with a line feed, whatever they ended with.
+/// The text of a module, with all line endings as line feeds.
 pub(in crate::actor) fn plain(source: &str) -> Result<Cow<'_, str>, Fault> {
     let refused =
         |why: &str, at: usize| Err(Error::refused(why, Lines::new(source).position(at as u32)));
@@ -32,8 +32,8 @@ pub(in crate::actor) fn plain(source: &str) -> Result<Cow<'_, str>, Fault> {
     Ok(plain.into())
 }
 
-/// Checks the tokens of a module against the limits and pays for each. `bytes` is the length that
-/// the source came with.
+/// Checks the tokens of a module against the limits and pays for each. `bytes` is the length of the
+/// source before its line endings were changed.
 pub(in crate::actor) fn scan(lines: &Lines, bytes: usize, meter: &mut Meter) -> Result<(), Fault> {
     let source = lines.source();
     let limits = meter.limits;
@@ -59,8 +59,8 @@ pub(in crate::actor) fn scan(lines: &Lines, bytes: usize, meter: &mut Meter) -> 
     }
 }
 
-/// The value of an integer literal. One with more digits than an integer of `bits` bits can have
-/// is refused before its digits are read.
+/// The value of an integer literal. Refuses one with more digits than an integer of `bits` bits can
+/// have before it reads the digits.
 pub(super) fn integer(literal: &str, bits: u64) -> Result<BigInt, String> {
     let digits = literal.replace('_', "");
     let prefix = digits.get(..2).unwrap_or_default().to_ascii_lowercase();
@@ -71,7 +71,7 @@ pub(super) fn integer(literal: &str, bits: u64) -> Result<BigInt, String> {
         _ => (digits.as_str(), 10),
     };
     let significant = digits.trim_start_matches('0').len() as u64;
-    // The fewest thousandths of a bit that each digit but the first carries.
+    // The minimum, in thousandths of a bit, that each digit except the first carries.
     let each = match radix {
         16 => 4_000,
         8 => 3_000,
@@ -96,12 +96,12 @@ fn too_much(what: &'static str, got: u64, limit: u64) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// How deep the tree would be. Within an expression that is bounded by the operators on the way
-/// down: those since the last comma of each open bracket, and what the brackets closed since then
-/// had within.
+/// The depth of the syntax tree. Within an expression, the operators on the way down bound it:
+/// those since the last comma of each open bracket, plus the depth of the brackets closed since
+/// then.
 struct Nesting {
     limits: Limits,
-    /// Per open bracket, the outermost being the statement.
+    /// Per open bracket; the first is the statement.
     open: Vec<Open>,
     /// Sum of `depth` over `open`.
     depth: u64,
@@ -110,11 +110,11 @@ struct Nesting {
 
 #[derive(Default)]
 struct Open {
-    /// Whether it is an f-string, whose fields are its elements.
+    /// Whether the bracket is an f-string, whose fields are its elements.
     text: bool,
-    /// Of the element that is being read.
+    /// Depth of the element that is being read.
     depth: u64,
-    /// The deepest of the elements before it.
+    /// Depth of the deepest element before it.
     deepest: u64,
 }
 
@@ -133,7 +133,7 @@ impl Nesting {
         too_much("operators in an expression", self.depth, self.limits.operators)
     }
 
-    /// What is read next is another element of the innermost bracket.
+    /// Begins another element of the innermost bracket.
     fn next_element(&mut self) {
         let element = self.innermost();
         let depth = std::mem::take(&mut element.depth);
@@ -170,14 +170,14 @@ impl Nesting {
             }
             Token::Indent => {
                 self.blocks += 1;
-                too_much("blocks within one another", self.blocks, self.limits.blocks)
+                too_much("nested blocks", self.blocks, self.limits.blocks)
             }
             Token::Dedent => {
                 self.blocks = self.blocks.saturating_sub(1);
                 Ok(())
             }
             Token::Leaf | Token::Int | Token::Comment | Token::TextPart => Ok(()),
-            // Names are looked for in every function around: lambdas nest less deep.
+            // Names are searched for in all enclosing functions, so lambdas may nest less deep.
             Token::Lambda => self.deepen(8),
             Token::Operator => self.deepen(1),
         }

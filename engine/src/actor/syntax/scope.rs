@@ -1,8 +1,8 @@
-//! Which variable a name stands for: decided once, when a module is compiled.
+//! Names resolved to variables, once, when a module is compiled.
 //!
-//! A name that a function assigns anywhere is local to it throughout, so that reading it before is
-//! an error and never finds another variable of that name further out. A comprehension's
-//! variables are its own. What a function within uses of a function around is shared between them.
+//! A name that a function assigns anywhere is local to the whole function, so that reading it
+//! earlier is an error and never finds an outer variable of that name. A comprehension has its own
+//! variables. A variable of an enclosing function is shared with the inner functions that use it.
 
 use super::code::Capture;
 use ruff_python_ast::{Expr, Stmt};
@@ -19,14 +19,14 @@ pub(super) enum Variable {
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     names: BTreeMap<&'a str, u32>,
-    /// Variables of the comprehensions under way by name, the innermost last.
+    /// Variables of the open comprehensions by name, the innermost last.
     inner: BTreeMap<&'a str, Vec<u32>>,
     /// Their names, by comprehension.
     blocks: Vec<Vec<&'a str>>,
     slots: u32,
-    /// Slots that functions within use.
+    /// Slots that inner functions use.
     pub(super) shared: BTreeSet<u32>,
-    /// Variables of functions around, as (which of them, which slot).
+    /// Variables of enclosing functions, as (index of the function, slot).
     captured: BTreeMap<(usize, u32), u32>,
     pub(super) captures: Vec<Capture>,
 }
@@ -51,7 +51,7 @@ impl<'a> Scope<'a> {
         self.slots
     }
 
-    /// Begins a comprehension: its variables, each named once, hide others of their names.
+    /// Begins a comprehension. Its variables, each named once, hide others with their names.
     pub(super) fn open_block(&mut self, names: Vec<&'a str>) -> Vec<u32> {
         let mut slots = Vec::with_capacity(names.len());
         for name in &names {
@@ -75,7 +75,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The variable of this name in the innermost of `scopes`, one function within the other.
+/// The variable of this name that the innermost of the nested `scopes` sees.
 pub(super) fn resolve(scopes: &mut [Scope<'_>], name: &str) -> Option<Variable> {
     let current = scopes.len() - 1;
     let (owner, slot) =
@@ -98,7 +98,7 @@ pub(super) fn resolve(scopes: &mut [Scope<'_>], name: &str) -> Option<Variable> 
     }
 }
 
-/// Every name that statements assign, functions within excepted.
+/// All names that statements assign, except in inner functions.
 pub(super) fn assigned<'a>(statements: &'a [Stmt], names: &mut Vec<&'a str>) {
     for statement in statements {
         match statement {
@@ -121,13 +121,13 @@ pub(super) fn assigned<'a>(statements: &'a [Stmt], names: &mut Vec<&'a str>) {
                 assigned(&of.orelse, names);
             }
             Stmt::FunctionDef(def) => names.push(def.name.as_str()),
-            // The others assign nothing, or are refused.
+            // Other statements assign nothing, or are refused.
             _ => {}
         }
     }
 }
 
-/// Every name of an assignment's left side.
+/// All names on the left side of an assignment.
 pub(super) fn targets<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
     match target {
         Expr::Tuple(of) => of.elts.iter().for_each(|target| targets(target, names)),

@@ -1,14 +1,14 @@
-//! Sources and calls that are meant to hurt: refused or stopped, with a place, on a small stack.
+//! Hostile sources and calls: each is refused or stopped, with a position, on a small stack.
 
 use super::{BUDGET, Fixed, call_with, load, run};
 use crate::actor::Budget;
 
-/// So many blocks within one another.
+/// `count` nested blocks.
 fn blocks(head: &str, count: usize) -> String {
     (0..count).flat_map(|depth| [" ".repeat(depth), head.to_owned()]).collect()
 }
 
-/// Loads a source in a thread whose stack is as small as those of the chain may be.
+/// Loads a source in a thread with a stack as small as the chain's threads may have.
 fn refusal(source: String) -> String {
     let thread = std::thread::Builder::new().stack_size(128 << 10);
     let loads = move || load(&source).map(drop).map_err(|error| error.to_string());
@@ -19,7 +19,7 @@ fn refusal(source: String) -> String {
 #[test]
 fn sources_without_end_are_refused_before_they_are_parsed() {
     const MANY: usize = 100_000;
-    // What does not fit is refused by its size; these fit, as deep as they can be.
+    // A larger source is refused for its size; these fit and are as deep as possible.
     const FIT: usize = 10_000;
     let all = |part: &str, times: usize| part.repeat(times);
     let mut others = Vec::new();
@@ -43,8 +43,8 @@ fn sources_without_end_are_refused_before_they_are_parsed() {
         (format!("x = f'{}", all("{x:", FIT)), "open brackets: at most 64"),
         (format!("x = [{}1]", all("1 for x in ", FIT / 2)), "operators in an expression"),
         (format!("x = {}1", all("a = ", FIT)), "operators in an expression: at most 256"),
-        (blocks("if 1:\n", 200), "blocks within one another: at most 32"),
-        (blocks("while 1:\n", 200), "blocks within one another: at most 32"),
+        (blocks("if 1:\n", 200), "nested blocks: at most 32"),
+        (blocks("while 1:\n", 200), "nested blocks: at most 32"),
         (format!("x = {}", all("'a' ", 16_000) + "1"), "expected "),
         (format!("x = 0x{}", all("f", FIT)), "an integer literal has at most 4096 bits (at 1:5)"),
         (format!("x = 1{}", all("_0", FIT)), "an integer literal has at most 4096 bits"),
@@ -61,7 +61,7 @@ fn sources_without_end_are_refused_before_they_are_parsed() {
     assert!(others.is_empty(), "{others:#?}");
 }
 
-/// What is as deep as the limits let it be loads, and runs.
+/// Sources as deep as the limits allow load and run.
 #[test]
 fn sources_up_to_the_limits_load_on_a_small_stack() {
     let deep = |open: &str, inner: &str, close: &str, times: usize| {
@@ -100,7 +100,7 @@ fn lines_end_as_they_like() {
     assert_eq!(error, "ModuleRefused: this ( is never closed (at 2:5)");
 }
 
-/// What never ends, grows or would: the limit that stops it, with a million cycles.
+/// Programs that never end or that grow: each is stopped by its limit, with a million cycles.
 #[test]
 fn attacks_are_stopped_by_their_limit() {
     let mut others = Vec::new();

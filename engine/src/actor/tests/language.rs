@@ -1,14 +1,14 @@
-//! What the language has that neither specification has, or has otherwise, and what it refuses.
+//! Where the language goes beyond or departs from both specifications, and what it refuses.
 
 use super::{load, run};
 use crate::actor::catalog;
 
-/// What `f` with this body fails with.
+/// The error of `f` with this body.
 fn error_of(body: &str) -> String {
     run(&format!("def f(ctx, payload):\n    {body}\n"))
 }
 
-/// Those sources that do not end as they should.
+/// Checks that every source ends as expected.
 fn check_all(cases: &[(&str, &str)], kind: &str, end: impl Fn(&str) -> String) {
     let kind = if kind.is_empty() { String::new() } else { format!("{kind}: ") };
     let differs = |(source, expected): &&(&str, &str)| end(source) != format!("{kind}{expected}");
@@ -104,13 +104,16 @@ fn what_python_has_and_the_language_has_not_is_named() {
             "`match`: there are no patterns; use if and elif (at 1:1)",
         ),
         ("type X = int\n", "`type`: a type is a value; assign it: Name = T (at 1:1)"),
-        ("x: int\n", "a variable is declared with its value: x: T = value (at 1:1)"),
-        ("def f(x, /): pass\n", "there are no parameters by place alone: leave out the / (at 1:7)"),
+        ("x: int\n", "a variable must be declared with its value: x: T = value (at 1:1)"),
+        (
+            "def f(x, /): pass\n",
+            "there are no positional-only parameters: leave out the / (at 1:7)",
+        ),
         ("def f[T](x): pass\n", "there are no type parameters; use typing.Any (at 1:6)"),
-        ("def f(x, x): pass\n", "the parameter x is there twice (at 1:10)"),
-        ("x = len(*[], *[])\n", "a call takes one *list: add them up (at 1:14)"),
-        ("x = len(*[], 1)\n", "arguments by place come before *list (at 1:14)"),
-        ("x = dict(**{}, a = 1)\n", "one **dict comes last in a call (at 1:16)"),
+        ("def f(x, x): pass\n", "the parameter x appears twice (at 1:10)"),
+        ("x = len(*[], *[])\n", "a call takes one *list: concatenate them (at 1:14)"),
+        ("x = len(*[], 1)\n", "positional arguments come before *list (at 1:14)"),
+        ("x = dict(**{}, a = 1)\n", "a call takes one **dict, which comes last (at 1:16)"),
         ("x = dict(a = 1, a = 2)\n", "the argument a is given twice (at 1:17)"),
         ("break\n", "`break` outside of a loop (at 1:1)"),
         (
@@ -128,13 +131,13 @@ fn what_python_has_and_the_language_has_not_is_named() {
         ),
         ("x = f'{1!a}'\n", "there is no conversion !a; use !r (at 1:7)"),
         ("x = [1 for x in []\n", "this [ is never closed (at 1:5)"),
-        ("*a, *b = 1, 2\n", "one starred name takes what is left (at 1:5)"),
+        ("*a, *b = 1, 2\n", "only one starred name can take the rest (at 1:5)"),
         ("x = map(len, [])\n", "undefined name map: write a comprehension (at 1:5)"),
         (
             "x = float(1)\n",
             "undefined name float: there are no floats; use integers of a smaller unit (at 1:5)",
         ),
-        ("def f(x: 7): pass\n", "an annotation is a type, not a value (at 1:10)"),
+        ("def f(x: 7): pass\n", "an annotation must be a type, not a value (at 1:10)"),
         ("if 1:\nx = 1\n", "expected an indented block after `if` statement (at 2:1)"),
         ("x = = 1\n", "expected an expression (at 1:5)"),
         ("x = 1 2\n", "expected the end of the statement: a new line or `;` (at 1:7)"),
@@ -156,12 +159,12 @@ fn bools_are_no_ints_and_a_string_is_iterable() {
         ),
         ("isinstance(1, int | None)", "true"),
         ("isinstance(ctx, Context)", "true"),
-        ("isinstance(1, 2)", "an annotation is a type, not int (at 2:12)"),
+        ("isinstance(1, 2)", "an annotation must be a type, not int (at 2:12)"),
         ("[i for i in f'{True}']", "[\"T\",\"r\",\"u\",\"e\"]"),
         (
             "f'{True:5}'",
-            "format specification \"5\" of bool: ints and strings have one; use !s or str() before \
-             (at 2:14)",
+            "format specification \"5\" of bool: only ints and strings have one; use !s or str() \
+             first (at 2:14)",
         ),
         ("f'{True!s:5}|{None!s:>6}'", "\"True |  None\""),
         ("f'{1:.2}'", "format specification \".2\" of int: an int has no precision (at 2:14)"),
@@ -169,17 +172,14 @@ fn bools_are_no_ints_and_a_string_is_iterable() {
         ("f'{1:zz}'", "not a format specification: \"zz\" (at 2:14)"),
         ("f'{\"a\":+}'", "format specification \"+\" of string: a string has no sign (at 2:14)"),
         ("sum(['a'], '')", "sum() takes no strings: use ''.join(…) (at 2:12)"),
-        ("2 ** -1", "an exponent is not negative: there are no floats (at 2:12)"),
+        ("2 ** -1", "an exponent must not be negative: there are no floats (at 2:12)"),
         ("pow(2, 3, 0)", "division by zero (at 2:12)"),
         ("divmod(1, 0)", "division by zero (at 2:12)"),
         ("{'a': 1, **{'b': 2}, 'b': 3}", "{\"a\":1,\"b\":3}"),
-        (
-            "[*1]",
-            "operation not supported: what a list is extended with: int is not iterable (at 2:13)",
-        ),
+        ("[*1]", "operation not supported: extending a list: int is not iterable (at 2:13)"),
         ("'abc' * (ctx is None)", "operation not supported: string * bool (at 2:12)"),
     ];
-    // What succeeds has no kind in front of it.
+    // A successful result has no kind in front of it.
     let end = |expression: &str| {
         let end = error_of(&format!("return {expression}"));
         end.strip_prefix("ActorError: ").map_or_else(|| end.clone(), str::to_owned)
@@ -198,10 +198,10 @@ fn a_list_does_not_change_while_it_is_sorted() {
                   def f(ctx, payload):\n  return [L, LAST]\n";
     assert_eq!(run(source), "[[1,2,0,0],2]");
     let frozen = "L = [2, 1]\ndef f(ctx, payload):\n  L.sort()\n";
-    assert_eq!(run(frozen), "ActorError: this list is of the module and frozen (at 3:3)");
+    assert_eq!(run(frozen), "ActorError: this list belongs to the module and is frozen (at 3:3)");
 }
 
-/// Each operand of a comparison is evaluated once, and those after one that fails are not.
+/// A round of a `while` loop costs a step and the nodes that it evaluates.
 #[test]
 fn a_loop_pays_for_each_round() {
     let cycles = |rounds: u64| {

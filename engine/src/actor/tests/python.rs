@@ -1,6 +1,6 @@
-//! Programs that come to what Python makes of them, and models of what has many forms.
+//! Programs whose results must be Python's, and models of features with many forms.
 //!
-//! `python.txt` has the programs: a function's body, `=>` and what Python 3 returned, as JSON.
+//! `python.txt` has the programs: a function's body, `=>` and the result in Python 3, as JSON.
 
 use super::run;
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn sliced(items: &[i64], start: Option<i64>, stop: Option<i64>, step: i64) -> Ve
     taken
 }
 
-/// An integer in a width, put together piece by piece.
+/// An integer padded to a width, assembled piece by piece.
 fn padded(value: i64, fill: char, align: char, sign: char, width: usize) -> String {
     let digits = value.unsigned_abs().to_string();
     let sign = match (value < 0, sign) {

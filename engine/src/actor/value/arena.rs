@@ -4,7 +4,6 @@ use super::{Dict, Id, Range, Value};
 use crate::actor::builtin::Method;
 use num_bigint::BigInt;
 
-/// A string.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Text {
     text: Box<str>,
@@ -17,7 +16,7 @@ impl Text {
         Self { ascii: text.is_ascii(), text: text.into_boxed_str() }
     }
 
-    /// Bytes of heap of a string of so many bytes.
+    /// Heap bytes of a string of `bytes` bytes.
     pub(in crate::actor) const fn cost(bytes: usize) -> u64 {
         32 + bytes as u64
     }
@@ -30,27 +29,25 @@ impl Text {
         self.ascii
     }
 
-    /// Characters.
     pub(in crate::actor) fn len(&self) -> usize {
         if self.ascii { self.text.len() } else { self.text.chars().count() }
     }
 }
 
-/// A list.
 #[derive(Clone, Debug, Default)]
 pub(in crate::actor) struct List {
     pub(in crate::actor) items: Vec<Value>,
-    /// Loops over it under way.
+    /// Running loops over it.
     pub(in crate::actor) loops: u32,
 }
 
-/// A function: code, and what it was made with.
+/// A function: its code, and the values that it was made with.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Function {
     pub(in crate::actor) code: u32,
     pub(in crate::actor) defaults: Box<[Value]>,
     pub(in crate::actor) types: Box<[Value]>,
-    /// Variables shared with functions around: cells.
+    /// Cells of variables shared with enclosing functions.
     pub(in crate::actor) captures: Box<[Id]>,
 }
 
@@ -70,7 +67,6 @@ pub(in crate::actor) struct Field {
     pub(in crate::actor) default: Value,
 }
 
-/// A record type.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct RecordType {
     /// The name it was first assigned to in its module.
@@ -85,21 +81,21 @@ pub(in crate::actor) struct Record {
     pub(in crate::actor) values: Box<[Value]>,
 }
 
-/// A type that annotations name, beyond those that are functions or record types.
+/// A type for annotations that is neither a builtin function nor a record type.
 #[derive(Clone, Debug)]
 pub(in crate::actor) enum Type {
     Any,
     Callable,
     Iterable,
-    /// What a call knows of itself.
+    /// The type of `ctx`.
     Context,
-    /// A list, of elements of the type.
+    /// A list with elements of the type.
     List(Value),
-    /// A dict, of keys and values of the types.
+    /// A dict with keys and values of the types.
     Dict(Value, Value),
-    /// A tuple of just these types.
+    /// A tuple of exactly these types.
     Tuple(Box<[Value]>),
-    /// A tuple of any length of the type.
+    /// A tuple of any length with elements of the type.
     TupleOf(Value),
     /// Any of these.
     Union(Box<[Value]>),
@@ -146,13 +142,13 @@ arena! {
 }
 
 impl Arena {
-    /// Bytes of heap of an integer of so many bits.
+    /// Heap bytes of an integer of `bits` bits.
     pub(in crate::actor) const fn integer_cost(bits: u64) -> u64 {
         40 + bits / 8
     }
 }
 
-/// What a call can reach: its own objects, and those of its module, frozen.
+/// The objects that a call can reach: its own, and the frozen ones of its module.
 #[derive(Debug)]
 pub(in crate::actor) struct Heap<'a> {
     frozen: &'a Arena,
@@ -176,24 +172,25 @@ impl<'a> Heap<'a> {
         if id.is_frozen() { self.frozen_cells[id.index()] } else { self.cells[id.index()] }
     }
 
-    /// Sets a variable, which is of the call's own: only the function around assigns it.
+    /// Sets a shared variable. The cell is never frozen because only the enclosing function assigns
+    /// it.
     pub(in crate::actor) fn set_cell(&mut self, id: Id, value: Value) {
         if let Some(cell) = self.cells.get_mut(id.index()) {
             *cell = value;
         }
     }
 
-    /// A list to change; absent: frozen.
+    /// A list to change; `None` if it is frozen.
     pub(in crate::actor) fn list_mut(&mut self, id: Id) -> Option<&mut List> {
         if id.is_frozen() { None } else { self.own.lists.get_mut(id.index()) }
     }
 
-    /// A dict to change; absent: frozen.
+    /// A dict to change; `None` if it is frozen.
     pub(in crate::actor) fn dict_mut(&mut self, id: Id) -> Option<&mut Dict> {
         if id.is_frozen() { None } else { self.own.dicts.get_mut(id.index()) }
     }
 
-    /// A record type to name; absent: frozen.
+    /// A record type to name; `None` if it is frozen.
     pub(in crate::actor) fn record_type_mut(&mut self, id: Id) -> Option<&mut RecordType> {
         if id.is_frozen() { None } else { self.own.record_types.get_mut(id.index()) }
     }

@@ -1,8 +1,8 @@
-//! Dicts: in order of insertion, found by hash.
+//! Dicts: in insertion order, found by hash.
 //!
-//! Hashes pick candidates in an ordered index, and a candidate is compared before it counts. So
-//! neither results nor costs show a hash, and keys chosen to collide in a table's few bits cost
-//! nothing more: only whole 64-bit collisions would.
+//! Hashes pick candidates in an ordered index, and each candidate is compared with the key. So
+//! neither results nor costs reveal a hash, and keys chosen to collide in a table's few bits cost
+//! nothing more: only collisions of whole 64-bit hashes would.
 
 use super::Value;
 use std::{
@@ -10,16 +10,15 @@ use std::{
     hash::DefaultHasher,
 };
 
-/// What keys are hashed with.
+/// The hasher of keys.
 pub(in crate::actor) type Hasher = DefaultHasher;
 
-/// A dict.
 #[derive(Clone, Debug, Default)]
 pub(in crate::actor) struct Dict {
     entries: BTreeMap<u32, (Value, Value)>,
     index: BTreeSet<(u64, u32)>,
     next: u32,
-    /// Loops over it under way.
+    /// Running loops over it.
     pub(in crate::actor) loops: u32,
 }
 
@@ -33,18 +32,18 @@ impl Dict {
         self.entries.len()
     }
 
-    /// Places that may hold the key of this hash.
+    /// Places that may hold a key with this hash.
     pub(in crate::actor) fn candidates(&self, hash: u64) -> impl Iterator<Item = (u32, Value)> {
         self.index
             .range((hash, 0)..=(hash, u32::MAX))
             .map(|(_, place)| (*place, self.entries[place].0))
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not present.
     pub(in crate::actor) fn insert(&mut self, hash: u64, key: Value, value: Value) {
         self.index.insert((hash, self.next));
         self.entries.insert(self.next, (key, value));
-        // Each insertion takes heap: there are fewer than bytes of it.
+        // Each insertion takes heap, so there are fewer insertions than bytes of heap.
         self.next += 1;
     }
 
@@ -68,13 +67,13 @@ impl Dict {
         self.index.clear();
     }
 
-    /// The first entry at `place` or after, and its place.
+    /// The first entry at or after `place`, and its place.
     pub(in crate::actor) fn from(&self, place: u32) -> Option<(u32, Value, Value)> {
         let (place, (key, value)) = self.entries.range(place..).next()?;
         Some((*place, *key, *value))
     }
 
-    /// Keys and values in order of insertion.
+    /// Keys and values in insertion order.
     pub(in crate::actor) fn iter(&self) -> impl ExactSizeIterator<Item = (Value, Value)> {
         self.entries.values().copied()
     }

@@ -1,4 +1,4 @@
-//! Freezing: what a module's top level left becomes immutable, and shared by all its calls.
+//! Freezing: the values left by a module's top level become immutable and shared by all its calls.
 
 use super::{Arena, Type, Value};
 
@@ -30,7 +30,7 @@ impl Value {
     }
 }
 
-/// Freezes values where they stand.
+/// Freezes values in place.
 pub(in crate::actor) fn all<'a>(values: impl IntoIterator<Item = &'a mut Value>) {
     for value in values {
         *value = value.freeze();
@@ -38,7 +38,7 @@ pub(in crate::actor) fn all<'a>(values: impl IntoIterator<Item = &'a mut Value>)
 }
 
 impl Arena {
-    /// Freezes what the objects refer to.
+    /// Freezes the values that the objects refer to.
     pub(in crate::actor) fn freeze(&mut self) {
         all(self.tuples.iter_mut().flatten());
         all(self.lists.iter_mut().flat_map(|list| &mut list.items));

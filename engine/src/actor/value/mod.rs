@@ -1,4 +1,4 @@
-//! Values and where they live.
+//! Values, and the objects that hold their contents.
 
 mod arena;
 mod dict;
@@ -11,7 +11,7 @@ pub(super) use range::Range;
 
 use super::builtin::{Builtin, Method, Namespace};
 
-/// Where a value's contents are: an index into one of the arena's lists, in the module's frozen
+/// The place of a value's contents: an index into one of the arena's lists, in the module's frozen
 /// arena or in the call's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Id(u32);
@@ -20,7 +20,7 @@ impl Id {
     const FROZEN: u32 = 1 << 31;
 
     const fn own(index: usize) -> Self {
-        // Every object takes heap: there are fewer than bytes of it.
+        // Every object takes heap, so there are fewer objects than bytes of heap.
         Self(index as u32)
     }
 
@@ -33,7 +33,7 @@ impl Id {
         self.0 & Self::FROZEN != 0
     }
 
-    /// Its place in its arena, which freezing does not change.
+    /// The index in its arena, which freezing does not change.
     pub(super) const fn index(self) -> usize {
         (self.0 & !Self::FROZEN) as usize
     }
@@ -46,11 +46,11 @@ impl Id {
 /// A value. Copying one copies no contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// No value: a variable that has not been assigned.
+    /// A variable that has not been assigned.
     Unset,
     None,
     Bool(bool),
-    /// An integer of at most 64 bits; one that fits is always this.
+    /// An integer of at most 64 bits; an integer that fits always has this form.
     Int(i64),
     /// A longer integer.
     Big(Id),
@@ -61,26 +61,26 @@ pub(super) enum Value {
     Range(Id),
     Function(Id),
     Builtin(Builtin),
-    /// A method without its receiver, which is beside it on the stack.
+    /// A method whose receiver is next to it on the stack.
     Method(Method),
     /// A method and its receiver.
     Bound(Id),
     RecordType(Id),
     Record(Id),
-    /// A type other than a function that makes its values or a record type.
+    /// A type that is neither a builtin function nor a record type.
     Type(Id),
     Namespace(Namespace),
-    /// What a call knows of itself.
+    /// `ctx`
     Context,
     /// `...`
     Ellipsis,
 }
 
 impl Value {
-    /// Bytes of heap that a place for a value takes.
+    /// Heap bytes of a place for a value.
     pub(super) const COST: u64 = 16;
 
-    /// The string that it is.
+    /// The string's id, for a string.
     pub(super) const fn text(self) -> Option<Id> {
         match self {
             Self::Text(id) => Some(id),
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The name that `type` gives, and errors.
+    /// The name of its kind, for `type` and errors.
     pub(super) const fn kind(self) -> &'static str {
         match self {
             Self::Unset => "unset",

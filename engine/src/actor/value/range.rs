@@ -19,7 +19,7 @@ impl Range {
         (span + step - 1) / step
     }
 
-    /// The element at `index`, which is within.
+    /// The element at `index`, which must be in range.
     pub(in crate::actor) const fn at(&self, index: i64) -> i64 {
         self.start + index * self.step
     }

@@ -1,4 +1,4 @@
-//! The bytes of a proof, one form for each. Integers are big-endian.
+//! The canonical byte format of proofs. Integers are big-endian.
 //!
 //! ```text
 //! proof       = "cbyproof" ‖ 0x01 ‖ kind (1) ‖ bytes of the key (2) ‖ key
@@ -29,12 +29,12 @@ use crate::{
     primitives::codec::{Decode, Encode, from_slice, to_vec},
 };
 
-/// What a proof begins with.
+/// The first bytes of a proof.
 const MAGIC: &[u8; 8] = b"cbyproof";
-/// The version of the form.
+/// The format version.
 const VERSION: u8 = 1;
-/// Steps of a way up: one for each bit of a path.
-const MAX_STEPS: usize = 256;
+/// Maximum number of steps: one for each bit of a path.
+const MAX_PATH_STEPS: usize = 256;
 
 impl Subject {
     const fn code(&self) -> u8 {
@@ -95,7 +95,7 @@ impl Subject {
 }
 
 impl StateProof {
-    /// The proof's one form.
+    /// The canonical encoding of the proof.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Oversize> {
         let oversize = Oversize { limit: MAX_PROOF_BYTES };
         let mut w = Vec::new();
@@ -151,7 +151,7 @@ impl StateProof {
         if w.len() > MAX_PROOF_BYTES { Err(oversize) } else { Ok(w) }
     }
 
-    /// Reads a proof in its one form. Takes memory in proportion to the bytes.
+    /// Decodes a canonical proof. Uses memory in proportion to the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StateProofError> {
         let (got, limit) = (bytes.len(), MAX_PROOF_BYTES);
         if got > limit {
@@ -219,7 +219,7 @@ fn write_steps(w: &mut Vec<u8>, proof: &merkle::Proof) {
     }
 }
 
-/// Bytes that are read from the front.
+/// A reader over bytes.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -235,7 +235,7 @@ impl<'a> Input<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], StateProofError> {
-        Ok(*self.take(N)?.first_chunk().expect("as many were taken"))
+        Ok(*self.take(N)?.first_chunk().expect("`take` returns N bytes"))
     }
 
     fn long(&mut self) -> Result<&'a [u8], StateProofError> {
@@ -284,8 +284,8 @@ impl<'a> Input<'a> {
 
     fn steps(&mut self) -> Result<merkle::Proof, StateProofError> {
         let number = usize::from(u16::from_be_bytes(self.array()?));
-        if number > MAX_STEPS {
-            return Err(self.before("expected 256 steps at most"));
+        if number > MAX_PATH_STEPS {
+            return Err(self.before("expected at most 256 steps"));
         }
         let mut steps = Vec::new();
         for _ in 0..number {
@@ -295,7 +295,7 @@ impl<'a> Input<'a> {
         Ok(merkle::Proof { steps })
     }
 
-    /// An error about the byte before.
+    /// An error at the previous byte.
     const fn before(&self, what: &'static str) -> StateProofError {
         StateProofError::Form { at: self.at.saturating_sub(1), what }
     }

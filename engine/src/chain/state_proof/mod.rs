@@ -1,16 +1,17 @@
-//! Proofs over a chain's state: what is under a key, or that nothing is, from one header alone.
+//! Proofs over a chain's state: the value under a key, or its absence, from a single header.
 //!
-//! A header names the state root that an ancestor left ([`Executed`](super::Executed)), and a
+//! A header names the state root after an ancestor ([`Executed`](super::Executed)), and a
 //! certificate shows that the header's block is final. The root is a hash over [`PARTS`] hashes,
-//! one of them for each map of the state, and a map is hashed so that few hashes show one entry:
+//! among them one for each map of the state, and maps are hashed so that few hashes prove one
+//! entry:
 //!
 //! ```text
 //! certificate → header → state root → parts → map → entry
 //! ```
 //!
-//! [`StateProof::check`] follows the arrows but for the first: who may sign a certificate is for
-//! the caller to know, and `cowboy_devnet::consensus::certificate` verifies its votes. The bytes
-//! are in `format`, and in docs/proofs.md.
+//! [`StateProof::check`] follows every arrow except the first: the caller must know who may sign a
+//! certificate, and `cowboy_devnet::consensus::certificate` verifies the votes. The byte format is
+//! described in `format` and in docs/proofs.md.
 
 mod format;
 mod validators;
@@ -33,36 +34,34 @@ use crate::{
 };
 use std::fmt;
 
-/// The longest proof, in bytes: the largest record of a timer with all that shows it, twice.
+/// Maximum length of a proof, in bytes: twice the largest timer record with its evidence.
 pub const MAX_PROOF_BYTES: usize = 2 << 20;
 
-/// What a proof is about.
+/// The subject of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// An account: nonce and balance.
     Account(Address),
     /// An actor: its deployer, the hash of its code.
     Actor(Address),
-    /// What an actor has stored under a key.
+    /// The value in an actor's store under a key.
     Stored(Address, String),
     /// A job and its status.
     Job(Hash),
     /// A runner's record.
     Runner(Address),
-    /// A task.
     Task(Hash),
-    /// The newest P(h) that the chain knew.
+    /// The newest known P(h).
     Presence,
-    /// A timer that waits.
+    /// A waiting timer.
     Timer(Hash),
-    /// The timers that wait from one height to another, both included.
+    /// The timers due from one height to another (inclusive).
     Timers {
         /// The first height.
         from: Height,
-        /// The last.
         to: Height,
     },
-    /// The committees of the state's consensus epoch and of the next, and the subset epochs that
+    /// The committees of the state's consensus epoch and the next, and the subset epochs that
     /// count.
     Validators,
 }
@@ -113,36 +112,31 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A proof, read. Nothing of it is checked but its form.
+/// A decoded proof. Only its format has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateProof {
-    /// What it is about.
     pub subject: Subject,
     /// A header that names the state root.
     pub header: Header,
     /// Shows that the header's block is final.
     pub certificate: Certificate,
-    /// What the state root is made of.
+    /// The hashes that the state root is computed from.
     pub parts: [Hash; PARTS],
-    /// What is under the key, and the way to one of the parts.
+    /// The value under the key, and the path to one of the parts.
     pub evidence: Evidence,
 }
 
-/// What is under a key, and the way from there to a part of the state root.
+/// The value under a key, and the path from there to a part of the state root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// In a map; `order`: keccak256 of the registry's order, where the map is its.
-    Entry {
-        /// The entry.
-        entry: Entry,
-        /// See above.
-        order: Option<Hash>,
-    },
-    /// Presence in its one form: all that the part is the hash of. `None`: none is known.
+    /// An entry of a map. `order` is keccak256 of the registry's order, if the map is the
+    /// registry's.
+    Entry { entry: Entry, order: Option<Hash> },
+    /// The encoded presence, whose hash is the part. `None`: no P(h) is known.
     Whole(Option<Vec<u8>>),
-    /// In one of the queue's two trees.
+    /// An entry of one of the queue's two trees.
     Queue {
-        /// The root of the other one.
+        /// Root of the other tree.
         other_root: Hash,
         /// As in [`Commitment`].
         next_seq: u64,
@@ -155,139 +149,99 @@ pub enum Evidence {
     Newest(Box<[Newest; 2]>),
 }
 
-/// What a map has under a key.
+/// The entry of a map under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A value, in its one form.
+    /// The encoded value.
     Present(Vec<u8>, merkle::Proof),
-    /// Nothing.
     Absent(merkle::Absence),
 }
 
-/// What a proof shows, if its certificate does.
+/// The statement of a proof, valid if its certificate is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The block that left the state.
+    /// The block that produced the state.
     pub height: Height,
-    /// The state's root.
     pub state_root: Hash,
-    /// What is there.
     pub found: Found<'a>,
 }
 
-/// What a state has for a subject.
+/// The value of a subject in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// Nothing.
     Nothing,
-    /// A value in its one form: a CBOR record; of a timer its body, as [`book::read`] reads it.
+    /// An encoded value: a CBOR record; for a timer its body, as read by [`book::read`].
     Value(&'a [u8]),
-    /// These timers and no others, in order of height and id.
+    /// Exactly these timers, ordered by height and id.
     Timers(Vec<(Height, Hash)>),
-    /// Who validates, and whom runners connect to.
+    /// The committees, and the subset epochs that count.
     Validators(Roster),
 }
 
-/// Why bytes prove nothing. Each variant is one check, and its text names it.
+/// Why bytes are not a valid proof. Each variant is one check, and its text names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateProofError {
     /// Longer than any proof.
-    #[error("length: {got} bytes, a proof has {limit} at most")]
-    Length {
-        /// Bytes there are.
-        got: usize,
-        /// The bound.
-        limit: usize,
-    },
-    /// Another file.
-    #[error("form: the file does not begin as a proof does")]
+    #[error("length: {got} bytes, a proof has at most {limit}")]
+    Length { got: usize, limit: usize },
+    #[error("form: the file does not begin with the magic bytes of a proof")]
     NoProof,
-    /// Of another version of this program.
+    /// The proof is in another version of the format.
     #[error("form: the proof has version {got}, this program reads {expected}")]
-    Version {
-        /// Its version.
-        got: u8,
-        /// The one that is read.
-        expected: u8,
-    },
-    /// A byte that is not what it can be.
+    Version { got: u8, expected: u8 },
+    /// A byte has a value that is not allowed there.
     #[error("form: byte {at}: {what}")]
     Form {
-        /// Where, from the first byte.
+        /// Offset of the byte.
         at: usize,
         /// What was expected.
         what: &'static str,
     },
     /// The header, the certificate or a list of validators does not decode.
     #[error("form: the {record} does not decode: {error}")]
-    Record {
-        /// Which.
-        record: &'static str,
-        /// How.
-        error: DecodeError,
-    },
+    Record { record: &'static str, error: DecodeError },
     /// The certificate is of another block.
     #[error("certificate: it is for block {got}, the header's block is {expected}")]
     Block {
         /// The block that it certifies.
         got: Hash,
-        /// The header's.
         expected: Hash,
     },
-    /// The certificate is of another committee's epoch.
+    /// The certificate is from another consensus epoch.
     #[error("certificate: its votes are of epoch {got}, the header's block is of epoch {expected}")]
-    Epoch {
-        /// The certificate's.
-        got: u64,
-        /// The header's.
-        expected: u64,
-    },
-    /// The parts are those of another state.
+    Epoch { got: u64, expected: u64 },
+    /// The parts belong to another state.
     #[error("state root: the parts give {got}, the header names {expected}")]
     StateRoot {
         /// The hash over the parts.
         got: Hash,
-        /// What the header says.
+        /// The root that the header names.
         expected: Hash,
     },
-    /// The evidence is of another map, or changed.
+    /// The evidence belongs to another map, or was changed.
     #[error("{kind}: the evidence gives root {got}, the state has {expected}")]
     Part {
-        /// What it is about.
         kind: &'static str,
-        /// What follows from the evidence.
+        /// The root that follows from the evidence.
         got: Hash,
         /// The part of the state.
         expected: Hash,
     },
-    /// The steps are not a way up in a map.
-    #[error("{kind}: the evidence is of no map")]
-    Steps {
-        /// What it is about.
-        kind: &'static str,
-    },
-    /// The newest entries do not say what holds after the block.
+    /// The steps do not form a path in a map.
+    #[error("{kind}: the evidence is not a path in a map")]
+    Steps { kind: &'static str },
+    /// The newest entries are not the ones in force after the block.
     #[error("{kind}: the entries shown do not hold after block {height}")]
-    NotThen {
-        /// What it is about.
-        kind: &'static str,
-        /// The block.
-        height: Height,
-    },
-    /// The tree of timers does not show the whole range.
+    NotThen { kind: &'static str, height: Height },
+    /// The tree of timers does not cover the whole range.
     #[error("{kind}: {error}")]
-    Tree {
-        /// What it is about.
-        kind: &'static str,
-        /// What is wrong.
-        error: TreeError,
-    },
+    Tree { kind: &'static str, error: TreeError },
 }
 
 impl StateProof {
     /// Checks that the certificate is for the header, that the header names the state root, and
-    /// that what is shown is in that state. Whose signatures the certificate needs, and whether it
-    /// has them, is not checked here.
+    /// that the evidence belongs to that state. Does not check the certificate's signatures, or who
+    /// signed it.
     pub fn check(&self) -> Result<Statement<'_>, StateProofError> {
         let (header, certificate) = (&self.header, &self.certificate);
         let hash = header.hash();
@@ -311,7 +265,7 @@ impl StateProof {
         Ok(Statement { height: header.executed.height, state_root: Part::root(&self.parts), found })
     }
 
-    /// What the evidence shows, and the part of the state in which it does.
+    /// The value that the evidence shows, and the part of the state root that it belongs to.
     fn found(&self) -> Result<(Hash, Found<'_>), StateProofError> {
         let kind = self.subject.kind();
         let tree_error = |error| StateProofError::Tree { kind, error };
@@ -345,12 +299,12 @@ impl StateProof {
                 let root = root.ok_or(StateProofError::Steps { kind })?;
                 Ok((order.map_or(root, |order| keccak256(&[&root.0, &order.0])), found))
             }
-            // What was read from bytes has the evidence of its kind.
+            // A decoded proof has the evidence of its kind.
             _ => Err(StateProofError::Steps { kind }),
         }
     }
 
-    /// Shows what `state`, which the header's `executed` is about, has for a subject.
+    /// Proves what `state`, the one named by the header's `executed`, has for a subject.
     pub fn new(
         state: &State,
         subject: Subject,
@@ -362,7 +316,7 @@ impl StateProof {
     }
 }
 
-/// A key as its map has it.
+/// A key of one of the maps.
 enum MapKey<'a> {
     Address(&'a Address),
     Hash(&'a Hash),

@@ -1,4 +1,4 @@
-//! What the newest committees and subset epochs of a state show.
+//! The committees and subset epochs that a proof of validators shows.
 
 use super::{Found, Hash, Height, Newest, Part, Roster, StateProof, StateProofError};
 use crate::{
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 const KIND: &str = "validators";
 
-/// What holds after the block that left the state, and the committees' part of its root. The
-/// subset epochs' part is checked here.
+/// The validators in force after the block that produced the state, and the committees' part of its
+/// root. The subset epochs' part is checked here.
 pub(super) fn found<'a>(
     proof: &StateProof,
     [committees, subsets]: &[Newest; 2],
@@ -28,7 +28,7 @@ pub(super) fn found<'a>(
     Ok((part, Found::Validators(roster(proof.header.executed.height, committees, subsets)?)))
 }
 
-/// Who validates, and whom runners connect to, in the state after the block at `height`.
+/// The roster of the state after the block at `height`.
 fn roster(
     height: Height,
     committees: &Newest,
@@ -38,7 +38,7 @@ fn roster(
     let at = height.get();
     let epoch = at.checked_div(committees.blocks).ok_or_else(not_then)?;
     let next = epoch.saturating_add(1);
-    // A later entry would be of an epoch that this state knows nothing of.
+    // A later entry would be from an epoch that this state does not know.
     if committees.newest.since > next || subsets.newest.since > at {
         return Err(not_then());
     }

@@ -1,4 +1,4 @@
-//! Actors on the chain: deployments, calls, messages, fees, and what a dry run says of them.
+//! Actors on the chain: deployments, calls, messages, fees, and dry runs.
 
 use super::*;
 use crate::{
@@ -42,7 +42,7 @@ def where(ctx, payload):
     return [ctx.height, ctx.timestamp_ms, ctx.sender, ctx.value, ctx.self, payload]
 "#;
 
-/// Sends what it gets as it is told, and remembers in which order it was called.
+/// Sends what its payload says, and records the order of its calls.
 const RELAY: &str = r#"
 def note(ctx, payload):
     seen = pvm_host.get_state("seen", [])
@@ -112,14 +112,14 @@ impl Chain {
         receipt.actor.unwrap().actor
     }
 
-    /// Calls a handler and yields the receipt of a call that succeeded.
+    /// Calls a handler and returns the receipt of the successful call.
     pub(super) fn call(&mut self, actor: Address, handler: &str, payload: &str) -> ActorReceipt {
         let (receipt, _) = self.metered(calling(actor, handler, payload, Wei::ZERO), PLENTY);
         assert_eq!(receipt.status, Status::Success);
         receipt.actor.unwrap()
     }
 
-    /// Calls a handler with value and yields how that failed.
+    /// Calls a handler with value and returns the error.
     pub(super) fn fails(
         &mut self,
         actor: Address,
@@ -169,7 +169,7 @@ fn a_deployment_makes_an_actor_and_equal_sources_share_code() {
     assert_eq!(chain.state.actor(&second).unwrap().code, actor.code);
     assert_eq!(chain.state.code.len(), 1);
     assert_eq!(chain.state.actors().count(), 2);
-    // What equal sources share is no store.
+    // Equal sources share code, not a store.
     chain.call(first, "bump", "");
     assert_eq!((chain.stored(&first, "n"), chain.stored(&second, "n")), (Some("1"), None));
 }
@@ -188,7 +188,7 @@ fn a_deployment_costs_what_loading_says_wherever_and_whenever() {
         let used = receipt.cycles.get() - receipt.unused.get();
         assert_eq!(used, meter::INTRINSIC_CYCLES + usage.cycles());
     }
-    // A cycle less does not do, and what was used is paid.
+    // One cycle less is not enough, and usage is paid.
     let short = Budget { cycles: usage.cycles() - 1, cells: usage.cells };
     let (receipt, events) = chain.metered(payload(), short);
     assert!(events.is_empty() && receipt.cycles.get() > meter::INTRINSIC_CYCLES);
@@ -234,7 +234,7 @@ fn a_call_changes_the_store_and_pays_for_what_it_used() {
     assert!(receipt.cycles.get() < PLENTY.cycles);
     let fee = receipt.burned.saturating_add(receipt.tip);
     assert_eq!(chain.balance("alice"), before.saturating_sub(fee));
-    // Calls in one block see one another.
+    // Calls in one block see each other's effects.
     let nonce = chain.state.account(&key("alice").address()).nonce;
     let calls = (nonce..nonce + 3)
         .map(|nonce| {
@@ -309,7 +309,7 @@ fn a_call_that_runs_out_pays_all_that_it_bought() {
     let signed = metered(&chain, "alice", calling(actor, "spin", "", Wei::ZERO), budget);
     let (bought, size) = (signed.transaction.cycle_limit, signed.size());
     let receipt = chain.push(vec![signed]).receipts.remove(0);
-    // The step that does not fit is not paid for.
+    // The step that does not fit is not charged.
     assert!(receipt.cycles <= bought && bought.get() - receipt.cycles.get() < 500);
     assert_eq!(receipt.cells.get(), size as u64);
 }
@@ -318,19 +318,19 @@ fn a_call_that_runs_out_pays_all_that_it_bought() {
 fn limits_are_set_aside_and_given_back() {
     let mut chain = chain();
     let actor = chain.deploy(COUNTER);
-    // Dearer than everything alice has: skipped, though the call would cost next to nothing.
+    // It costs more than alice has: skipped, although the call would use next to nothing.
     let broke = metered(&chain, "alice", calling(actor, "bump", "", Wei::ZERO), PLENTY);
     let mut dear = broke.transaction.clone();
     dear.fees.max_priority_per_cycle = Wei::cby(1);
     dear.fees.max_fee_per_cycle = Wei::cby(2);
     let receipt = chain.push(vec![dear.sign(&key("alice"))]).receipts.remove(0);
     assert!(receipt.status.error().unwrap().starts_with("InsufficientBalance: "));
-    // More than a block holds.
+    // More than a block has room for.
     let mut large = broke.transaction.clone();
     large.cycle_limit = Cycles::new(meter::MAX_BLOCK_CYCLES + 1);
     let receipt = chain.push(vec![large.sign(&key("alice"))]).receipts.remove(0);
     assert!(receipt.status.error().unwrap().starts_with("BlockFull"));
-    // The most that a block holds, twice: the first uses little of it.
+    // The maximum of a block, twice: the first uses little of it.
     let all = Budget { cycles: u64::MAX, cells: u64::MAX };
     let signed = metered(&chain, "alice", calling(actor, "bump", "", Wei::ZERO), all);
     let bought = (signed.transaction.cycle_limit, signed.transaction.cell_limit);
@@ -361,12 +361,13 @@ fn loading_a_module_is_paid_for_again_after_a_while_and_by_all_validators_alike(
         assert_eq!(paid(&mut chain, PLENTY).1, 0, "it is small, and in use");
     }
     wait(&mut chain, RELOAD_BLOCKS);
-    // Who does not buy enough pays for that, and nothing is loaded; the next pays for it.
+    // A caller that does not buy enough pays for that and nothing is loaded; the next caller pays
+    // for it.
     let small = Budget { cycles: loading - 1, cells: 1_000 };
     let (error, load, all) = paid(&mut chain, small);
     assert!(error.unwrap().starts_with("OutOfCycles: of"), "{load}");
     assert_eq!((load, all), (loading - 1, loading - 1));
-    // A validator that has just started has nothing in memory, and finds the same.
+    // A validator that has just started has nothing in memory, with the same result.
     let restarted = State::from_bytes(&chain.state.to_bytes()).unwrap();
     let block =
         chain.block(vec![metered(&chain, "alice", calling(actor, "bump", "", Wei::ZERO), PLENTY)]);
@@ -436,7 +437,7 @@ fn a_message_that_fails_undoes_the_whole_transaction() {
     let bob = key("bob").address();
     let error = chain.fails(relay, "relay", &to(bob, "note"), Wei::ZERO);
     assert!(error.starts_with(&format!("UnknownActor: no actor {bob}\n  in message 1")), "{error}");
-    // Every delivery leaves two more to wait.
+    // Every delivery queues two more.
     let error = chain.fails(relay, "flood", &"x".repeat(90_000), Wei::ZERO);
     assert!(error.starts_with("MessagesTooLarge: "), "{error}");
     let error = chain.fails(relay, "forever", "", Wei::ZERO);
@@ -512,7 +513,7 @@ fn a_dry_run_says_what_the_call_will_do() {
         let after = chain.state.stored_at(&change.actor, &change.key).map(<[u8]>::to_vec);
         assert_eq!(change.after, after);
     }
-    // Writing what stood there before is no change; a failing call has none.
+    // Writing the same value is not a change; a failing call makes none.
     let again = dry_run(&chain.state, &trial(relay, "relay", &order, Wei::ZERO));
     assert_eq!(again.changes.len(), 1);
     let failed = dry_run(&chain.state, &trial(counter, "crash", "", Wei::ZERO));

@@ -1,5 +1,5 @@
-//! The parameters of connections and of the MRU preference: what each of them decides, and how a
-//! running chain changes it.
+//! The governed parameters of connections and of the MRU preference: the effect of each, and how a
+//! running chain changes them.
 
 use super::*;
 use crate::{
@@ -40,7 +40,7 @@ impl Chain {
         self.accepted(Payload::SetParameter(SetParameter { key: key.to_owned(), value }))
     }
 
-    /// Empty blocks until the head is at `height`; the advances of the subset epoch among them.
+    /// Pushes empty blocks until the head is at `height`; returns the advances of the subset epoch.
     fn advances(&mut self, height: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         while self.state.height().get() < height {
@@ -82,7 +82,7 @@ fn values_hold_from_the_block_on_that_was_proposed_on_every_validator() {
     let proposed = chain.accepted(propose(&both, Some(6)));
     let height = Height::new(6);
     let given = settings(&[(ACK, 9), (MULTIPLIER, 7)]);
-    // What is not about connections is told of by itself.
+    // Other parameters are reported in their own event.
     assert_eq!(told(&proposed).len(), 2);
     let expected = ConnectivityProposed { by: bob, height, settings: given.clone() };
     assert!(told(&proposed).contains(&&expected.into()));
@@ -108,7 +108,7 @@ fn values_hold_from_the_block_on_that_was_proposed_on_every_validator() {
     assert_eq!(chain.state.connectivity().ack_timeout_blocks, 4);
 }
 
-/// Two states that differ in one value alone have different roots, and each value is in a snapshot.
+/// Two states that differ in one value have different roots, and a snapshot contains each value.
 #[test]
 fn the_root_covers_every_value() {
     let mut chain = with(Connectivity::DEFAULT);
@@ -184,7 +184,7 @@ fn a_subset_epoch_of_64_blocks_advances_at_64() {
     assert_eq!((counting(192), counting(223), counting(224)), (vec![3, 2], vec![3, 2], vec![3]));
 }
 
-/// A new length is known to all who vote in an epoch before the epoch begins.
+/// All voters of an epoch know a new length before the epoch begins.
 #[test]
 fn another_length_of_subset_epochs_counts_from_the_next_consensus_epoch_on() {
     let mut chain = with(Connectivity::DEFAULT);
@@ -194,7 +194,7 @@ fn another_length_of_subset_epochs_counts_from_the_next_consensus_epoch_on() {
     assert_eq!(chain.advances(280), [(256, 1), (272, 2)]);
     let counting = |height| chain.state.subset_epochs_at(Height::new(height)).len();
     assert_eq!((counting(275), counting(276)), (2, 1));
-    // The one that a voter goes by who is behind is that of the chain.
+    // A voter that lags behind uses the same length as the chain.
     chain.accepted(propose(&[(SUBSET, 100)], None));
     assert_eq!(
         chain.advances(520),
@@ -218,7 +218,7 @@ fn another_length_of_subset_epochs_counts_from_the_next_consensus_epoch_on() {
     assert_eq!(chain.advances(700), [(596, 17), (696, 18)]);
 }
 
-/// The committee has changed by less than a tenth: time alone brings it into the subsets.
+/// The committee has changed by less than a tenth, so only time brings the change into the subsets.
 #[test]
 fn a_subset_epoch_that_time_ends_takes_the_committee_of_its_first_block() {
     let params = Params {
@@ -246,14 +246,15 @@ fn a_p_of_h_counts_for_as_long_as_is_governed() {
         chain.push(vec![]);
         chain.push(vec![]);
         chain.certify = false;
-        // P(1) is known from block 2 on, and block H reads it as long as H − 1 − 1 is not above.
+        // P(1) is known from block 2 on, and block H reads it as long as H − 1 − 1 does not exceed
+        // the timeout.
         let mut last = chain.state.height().get();
         while !kinds(&chain.push(vec![])).contains(&"PresenceUnavailable") {
             last = chain.state.height().get();
         }
         assert_eq!(last, presence_timeout_blocks + 2);
     }
-    // On a running chain it is longer at once.
+    // On a running chain a longer timeout applies immediately.
     let mut chain = with(Connectivity::DEFAULT);
     chain.push(vec![]);
     chain.set(PRESENCE, 8);
@@ -277,7 +278,7 @@ fn a_heartbeat_is_stale_when_it_is_governed_to_be() {
     assert!(!dropped(&chain.one("alice", submit())));
 }
 
-/// Runs a job and yields the draw of it.
+/// Runs a job and returns its draw.
 fn job(chain: &mut Chain) -> (Hash, Option<Favoured>, u64) {
     let nonce = chain.state.account(&key("alice").address()).nonce;
     let id = spec().job_id(&key("alice").address(), nonce);

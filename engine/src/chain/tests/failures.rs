@@ -1,5 +1,5 @@
-//! Work that fails and is reported: the attempt ends, nobody loses reputation for it (spec
-//! jobs.md §6, §7).
+//! Reports of failed work: the attempt ends, and no runner loses reputation for it (spec jobs.md
+//! §6, §7).
 
 use super::{jobs::*, *};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Chain {
-    /// `signer` says of `name` that it cannot do the job.
+    /// A report that `name` cannot do the job, signed by `signer`.
     fn forged_report(&self, job_id: Hash, name: &str, signer: &str) -> ReportFailure {
         let reason = Reason::truncated("exited with 3");
         let digest = JobFailure::digest(self.state.chain_id(), &job_id, &reason);
@@ -30,7 +30,7 @@ impl Chain {
     }
 }
 
-/// Why an attempt was given up, and who was silent in it.
+/// The reason why an attempt was given up, and the runners that were silent in it.
 fn retried(execution: &Execution) -> (FailureReason, Vec<String>) {
     let found = execution.events.iter().find_map(|event| match &event.kind {
         EventKind::JobRetried(JobRetried { reason, silent, .. }) => Some((*reason, silent)),
@@ -40,7 +40,7 @@ fn retried(execution: &Execution) -> (FailureReason, Vec<String>) {
     (reason, silent.iter().map(name_of).collect())
 }
 
-/// Nobody has lost or won anything, and nobody is held to have a job but the `busy`.
+/// No runner has lost or won anything, and only `busy` runners have a job.
 fn untouched(chain: &Chain, busy: usize) {
     for (runner, record) in chain.state.registry().iter() {
         assert_eq!((record.reputation, chain.balance(&name_of(runner))), (100, Wei::ZERO));
@@ -112,7 +112,7 @@ fn one_report_of_three_leaves_a_committee_that_is_enough() {
             chain.accepted(payload);
         }
         let JobStatus::Committed(round) = &chain.job(&id).status else {
-            panic!("nobody is waited for: {}", chain.job(&id).status.name())
+            panic!("the job waits for no runner: {}", chain.job(&id).status.name())
         };
         let by = name_of(&round.closing.unwrap().aggregator);
         let all: [(&str, &[u8]); 2] = [(&names[1], b"x"), (&names[2], b"x")];
@@ -148,7 +148,7 @@ fn two_reports_of_three_end_the_attempt_whatever_the_third_does() {
         assert_eq!((reported.as_slice(), job.attempt.excluded.len()), (&names[..2], 0));
         assert!(chain.names(&id).iter().all(|name| !names[..2].contains(name)));
         untouched(&chain, 3);
-        // A third report is of an attempt that is over, unless the third was drawn again.
+        // A third report belongs to an attempt that is over, unless that runner was drawn again.
         if !chain.names(&id).contains(&names[2]) {
             chain.turned_down(chain.report(id, &names[2]), "NotInCommittee");
         }

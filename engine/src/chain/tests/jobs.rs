@@ -14,7 +14,7 @@ use crate::{
     wire::{JobAggregated, JobCommit, commitment, reveals_digest},
 };
 
-/// A job of three runners whose results must be equal, with 40 blocks' time.
+/// A job for three runners whose results must be equal, with a timeout of 40 blocks.
 pub(super) fn committee_spec() -> JobSpec {
     JobSpec {
         verification: Verification {
@@ -109,7 +109,7 @@ impl Chain {
     }
 }
 
-/// A committee drawn, and its members' names in draw order.
+/// A chain with a drawn committee, and its members' names in draw order.
 pub(super) fn drawn(runners: u32, spec: JobSpec) -> (Chain, Hash, Vec<String>) {
     let mut chain = Chain::new(&genesis(runners));
     chain.push(vec![]);
@@ -147,7 +147,7 @@ fn a_committee_commits_reveals_and_is_paid() {
             _ => None,
         });
     assert_eq!(committed, chain.committee(&id));
-    // All have a reputation of 100: the lowest address.
+    // All have a reputation of 100, so the lowest address is the aggregator.
     assert_eq!(aggregator, *chain.committee(&id).iter().min().unwrap());
     assert_eq!(own_reveals_from, chain.state.height().after(4 + 1));
     let by = name_of(&aggregator);
@@ -158,7 +158,8 @@ fn a_committee_commits_reveals_and_is_paid() {
     let outcome = chain.outcome(&id).clone();
     assert_eq!(outcome.agreeing, chain.committee(&id));
     assert_eq!(outcome.runner, chain.committee(&id)[0]);
-    // Half a second a block at 1 CBY a second; a third of the tip each, what is left to the first.
+    // Half a second per block at 1 CBY a second; a third of the tip each, the remainder to the
+    // first.
     let (tip, rest) = (Wei::cby(1).get() / 3, Wei::cby(1).get() % 3);
     let work = [1_000, 500, 1_500].map(|ms| Wei::cby(1).get() * ms / 1_000);
     let fee = aggregation(Wei::new(work.iter().sum()));
@@ -197,7 +198,7 @@ fn what_does_not_fit_the_protocol_is_refused() {
     chain.turned_down(Payload::CancelJob(CancelJob { job_id: id }), "Unauthorized");
     let late = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
     assert!(late.receipts[0].status.error().unwrap().starts_with("TooLate: "));
-    // Half of the time is over: c has not committed.
+    // Half of the time is over, and c has not committed.
     while chain.job(&id).status.name() == "Running" {
         chain.push(vec![]);
     }
@@ -207,7 +208,7 @@ fn what_does_not_fit_the_protocol_is_refused() {
     let both: [(&str, &[u8]); 2] = [(a, b"x"), (b, b"x")];
     chain.turned_down(
         chain.reveals(id, &both[..1], Some(by)),
-        "IncompleteReveal: 1 results, 2 were committed to; fewer count from block ",
+        "IncompleteReveal: 1 results for 2 commitments; fewer count from block ",
     );
     chain.turned_down(chain.reveals(id, &both, None), "TooEarly: until block ");
     chain.turned_down(chain.commit(id, c, b"x"), "JobNotAssigned: the job is Committed");
@@ -234,7 +235,7 @@ fn a_dead_aggregator_is_replaced_by_the_runners_themselves() {
     for name in &names[..2] {
         chain.accepted(chain.reveals(id, &[(name, b"x")], None));
     }
-    // Two of three agree: the third is not waited for.
+    // Two of three agree, so the chain does not wait for the third.
     assert_eq!(chain.job(&id).status.name(), "Verified");
     let outcome = chain.outcome(&id).clone();
     let agreeing: Vec<String> = outcome.agreeing.iter().map(name_of).collect();
@@ -252,7 +253,7 @@ fn a_dead_aggregator_is_replaced_by_the_runners_themselves() {
     assert_eq!((chain.reputation(&names[2]), chain.stake(&names[2])), (100, stake));
 }
 
-/// Parts of stakes that a block burned.
+/// The parts of stakes that a block burned.
 fn slashed(execution: &Execution) -> Vec<(String, Wei, SlashReason)> {
     let slashed = |event: &Event| match &event.kind {
         EventKind::RunnerSlashed(RunnerSlashed { runner, amount, reason, .. }) => {
@@ -288,7 +289,7 @@ fn who_commits_and_shows_nothing_is_done_without_and_pays() {
     assert_eq!(chain.reputation(&liar), 100, "it has until the deadline");
     assert!(chain.active_jobs(&liar) == 1 && chain.active_jobs(&by) == 0);
     chain.give(&liar, Wei::new(1_000));
-    // It does not get away.
+    // It cannot leave before it has paid.
     let leave = chain.one(&liar, Payload::DeregisterRunner);
     assert!(leave.receipts.is_empty() || leave.receipts[0].status.error().is_some());
     let deadline = chain.job(&id).deadline();
@@ -353,16 +354,16 @@ fn two_commitments_of_one_attempt_cost_the_bond_and_all_reputation() {
         send(ReportEquivocation { runner: other, ..report.clone() }),
         "BadResultSignature",
     );
-    let nobody = key("nobody").address();
+    let unknown = key("nobody").address();
     chain.turned_down(
-        send(ReportEquivocation { runner: nobody, ..report.clone() }),
+        send(ReportEquivocation { runner: unknown, ..report.clone() }),
         "UnknownRunner",
     );
     chain.turned_down(
         send(ReportEquivocation { job_id: Hash::ZERO, ..report.clone() }),
         "UnknownJob",
     );
-    // Also after the job has ended.
+    // Reports also count after the job has ended.
     for name in &names {
         chain.accepted(chain.commit(id, name, b"x"));
     }
@@ -379,7 +380,7 @@ fn two_commitments_of_one_attempt_cost_the_bond_and_all_reputation() {
         verification: Verification { runners: 4, ..committee_spec().verification },
         ..committee_spec()
     });
-    assert!(!chain.names(&id).contains(&liar), "it is not drawn any more");
+    assert!(!chain.names(&id).contains(&liar), "it is no longer drawn");
 }
 
 #[test]
@@ -408,7 +409,7 @@ fn results_that_differ_are_drawn_again_and_the_silent_are_left_out() {
     assert_eq!((retry, reason, &silent[..]), (1, FailureReason::NoAgreement, &names[2..]));
     assert_eq!(chain.reputation(&names[2]), 95);
     assert_eq!(chain.reputation(&names[0]), 100);
-    // Drawn at once, by the retry's seed and without the silent one.
+    // Drawn immediately, with the retry's seed and without the silent runner.
     let again = chain.names(&id);
     assert_eq!(again.len(), 3);
     assert!(!again.contains(&names[2]));
@@ -437,16 +438,16 @@ fn silent_runners_lose_reputation_and_the_job_fails_after_three_retries() {
     }
     assert_eq!((drawn.len(), retries), (4, 3), "{drawn:?}");
     let distinct: std::collections::BTreeSet<_> = drawn.iter().collect();
-    assert_eq!(distinct.len(), 4, "nobody is drawn twice: {drawn:?}");
+    assert_eq!(distinct.len(), 4, "no runner is drawn twice: {drawn:?}");
     let JobStatus::Failed(failure) = &chain.job(&id).status else { panic!() };
     assert_eq!(failure.reason, FailureReason::NoResult);
     assert_eq!(failure.height, chain.job(&id).submitted_at.after(4 * 10));
-    // 5 for the silence, 10 more as the job failed.
+    // 5 for the silence, 10 more because the job failed.
     assert!(drawn.iter().all(|name| chain.reputation(name) == 85));
     assert_eq!(chain.balance("alice"), before.saturating_sub(fee));
     let late = chain.result(id, &drawn[0], &key(&drawn[0]).address(), b"late");
     chain.turned_down(late, "JobNotAssigned: the job is Failed");
-    // A final result gives a point back.
+    // A final result restores one point.
     let id = loop {
         let id = chain.submit(spec());
         if drawn.contains(&chain.names(&id)[0]) {
@@ -555,13 +556,13 @@ fn the_actor_that_a_job_names_is_told_of_its_end() {
     let by = chain.state.stored_at(&actor, "by").unwrap();
     assert_eq!(by, format!("\"{DISPATCHER}\"").as_bytes());
 
-    // One that fails is paid for, and changes nothing else.
+    // A failing callback is paid for, and changes nothing else.
     let id = chain.submit(with("boom"));
     let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
     let CallbackMade { error, charged, .. } = told(&execution);
     assert!(error.unwrap().contains("no") && charged > Wei::ZERO);
 
-    // Ends wait their turn: five a block.
+    // Callbacks wait their turn: five per block.
     let spec = with("told");
     let mut ids = Vec::new();
     for n in 0..7 {
@@ -621,15 +622,14 @@ fn an_actor_submits_a_job_and_gets_the_answer() {
     chain.accepted(chain.result(*id, &name, &key(&name).address(), b"\xff\x00"));
     assert_eq!(chain.stored(&actor, "answer"), Some("\"0xff00\""));
     assert!(chain.state.account(&actor).balance > before, "what was not used came back");
-    // Its deployer takes the other one back.
+    // The deployer cancels the other job.
     let (other, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_none()).unwrap();
     let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: *other }));
     assert_eq!(execution.receipts[0].status, Status::Success);
 }
 
-/// Random committees under every mode that commit, reveal, lie, report, are late or silent: every
-/// block conserves money (the chain of the tests checks it), and in the end everything is where it
-/// belongs.
+/// Random committees in every mode that commit, reveal, lie, report, are late or silent. Every
+/// block conserves money (checked by the test chain), and in the end all escrow is released.
 #[test]
 fn money_adds_up_whatever_the_runners_do() {
     let burned = |execution: &Execution| {

@@ -1,4 +1,4 @@
-//! Migration phases: who changes them, from when they hold, and what draws make of them.
+//! Migration phases: who may change them, when they take effect, and their effect on draws.
 
 use super::*;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use transaction::SetPhase;
 
-/// Three runners, of which P(H) shows none; `bob` governs.
+/// Three runners, none of which is present in P(H); `bob` governs.
 fn chain(phase: Phase) -> Chain {
     let mut genesis = genesis(3);
     genesis.params.phase = phase;
@@ -20,7 +20,7 @@ fn set(phase: Phase) -> Payload {
     Payload::SetPhase(SetPhase { phase })
 }
 
-/// What dropped each runner in the block's only draw.
+/// The filter that dropped each runner in the block's only draw.
 fn dropped(execution: &Execution) -> Vec<Option<&'static str>> {
     let [draw] = execution.draws.as_slice() else { panic!("{:?}", execution.draws) };
     draw.verdicts.iter().map(|verdict| verdict.dropped_by.map(Filter::name)).collect()
@@ -37,7 +37,7 @@ fn a_phase_holds_from_the_next_block_on() {
         chain.state.migration(),
         Migration { phase: Phase::HotPath, since: Height::GENESIS }
     );
-    // In one block: the change and a job, which is still drawn by the phase before.
+    // The change and a job in one block: the job is still drawn under the previous phase.
     let change = chain.sign("bob", set(Phase::Shadow));
     let job = chain.sign("alice", Payload::SubmitJob(Arc::new(spec())));
     let execution = chain.push(vec![change, job]);
@@ -52,7 +52,7 @@ fn a_phase_holds_from_the_next_block_on() {
     let execution = chain.push(vec![]);
     assert_eq!(dropped(&execution), [None; 3]);
     assert_eq!(execution.draws[0].selection.committee.len(), 1);
-    // The phase there is changes nothing.
+    // Setting the present phase has no effect.
     let execution = chain.one("bob", set(Phase::Shadow));
     assert!(!kinds(&execution).contains(&"PhaseChanged"));
     assert_eq!(chain.state.migration(), Migration { phase: Phase::Shadow, since });
@@ -79,7 +79,7 @@ fn the_phase_decides_whether_absent_runners_are_drawn() {
         assert_eq!((draw.phase, draw.presence), (phase, None));
         assert_eq!(draw.selection.committee.is_empty(), expected.is_some(), "{phase}");
         for verdict in &draw.verdicts {
-            // What the record says of the other case is what it would have been.
+            // The record shows what the filter would have done in the other case.
             assert!(!verdict.present);
             assert_eq!(verdict.dropped_where(true), Some(Filter::Presence));
             assert_eq!(verdict.dropped_where(false), None);
@@ -134,7 +134,7 @@ fn a_stale_heartbeat_counts_until_sunset() {
     let height = chain.state.height();
     assert_eq!(runner.health(height, Phase::HotPath, stale), Health::Unhealthy);
     assert_eq!(runner.health(height, Phase::Sunset, stale), Health::Healthy);
-    // Health comes before presence; without it presence decides.
+    // Health is checked before presence; without a health check, presence decides.
     assert_eq!(dropped(&chain.one("bob", set(Phase::Sunset))), [Some("health"); 3]);
     assert_eq!(dropped(&chain.push(vec![])), [Some("presence"); 3]);
 }

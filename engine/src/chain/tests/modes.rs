@@ -1,17 +1,17 @@
-//! Every verification mode on the chain, with results that agree, differ, come late or not at all,
-//! cannot be read, and are too long (spec jobs.md §5).
+//! Every verification mode on the chain, with results that agree, differ, are late, missing,
+//! unreadable or too long (spec jobs.md §5).
 
 use super::{jobs::*, *};
 use crate::job::spec::{Check, Similarity, VerificationMode};
 
-/// A mode for committees and results under it.
+/// A mode for committees, with sample results.
 pub(super) struct Case {
     pub(super) verification: Verification,
-    /// Three that agree.
+    /// Three results that agree.
     pub(super) agreeing: [&'static str; 3],
-    /// Three of which no two agree; the first agrees with none of the above either.
+    /// Three results of which no two agree; the first does not agree with any of `agreeing` either.
     pub(super) different: [&'static str; 3],
-    /// One that the mode cannot read: there as if it were missing. With `deterministic` any bytes
+    /// A result that the mode cannot read, which counts as missing. With `deterministic` any bytes
     /// are a result.
     pub(super) malformed: &'static str,
 }
@@ -76,7 +76,7 @@ fn begun(case: &Case) -> (Chain, Hash, Vec<String>) {
     drawn(6, spec)
 }
 
-/// Each member commits to its result, where it has one, and time goes on until reveals count.
+/// Each member with a result commits to it, then time passes until reveals count.
 fn commit(chain: &mut Chain, id: Hash, names: &[String], results: &[Option<&[u8]>]) {
     for (name, result) in names.iter().zip(results) {
         if let Some(result) = result {
@@ -88,7 +88,7 @@ fn commit(chain: &mut Chain, id: Hash, names: &[String], results: &[Option<&[u8]
     }
 }
 
-/// The aggregator reveals what was committed to.
+/// The aggregator reveals all committed results.
 fn aggregate(chain: &Chain, id: Hash, names: &[String], results: &[Option<&[u8]>]) -> Payload {
     let JobStatus::Committed(round) = &chain.job(&id).status else {
         panic!("{}", chain.job(&id).status.name())
@@ -99,14 +99,14 @@ fn aggregate(chain: &Chain, id: Hash, names: &[String], results: &[Option<&[u8]>
     chain.reveals(id, &all, Some(&by))
 }
 
-/// Who agreed, and whose result it is, by their place in the draw.
+/// The members that agreed and the one whose result was taken, by position in the draw.
 fn verified(chain: &Chain, id: Hash, names: &[String]) -> (Vec<usize>, usize) {
     let place = |runner: &Address| names.iter().position(|n| *n == name_of(runner)).unwrap();
     let outcome = chain.outcome(&id);
     (outcome.agreeing.iter().map(place).collect(), place(&outcome.runner))
 }
 
-/// The job is tried again for this reason; those silent lost five points, nobody was paid.
+/// The job is retried for this reason; silent members lost five points, and no runner was paid.
 fn retried(chain: &Chain, id: Hash, names: &[String], reason: FailureReason, silent: &[usize]) {
     let job = chain.job(&id);
     assert_eq!((job.attempt.number, job.status.name()), (1, "Assigned"));
@@ -153,7 +153,7 @@ fn one_that_differs_is_outvoted_and_unpaid() {
             names.iter().map(|n| key(n).address()).min().into_iter().collect();
         let unpaid = aggregators[0] != key(&names[0]).address();
         assert_eq!(chain.balance(&names[0]).is_zero(), unpaid, "{mode}: {outcome:?}");
-        assert_eq!(chain.reputation(&names[0]), 100, "{mode}: to differ is no crime");
+        assert_eq!(chain.reputation(&names[0]), 100, "{mode}: differing is not punished");
     }
 }
 
@@ -179,7 +179,8 @@ fn a_result_that_the_mode_cannot_read_is_one_that_is_missing() {
         commit(&mut chain, id, &names, &results);
         chain.accepted(aggregate(&chain, id, &names, &results));
         assert_eq!(verified(&chain, id, &names).0, [1, 2], "{mode}");
-        // Two of them agree on nothing, not even with one another; equal bytes are equal bytes.
+        // Two unreadable results do not agree, not even with each other; equal bytes do under
+        // `deterministic`.
         let (mut chain, id, names) = begun(&case);
         let results = [malformed, malformed, a];
         commit(&mut chain, id, &names, &results);
@@ -210,7 +211,7 @@ fn silent_runners_are_done_without_where_enough_agree() {
             chain.accepted(aggregate(&chain, id, &names, &[None, a, None]));
         }
         retried(&chain, id, &names, FailureReason::NoAgreement, &[0, 2]);
-        // Nobody at all.
+        // No member commits.
         let (mut chain, id, names) = begun(&case);
         while chain.job(&id).attempt.number == 0 {
             chain.push(vec![]);
@@ -244,9 +245,10 @@ fn results_that_are_too_long_cannot_be_revealed() {
         let (mut chain, id, names) = begun(&case);
         let results = [a, Some(&long[..]), b];
         commit(&mut chain, id, &names, &results);
-        let too_long = format!("ResultTooLarge: {} bytes, the job takes {LONGEST}", LONGEST + 1);
+        let too_long =
+            format!("ResultTooLarge: {} bytes, the job takes at most {LONGEST}", LONGEST + 1);
         chain.turned_down(aggregate(&chain, id, &names, &results), &too_long);
-        // The others do not depend on it: they reveal for themselves.
+        // The other members do not depend on it: they reveal for themselves.
         let from = chain.job(&id).own_reveals_from().unwrap();
         while chain.state.height().next() < from {
             chain.push(vec![]);
@@ -265,7 +267,7 @@ fn results_that_are_too_long_cannot_be_revealed() {
 fn one_runners_result_is_final_as_it_is() {
     for mode in [VerificationMode::None, VerificationMode::EconomicBond] {
         let spec = || JobSpec { verification: Verification::of(mode, 1), ..spec() };
-        // Whatever it is: empty, no JSON, as long as it may be.
+        // Any bytes: empty, not JSON, or of the maximum length.
         for result in [&b""[..], b"\xff{", &[b'x'; 64]] {
             let (mut chain, id, names) = drawn(3, spec());
             let runner = key(&names[0]).address();
@@ -275,7 +277,7 @@ fn one_runners_result_is_final_as_it_is() {
             let again = chain.result(id, &names[0], &runner, b"another");
             chain.turned_down(again, "JobNotAssigned: ");
         }
-        // Silence, and what comes after it.
+        // Silence, and a result that comes after it.
         let (mut chain, id, names) = drawn(3, spec());
         while chain.job(&id).attempt.number == 0 {
             chain.push(vec![]);

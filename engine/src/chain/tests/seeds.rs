@@ -1,4 +1,4 @@
-//! What the seeds of draws are made of, and what a proposer can do about it.
+//! The sources of the seeds of draws, and a proposer's influence on them.
 
 use super::*;
 use crate::job::{SeedRule, selection};
@@ -9,14 +9,14 @@ fn chain(rule: SeedRule) -> Chain {
     Chain::new(&genesis)
 }
 
-/// A block's certificate, as changed.
+/// A block's certificate after `change`.
 fn changed(chain: &Chain, change: impl FnOnce(&mut Certificate)) -> Certificate {
     let mut certificate = chain.certificate();
     change(&mut certificate);
     certificate
 }
 
-/// The next block with this certificate of its parent and this time after it.
+/// The next block, with this certificate of its parent and this time after it.
 fn with(
     chain: &Chain,
     certificate: Certificate,
@@ -36,7 +36,7 @@ fn apply(chain: &mut Chain, block: &Block) -> Execution {
     execution
 }
 
-/// The draw of a job in block 4. `third` and `fourth` make those blocks.
+/// The draw of a job in block 4. `third` and `fourth` build those blocks.
 fn drawn(
     rule: SeedRule,
     third: impl FnOnce(&Chain) -> Block,
@@ -116,7 +116,7 @@ fn a_seed_is_of_the_parent_until_a_certificate_is_known_and_of_the_newest_then()
     for _ in 0..2 {
         chain.push(vec![]);
     }
-    // Block 2 embeds the first certificate: a draw in block 2 cannot be of it, one in block 3 is.
+    // Block 2 embeds the first certificate: only draws from block 3 on can use it.
     assert_eq!(chain.state.seed_certificate().unwrap().height, Height::new(1));
     chain.certify = false;
     let before = chain.state.seed_certificate();

@@ -1,4 +1,4 @@
-//! Tasks: who may do what when, proofs of every kind of wrong, and where the money goes.
+//! Tasks: who may do what and when, invalid proofs of every kind, and the flow of money.
 
 use super::*;
 use crate::{
@@ -18,13 +18,13 @@ mod formats;
 mod inputs;
 mod proofs;
 
-/// The reward of every task here.
+/// The reward of every task in these tests.
 const REWARD: Wei = Wei::cby(7);
-/// The bond of every commitment here: its shares are whole numbers of wei.
+/// The bond of every commitment in these tests: its shares are whole numbers of wei.
 const BOND: Wei = Wei::new(20_000);
-/// What the chains here ask of bonds.
+/// The bond parameters of the chains in these tests.
 const BONDS: Bonds = Bonds { base: 10_000, per_depth: 1_000, slashing: Bonds::DEFAULT.slashing };
-/// How many blocks tasks and claims last here.
+/// Lifetime of tasks and claims in these tests, in blocks.
 const LASTING: u64 = 50;
 
 static PROVER: LazyLock<Prover> = LazyLock::new(|| Prover::new(ProvingKey::setup(&[1; 32])));
@@ -34,7 +34,7 @@ fn id(name: &str) -> Hash {
     keccak256(&[name.as_bytes()])
 }
 
-/// What the task of this name puts out.
+/// The witness of the output of the task with this name.
 fn witness(name: &str) -> Witness {
     let element = |n: u8| Element::reduce(&keccak256(&[name.as_bytes(), &[n]]).0);
     Witness { output: [1, 2, 3, 4].map(element), salt: element(5) }
@@ -45,13 +45,13 @@ fn output_commitment(name: &str) -> Element {
     hash_2(hash_4(output), salt)
 }
 
-/// The digest of what tasks of these names put out.
+/// The digest of the outputs of the tasks with these names.
 fn inputs(parents: &[&str]) -> Hash {
     inputs_digest(parents.iter().map(|parent| (id(parent), output_commitment(parent))))
 }
 
-/// What `agent` proves of a task made from these inputs and with this output: with `real` proofs,
-/// or with those of [`TaskParams::default`].
+/// A proof by `agent` for a task with these inputs and this output: with `real` proofs, or with
+/// those of [`TaskParams::default`].
 fn proof_from(name: &str, inputs: &Hash, agent: &str, witness: &Witness, real: bool) -> Vec<u8> {
     let agent = statement_agent(&key(agent).address());
     let task = statement_task(&id(name), inputs);
@@ -62,12 +62,12 @@ fn proof_from(name: &str, inputs: &Hash, agent: &str, witness: &Witness, real: b
     proof.to_vec()
 }
 
-/// The same of a task that reads those of these names.
+/// The same for a task that reads the outputs of these parents.
 fn proof_of(name: &str, parents: &[&str], agent: &str, real: bool) -> Vec<u8> {
     proof_from(name, &inputs(parents), agent, &witness(name), real)
 }
 
-/// A chain with money for `alice`, who creates here, and for `bob` and `carol`, who work.
+/// A chain with money for `alice`, who creates tasks, and for `bob` and `carol`, who work on them.
 struct Tasks {
     chain: Chain,
     real: bool,
@@ -78,7 +78,7 @@ impl Tasks {
         Self::with(Scheme::Mock([0; 32]), BONDS)
     }
 
-    /// One with real proofs.
+    /// With real proofs.
     fn real() -> Self {
         Self::with(Scheme::Groth16(PROVER.key().verifying_key().clone()), BONDS)
     }
@@ -101,7 +101,7 @@ impl Tasks {
         self.chain.state.task(&id(name)).unwrap()
     }
 
-    /// Blocks of nothing until the next one is at `height`.
+    /// Pushes empty blocks until the next one is at `height`.
     fn wait(&mut self, height: u64) -> Vec<EventKind> {
         let mut events = Vec::new();
         while self.next() < height {
@@ -110,7 +110,7 @@ impl Tasks {
         events
     }
 
-    /// Sends what must succeed; the events that are put down to it.
+    /// Sends a payload that must succeed, and returns its events.
     fn done(&mut self, name: &str, payload: Payload) -> Vec<EventKind> {
         let execution = self.chain.one(name, payload);
         let receipt = &execution.receipts[0];
@@ -119,7 +119,7 @@ impl Tasks {
         own.map(|event| event.kind).collect()
     }
 
-    /// Sends what must fail, with an error of this name; nothing but fee and nonce has changed.
+    /// Sends a payload that must fail with this error; only fee and nonce change.
     fn refused(&mut self, name: &str, payload: Payload, error: &str) {
         let (tasks, supply) = (self.chain.state.tasks.clone(), self.chain.state.supply());
         let execution = self.chain.one(name, payload);
@@ -133,7 +133,7 @@ impl Tasks {
         assert_eq!(self.chain.state.tasks.open, tasks.open);
     }
 
-    /// Sends a proof that must be refused; what became of the commitment that it was for.
+    /// Sends a proof that must be refused, and returns the end of its commitment.
     fn refused_proof(&mut self, name: &str, complete: CompleteTask) -> event::CommitmentResolved {
         let execution = self.chain.one(name, Payload::CompleteTask(complete));
         let receipt = &execution.receipts[0];
@@ -146,7 +146,7 @@ impl Tasks {
         }
     }
 
-    /// A task of alice's.
+    /// Creates a task of alice's.
     fn create(&mut self, name: &str, parents: &[&str]) -> Vec<EventKind> {
         let create = create(name, parents, self.next() + LASTING);
         self.done("alice", create)
@@ -162,7 +162,7 @@ impl Tasks {
         self.done(agent, commit)
     }
 
-    /// A commitment to a task, made from what its parents have committed to.
+    /// A commitment to a task, based on its parents' commitments.
     fn commitment(&self, name: &str) -> Payload {
         Payload::CreateCommitment(CreateCommitment {
             task_id: id(name),
@@ -173,14 +173,14 @@ impl Tasks {
         })
     }
 
-    /// A task that an agent has claimed and committed to.
+    /// Creates a task, and claims and commits to it for an agent.
     fn committed(&mut self, name: &str, parents: &[&str], agent: &str) {
         self.create(name, parents);
         self.claim(name, agent);
         self.commit(name, agent);
     }
 
-    /// The completion of a task by `agent`, made from what it has committed to.
+    /// The completion of a task by `agent`, based on its commitment's inputs.
     fn completion(&self, name: &str, agent: &str) -> CompleteTask {
         let parents = self.task(name).depends_on.clone();
         let inputs = self.task(name).commitment.map_or_else(|| inputs(&[]), |one| one.inputs);
@@ -221,7 +221,7 @@ fn commit(name: &str) -> Payload {
     })
 }
 
-/// The digest of what a task's parents have committed to, as far as they have.
+/// The digest of the commitments of a task's parents that have one.
 fn inputs_now(state: &State, task_id: &Hash) -> Hash {
     let reads = state.task(task_id).into_iter().flat_map(Task::reads);
     inputs_digest(reads.filter_map(|one| Some((*one, state.task(one)?.output_commitment()?))))
@@ -235,7 +235,7 @@ fn names(events: &[EventKind]) -> Vec<&'static str> {
     events.iter().map(EventKind::name).collect()
 }
 
-/// What a receipt's sender paid as fees.
+/// The fees that a receipt's sender paid.
 fn fee(execution: &Execution) -> Wei {
     let receipt = &execution.receipts[0];
     receipt.burned.saturating_add(receipt.tip)
@@ -301,7 +301,7 @@ fn a_parent_and_its_child_are_claimed_proved_and_paid() {
     assert_eq!(parent.status, TaskStatus::Completed);
     assert_eq!(parent.completed_at.map(Height::get), Some(tasks.next() - 2));
     assert_eq!(parent.claim.map(|claim| claim.agent), Some(bob));
-    // Whoever asks for it: the bond is its agent's.
+    // Any account may ask for it: the bond goes to its agent.
     let before = tasks.chain.balance("bob");
     let event = event::CommitmentResolved {
         task_id: id("parent"),
@@ -351,7 +351,7 @@ fn what_cannot_be_created_is_refused() {
     let dear = CreateTask { reward: Wei::cby(2_000_000), ..dear };
     assert_eq!(Payload::CreateTask(dear.clone()).value(), dear.reward);
     tasks.refused("alice", Payload::CreateTask(dear), "InsufficientBalance");
-    // The limits themselves are possible.
+    // The limits themselves are allowed.
     let next = tasks.next();
     tasks.done("alice", create("soon", &many[1..], next + 1));
     let next = tasks.next();
@@ -398,7 +398,7 @@ fn who_may_claim_and_until_when() {
     let until = tasks.next() + 8;
     tasks.done("bob", claim("a", until));
     tasks.refused("carol", claim("a", until + 9), "AlreadyClaimed");
-    // Its own for longer, never for less.
+    // An agent can extend its own claim, never shorten it.
     tasks.refused("bob", claim("a", until - 1), "ClaimOutOfRange");
     tasks.commit("a", "bob");
     tasks.done("bob", claim("a", until + 1));
@@ -431,12 +431,12 @@ fn a_claim_that_is_past_can_be_taken_over_and_its_agent_is_too_late() {
     let released = BOND.saturating_sub(burned);
     assert_eq!(tasks.chain.balance("bob"), before.saturating_add(released));
     tasks.refused("bob", late, "NotClaimant");
-    // What the former agent committed to is nobody's: carol's proof needs a commitment of hers.
+    // The former agent's commitment is gone: carol's proof needs a commitment of hers.
     let own = Payload::CompleteTask(tasks.completion("a", "carol"));
     tasks.refused("carol", own, "NoCommitment");
     tasks.commit("a", "carol");
     tasks.complete("a", "carol");
-    // One's own claim that is past is lost likewise.
+    // An agent loses its own expired claim in the same way.
     tasks.create("b", &[]);
     let until = tasks.next() + 2;
     tasks.done("bob", claim("b", until));
@@ -513,7 +513,7 @@ fn who_may_give_up_what_and_why() {
     tasks.refused("bob", resolve("a", cancel), "NotClaimed");
     let until = tasks.next() + 20;
     tasks.done("bob", claim("a", until));
-    // A claim without a commitment is given up likewise.
+    // A claim without a commitment is given up in the same way.
     assert_eq!(names(&tasks.done("bob", resolve("a", cancel))), ["CommitmentResolved"]);
     assert_eq!((tasks.task("a").status, tasks.task("a").claim), (TaskStatus::Open, None));
     tasks.done("bob", claim("a", until));
@@ -533,7 +533,7 @@ fn who_may_give_up_what_and_why() {
     tasks.wait(until + 1);
     tasks.done("alice", resolve("a", Some(RollbackReason::ClaimExpired)));
     assert_eq!(tasks.task("a").status, TaskStatus::Open);
-    // A completed one is beyond all that, whoever says so.
+    // A completed task cannot be given up, by any account.
     tasks.claim("a", "alice");
     tasks.commit("a", "alice");
     tasks.complete("a", "alice");
@@ -607,7 +607,7 @@ fn many_deadlines_at_once_take_several_blocks() {
         told.iter().filter(|kind| matches!(kind, EventKind::TaskExpired(_))).count()
     };
     assert_eq!(expired(&tasks.wait(deadline + 2)), MAX_EXPIRED_PER_BLOCK);
-    // Those left over can be neither claimed nor completed.
+    // Tasks left over can be neither claimed nor completed.
     let (&left, _) = tasks.chain.state.open_tasks().next().unwrap();
     let late = ClaimTask { task_id: left, expires_at: Height::new(deadline) };
     let execution = tasks.chain.one("bob", Payload::ClaimTask(late));
@@ -617,7 +617,7 @@ fn many_deadlines_at_once_take_several_blocks() {
     assert_eq!(tasks.chain.state.supply().escrow, Wei::ZERO);
 }
 
-/// A commitment to a task without parents, with an end of its own.
+/// A commitment to a task without parents, with its own expiry.
 fn commit_until(name: &str, expires_at: u64) -> Payload {
     let Payload::CreateCommitment(commitment) = commit(name) else { unreachable!("it is one") };
     let expires_at = Some(Height::new(expires_at));

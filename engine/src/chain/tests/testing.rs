@@ -1,5 +1,5 @@
-//! Tests of actors, on the chain that they move: it says what any chain says, at the line that
-//! asks, and its timers, agents and prices are those of any chain.
+//! Tests of actors on a test chain: it reports the same errors as any chain, at the line that asks,
+//! and has the same timers, agents and prices.
 
 use super::{
     actors::{calling, metered},
@@ -13,9 +13,9 @@ use crate::{
     timer::Policy,
 };
 
-/// What each test may use.
+/// The budget of each test.
 const BUDGET: Budget = Budget { cycles: 100_000_000, cells: 100_000_000 };
-/// What a call buys: most of a block.
+/// The budget of a call: most of a block.
 const CALL: Budget = Budget { cycles: 15_000_000, cells: 800_000 };
 
 /// Runs all tests of a module.
@@ -26,7 +26,7 @@ fn tested(source: &str, setup: &Setup) -> Vec<TestReport> {
     module.tests().iter().map(|test| suite.test(&test.name, BUDGET)).collect()
 }
 
-/// Runs the only test of a module, which passes.
+/// Runs the only test of a module, which must pass.
 fn passes(source: &str, setup: &Setup) -> TestReport {
     let mut reports = tested(source, setup);
     assert_eq!(reports.len(), 1);
@@ -112,7 +112,7 @@ fn examples_pass_their_tests() {
     }
 }
 
-/// A call that a chain refuses: under which policy, the handler's lines, and what begins the error.
+/// A refused call: the policy, the handler's lines, and the beginning of the error.
 type Refused = (Policy, &'static str, &'static str);
 
 const EIP: Policy = Policy::Eip1559;
@@ -164,7 +164,7 @@ const REFUSED: &[Refused] = &[
         "pvm_host.schedule_timer(5, '', priority_tier_hint = 'soon')",
         "ActorError: UnknownTier: \"soon\"",
     ),
-    (EIP, "pvm_host.schedule_timer(5, '', gba = '0x12')", "ActorError: gba is an address"),
+    (EIP, "pvm_host.schedule_timer(5, '', gba = '0x12')", "ActorError: gba must be an address"),
     (EIP, "pvm_host.schedule_timer(5, '', every = 0)", "ActorError: schedule_timer() has no para"),
     (
         EIP,
@@ -224,7 +224,7 @@ const REFUSED: &[Refused] = &[
     (EIP, "pvm_host.send_message(ctx.self, 'h' * 257)", "ValueTooLarge: a handler's name has"),
     (EIP, "pvm_host.send_message(ctx.self, 'go')", "TooManyMessages: "),
     (EIP, "pvm_host.set_state('k' * 257, 1)", "ValueTooLarge: a key of the store has at most 256"),
-    (EIP, "for i in range(1025): pvm_host.emit('e')", "ActorError: a call asks for at most 1024"),
+    (EIP, "for i in range(1025): pvm_host.emit('e')", "ActorError: a call has at most 1024"),
     (EIP, "go(ctx, payload)", "StackOverflow: calls nest at most 64 deep"),
     (EIP, "for i in range(10000000): pass", "OutOfCycles: "),
     (EIP, "for i in range(9): pvm_host.set_state('k', 'x' * 100000)", "OutOfCells: "),
@@ -236,17 +236,17 @@ const REFUSED: &[Refused] = &[
     ),
 ];
 
-/// The chain of a test and another chain say the same of each call.
+/// A test's chain and an ordinary chain report the same error for each call.
 #[test]
 fn wrong_calls_are_refused_as_on_any_chain() {
     assert!(REFUSED.len() >= 25);
     for (policy, line, expected) in REFUSED {
         let mut setup = charging(*policy);
         setup.params.timers.config.max_timers_per_actor = 3;
-        // Otherwise no string is longer than a payload may be.
+        // Otherwise a string could not be longer than the maximum payload.
         setup.params.actors.limits.string = 2 << 20;
 
-        // Deployed and called in block 1: prices, height and what is there are the test's.
+        // Deployed and called in block 1, so that prices, height and state are those of the test.
         let mut chain = Chain::new(&Genesis { params: setup.params.clone(), ..genesis(0) });
         let alice = key("alice").address();
         let actor = Address::of_actor(&alice, 0);
@@ -387,7 +387,7 @@ def test_falls_back():
     assert_eq!(passes(source, &Setup::default()).fires[0].ending, Ending::Fired);
 }
 
-/// What can go wrong with timers that were scheduled well.
+/// Everything that can go wrong with timers that were scheduled correctly.
 #[test]
 fn a_timer_ends_as_on_any_chain() {
     let source = r#"

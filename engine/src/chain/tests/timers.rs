@@ -1,4 +1,4 @@
-//! Timers on the chain: scheduling, firing, paying, policies, and that it all survives a restart.
+//! Timers on the chain: scheduling, firing, paying, policies, and surviving a restart.
 
 use super::{
     actors::{calling, metered},
@@ -18,7 +18,7 @@ mod proofs;
 
 const BUDGET: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
 
-/// Does what its payload says, and keeps what happened to it.
+/// Does what its payload says, and records what happens to it.
 const CLOCK: &str = r#"
 def handle_timer(ctx, payload):
     if ctx.sender != ctx.self:
@@ -68,7 +68,7 @@ def seen(ctx, payload):
     return pvm_host.get_state("seen", [])
 "#;
 
-/// CIP-1 §7.1, with a switch to fail.
+/// The agent of CIP-1 §7.1, with a switch to fail.
 const AGENT: &str = r#"
 def getGasBid(context: GBAContext) -> TxFeeParams:
     if pvm_host.get_state("broken", False):
@@ -113,14 +113,14 @@ impl Chain {
         assert_eq!(self.one("bob", pay).receipts[0].status, Status::Success);
     }
 
-    /// A clock with money.
+    /// Deploys a clock with money.
     fn clock(&mut self) -> Address {
         let clock = self.deploy(CLOCK);
         self.fund(clock, Wei::cby(100_000));
         clock
     }
 
-    /// An agent that bids this tip.
+    /// Deploys an agent that bids this tip.
     fn agent(&mut self, tip: u128) -> Address {
         let agent = self.deploy(AGENT);
         self.call(agent, "tip", &tip.to_string());
@@ -131,7 +131,7 @@ impl Chain {
         self.state.height().get()
     }
 
-    /// Schedules by transaction and yields the id.
+    /// Schedules a timer by transaction and returns its id.
     fn schedule(&mut self, request: Request) -> Hash {
         let execution = self.one("alice", Payload::ScheduleTimer(Arc::new(request)));
         assert_eq!(execution.receipts[0].status, Status::Success);
@@ -143,7 +143,7 @@ impl Chain {
         execution.receipts[0].status.error().expect("it is refused").to_owned()
     }
 
-    /// Empty blocks up to `height`.
+    /// Pushes empty blocks up to `height`.
     fn until(&mut self, height: u64) -> Vec<Fire> {
         let mut fires = Vec::new();
         while self.here() < height {
@@ -214,7 +214,8 @@ fn the_lane_basefee_follows_what_the_lane_consumed() {
     chain.until(at - 1);
     let before = chain.state.lane().basefee;
     let execution = chain.push(vec![]);
-    // Ten of 200,000 fit two million, and each stops short of the step that it cannot pay.
+    // Ten timers of 200,000 cycles fit two million, and each stops before the step that it cannot
+    // pay for.
     assert_eq!((execution.lane.fired, execution.lane.consumed), (10, 1_999_400));
     assert_eq!(execution.lane.deferred, 2);
     assert_eq!(chain.state.lane().basefee, before.saturating_add(Wei::new(before.get() / 8)));
@@ -253,7 +254,7 @@ fn handlers_select_fail_and_come_again() {
     expected.sort();
     got.sort();
     assert_eq!(got, expected);
-    // The failing fire kept nothing that it wrote; the other comes again for ever.
+    // The failing fire kept none of its writes; the other timer repeats forever.
     assert_eq!(chain.until(at + 9).len(), 3);
     let seen = chain.state.stored_at(&clock, "seen").unwrap();
     let seen = String::from_utf8_lossy(seen);
@@ -297,7 +298,7 @@ fn actors_schedule_cancel_and_extend_their_own() {
     assert!(error.contains("UnknownTimer"), "{error}");
     assert_eq!(chain.until(height.get()).len(), 1);
 
-    // What a failing transaction scheduled or cancelled did not happen.
+    // A failing transaction schedules and cancels nothing.
     let other = chain.deploy(CLOCK);
     let stray = calling(other, "cancel", &expected[1].to_string(), Wei::ZERO);
     let signed = metered(&chain, "alice", stray, BUDGET);
@@ -318,8 +319,8 @@ fn what_is_wrong_with_a_request_is_said_by_name() {
     let past = request(clock, 1, "");
     check(&mut chain, "alice", schedule(past), "HeightNotInFuture: ");
     check(&mut chain, "bob", schedule(request(clock, at, "")), "Unauthorized: ");
-    let nobody = request(key("bob").address(), at, "");
-    check(&mut chain, "alice", schedule(nobody), "UnknownActor: ");
+    let unowned = request(key("bob").address(), at, "");
+    check(&mut chain, "alice", schedule(unowned), "UnknownActor: ");
     let cheap = Request { max_fee_per_cycle: Some(Wei::ZERO), ..request(clock, at, "") };
     check(&mut chain, "alice", schedule(cheap), "TimerRejectedBelowBasefee: ");
     let bid = Request { bid: true, ..request(clock, at, "") };
@@ -332,7 +333,7 @@ fn what_is_wrong_with_a_request_is_said_by_name() {
     check(&mut chain, "alice", system(id), "Unauthorized: ");
     assert_eq!(chain.one("bob", system(id)).receipts[0].status, Status::Success);
     assert!(chain.state.timer(&id).is_none());
-    // A timer already gone is no error for those who govern.
+    // For system deployers, a timer that is already gone is not an error.
     assert_eq!(chain.one("bob", system(id)).receipts[0].status, Status::Success);
     let call = calling(clock, "schedule", r#"{"in": 0}"#, Wei::ZERO);
     let signed = metered(&chain, "alice", call, BUDGET);
@@ -355,7 +356,7 @@ fn an_actor_has_so_many_timers_and_no_more() {
         Payload::SetParameter(transaction::SetParameter { key, value })
     };
     assert!(chain.refused("alice", set(4)).starts_with("Unauthorized: "));
-    // It holds from the next block on.
+    // It applies from the next block on.
     let [set, more] = [chain.sign("bob", set(4)), chain.sign("alice", more)];
     let execution = chain.push(vec![set, more.clone()]);
     let statuses: Vec<_> = execution.receipts.iter().map(|r| r.status.name()).collect();
@@ -363,7 +364,7 @@ fn an_actor_has_so_many_timers_and_no_more() {
     chain.schedule(request(clock, at, "x"));
 }
 
-/// Ten timers and money for three: three fire, the rest are lost, in rank order.
+/// Ten timers and money for three: three fire, the rest are removed, in rank order.
 #[test]
 fn a_payer_who_runs_out_loses_the_rest_in_rank_order() {
     let mut chain = chain();
@@ -380,14 +381,15 @@ fn a_payer_who_runs_out_loses_the_rest_in_rank_order() {
         })
         .collect();
     chain.until(at - 2);
-    // At the floor the next block's prices are known.
+    // At the floor, the next block's prices are known.
     let (cycle, cell) = (chain.state.basefee_cycle(), chain.state.basefee_cell());
     let price = |tip: u128| {
         let lane = chain.state.lane().basefee;
         cycle.saturating_add(lane).saturating_add(Wei::new(tip))
     };
     let most = |tip: u128| crate::timer::record::max_cost(100_000, price(tip), 50_048, cell);
-    // The dearest three use all their cycles; what is left does not cover the fourth.
+    // The three highest tips use all their cycles; the rest of the balance does not cover the
+    // fourth.
     let spent = [109, 108].map(|tip| price(tip).saturating_mul(100_000));
     let enough = most(107).saturating_add(spent[0]).saturating_add(spent[1]);
     chain.fund(clock, enough);
@@ -439,7 +441,7 @@ fn an_agent_is_asked_when_its_timer_is_due() {
     assert!(execution.lane.questions > Wei::ZERO);
     assert_eq!(execution.lane.p50, Wei::new(1));
 
-    // One that fails bids by default, and so does one that is not there.
+    // A failing agent bids by default, and so does a missing one.
     bids(&mut chain, "fail_from_now", "");
     let at = chain.here() + 8;
     for gba in [agent, clock, key("bob").address()] {
@@ -559,7 +561,7 @@ fn dead_timers_go_on_a_budget_of_their_own() {
     let live = chain.schedule(request(clock, at, "tick"));
     chain.until(at - 1);
     let execution = chain.push(vec![]);
-    assert_eq!(execution.fires[0].timer_id, live, "the dead do not stand in its way");
+    assert_eq!(execution.fires[0].timer_id, live, "expired timers do not block it");
     let counts = |execution: &Execution| (execution.lane.insolvent, execution.lane.deferred);
     assert_eq!(counts(&execution), (3, 4));
     assert_eq!(counts(&chain.push(vec![])), (3, 1));
@@ -567,7 +569,7 @@ fn dead_timers_go_on_a_budget_of_their_own() {
     assert!(chain.state.timers().is_empty());
 }
 
-/// 200,000 timers that expire at once leave the lane to the living.
+/// 200,000 timers that expire at once do not delay live timers.
 #[test]
 fn a_storm_of_the_dead_does_not_delay_the_living() {
     const STORM: usize = 200_000;
@@ -655,7 +657,7 @@ fn numbers_of_timers_are_the_same_with_and_without_a_calendar() {
     assert_eq!((buckets.carry_over, buckets.overflow), (1, 1));
     let restarted = State::from_bytes(&chain.state.to_bytes()).unwrap();
     assert_eq!(restarted.timer_buckets(), buckets);
-    // The parent's calendar went on to its child.
+    // The parent's calendar was handed to its child.
     let parent = chain.state.clone();
     chain.push(vec![]);
     assert_eq!(parent.timer_buckets(), buckets);

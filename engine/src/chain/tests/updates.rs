@@ -1,4 +1,4 @@
-//! What a runner changes of its registration, and the way back of one that lost stake.
+//! Updates of a runner's registration, and the recovery of a runner that lost stake.
 
 use super::*;
 use crate::{
@@ -27,7 +27,7 @@ fn refused(chain: &mut Chain, by: &str, payload: Payload, error: &str) {
     assert!(status.error().is_some_and(|text| text.starts_with(error)), "{status:?}");
 }
 
-/// A chain with one runner, whose account has this much.
+/// A chain with one runner, whose account has this balance.
 fn chain_with(balance: Wei) -> Chain {
     let mut genesis = genesis(1);
     let root = key("root").address();
@@ -88,7 +88,7 @@ fn a_slashed_runner_that_tops_up_is_let_in_and_drawn_again() {
     let validator = chain.state.subset_of(&runner.public_key())[0].pubkey.clone();
     let admitted = chain.state.admit(&runner.public_key(), &validator);
     assert_eq!(admitted, Err(GoodbyeReason::InsufficientStake));
-    // Without stake it may still change what it offers.
+    // Without enough stake it may still change its offer.
     chain.one("runner-0", update(|update| update.price_per_second = Wei::new(1)));
     assert!(record(&chain).stake < MIN_STAKE);
 
@@ -113,7 +113,7 @@ fn a_job_that_wants_a_tee_waits_for_a_runner_that_has_one() {
         assert_eq!(verdict.reason, "runs in no trusted execution environment");
     }
     chain.one("runner-1", update(|update| update.capabilities.tee = true));
-    // Filters read the registry as the parent left it.
+    // Filters read the registry as of the parent.
     chain.push(vec![]);
     assert_eq!(chain.committee(&job_id), [key("runner-1").address()]);
     assert_eq!(chain.state.registry().get(&key("runner-1").address()).unwrap().active_jobs, 1);

@@ -1,4 +1,4 @@
-//! Committees that change with consensus epochs, and what becomes of subsets.
+//! Committees that change with consensus epochs, and the effect on subsets.
 
 use super::*;
 use crate::{
@@ -27,7 +27,7 @@ fn governed(n: u8, rule: ThresholdRule) -> Chain {
 }
 
 fn validator(name: &str) -> Validator {
-    // The y coordinates of points of small order do for keys here.
+    // The y coordinates of points of small order serve as keys here.
     let mut consensus_key = [0; 32];
     consensus_key[0] = name.len() as u8 % 2;
     Validator { pubkey: key(name).public_key(), consensus_key }
@@ -38,7 +38,7 @@ fn remove(name: &str) -> Payload {
 }
 
 impl Chain {
-    /// Empty blocks until the head is at `height`.
+    /// Pushes empty blocks until the head is at `height`.
     fn reach(&mut self, height: u64) -> Vec<&'static str> {
         let mut told = Vec::new();
         while self.state.height().get() < height {
@@ -160,14 +160,14 @@ fn the_subsets_of_before_count_for_a_while() {
     assert_eq!(chain.state.admit(&runner, &leaves), Err(GoodbyeReason::NotInSubset));
 }
 
-/// What each state says beforehand of a later block is what the chain then has there.
+/// Each state's prediction for a later block matches the chain at that block.
 #[test]
 fn the_subsets_that_a_vote_goes_by_are_those_of_its_block() {
     let mut chain = governed(7, ThresholdRule::Committee);
     let mut leaving = 0..3;
     let mut states = vec![chain.state.clone()];
     for height in 1..3 * MIN_EPOCH_BLOCKS {
-        // In the last block of an epoch it is the last moment.
+        // The last block of an epoch is the last chance.
         if matches!(height % MIN_EPOCH_BLOCKS, 1 | 9) && height > MIN_EPOCH_BLOCKS {
             let leaves = format!("validator-{}", leaving.next().unwrap());
             chain.status("alice", remove(&leaves)).unwrap();
@@ -200,7 +200,7 @@ fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
     let order = chain.state.registry().order().clone();
     let committee: Vec<_> = chain.state.committee().into_iter().cloned().collect();
     let subset: Vec<_> = chain.state.subset_of(&runner).into_iter().cloned().collect();
-    // Five votes, those of the runner's subset among them, each of which sees this runner only.
+    // Five votes, among them those of the runner's subset, each of which sees only this runner.
     let seen = Bitmap::from_fn(3, |at| order.as_slice()[at as usize] == runner.address());
     let unseen = Bitmap::new(3);
     let votes_of = |committee: &[Validator]| -> Vec<(u32, &Bitmap)> {
@@ -214,7 +214,7 @@ fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
         (0..3).filter(|at| bitmap.get(*at)).count()
     };
     assert_eq!(present(&chain.state, 1, &committee), 1);
-    // Others join with keys that come first: every number moves.
+    // Others join with keys that come first, so every number shifts.
     chain.status("alice", Payload::AddValidator(validator("new"))).unwrap();
     chain.status("alice", Payload::AddValidator(validator("newer"))).unwrap_err();
     chain.reach(MIN_EPOCH_BLOCKS);
@@ -222,7 +222,7 @@ fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
     assert_eq!(later[0], validator("new"));
     assert_eq!(present(&chain.state, 1, &committee), 1, "an old block's votes");
     assert_eq!(present(&chain.state, MIN_EPOCH_BLOCKS, &later), 1, "by the subset of before");
-    // Numbered by the wrong committee they are somebody else's.
+    // Numbered by the wrong committee, the votes belong to other validators.
     let first_of_subset = later.iter().position(|v| subset.contains(v)).unwrap();
     assert!(first_of_subset > 0);
 }
@@ -234,7 +234,7 @@ fn rotated() -> (Chain, Vec<State>) {
     for height in 1..5 * MIN_EPOCH_BLOCKS {
         match (height / MIN_EPOCH_BLOCKS, height % MIN_EPOCH_BLOCKS) {
             (0, 3) => chain.status("alice", remove("validator-0")).unwrap(),
-            // The last moment.
+            // The last chance.
             (1, 7) => chain.status("alice", remove("validator-1")).unwrap(),
             (3, 1) => chain.status("alice", remove("validator-2")).unwrap(),
             (3, 2) => chain.status("alice", Payload::AddValidator(validator("new"))).unwrap(),
@@ -245,7 +245,7 @@ fn rotated() -> (Chain, Vec<State>) {
     (chain, states)
 }
 
-/// What a proof about validators has for evidence.
+/// The evidence of a proof about validators.
 fn newest(proof: &mut StateProof) -> &mut [Newest; 2] {
     match &mut proof.evidence {
         Evidence::Newest(both) => both,
@@ -298,7 +298,7 @@ fn a_proof_that_leaves_out_the_newest_committee_or_is_of_another_state_shows_not
         refused(&omitted, other);
         refused(&|proof| newest(proof)[map].before = None, other);
         refused(&|proof| newest(proof)[map].blocks += 1, other);
-        let of_no_map = "validators: the evidence is of no map";
+        let of_no_map = "validators: the evidence is not a path in a map";
         refused(&|proof| newest(proof)[map].newest.since += 1, of_no_map);
         let twice = |proof: &mut StateProof| {
             let newest = &mut newest(proof)[map];
@@ -309,9 +309,12 @@ fn a_proof_that_leaves_out_the_newest_committee_or_is_of_another_state_shows_not
         refused(&forged, of_no_map);
     }
     refused(&|proof| newest(proof).swap(0, 1), "validators: the evidence gives root 0x");
-    refused(&|proof| proof.subject = Subject::Presence, "presence: the evidence is of no map");
+    refused(
+        &|proof| proof.subject = Subject::Presence,
+        "presence: the evidence is not a path in a map",
+    );
 
-    // The evidence of an earlier state, of another chain.
+    // The evidence of an earlier state, and of another chain.
     chain.state = states[MIN_EPOCH_BLOCKS as usize].clone();
     let earlier = chain.prove(Subject::Validators).evidence;
     refused(&|proof| proof.evidence = earlier.clone(), "validators: the evidence gives root 0x");
@@ -332,7 +335,7 @@ fn a_proof_that_leaves_out_the_newest_committee_or_is_of_another_state_shows_not
     }
 }
 
-/// A state that no execution comes to, since transactions of an epoch change the next one.
+/// A state that no execution reaches, because transactions of an epoch change the next one.
 #[test]
 fn entries_that_begin_after_the_state_are_refused() {
     let mut chain = governed(4, ThresholdRule::Committee);

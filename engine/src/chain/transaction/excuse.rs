@@ -1,4 +1,4 @@
-//! What a runner has signed instead of a result.
+//! A runner's signed statement that it does not do a job.
 
 use crate::{
     primitives::codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -6,12 +6,12 @@ use crate::{
 };
 use std::fmt;
 
-/// What a runner said instead of bringing a result.
+/// A runner's statement in place of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excuse {
-    /// That it could not do the work, and why: a `JobFailure` frame.
+    /// It could not do the work, with the reason: a `JobFailure` frame.
     Failed(Reason),
-    /// That it does not take the assignment: a `JobAck` frame.
+    /// It rejects the assignment: a `JobAck` frame.
     Rejected(RejectReason),
 }
 
@@ -45,7 +45,7 @@ impl Decode for Excuse {
         match (r.list(2)?, r.u64()?) {
             (2, 0) => Decode::decode(r).map(Self::Failed),
             (2, 1) => Decode::decode(r).map(Self::Rejected),
-            _ => Err(DecodeError::Invalid("unknown word of a runner")),
+            _ => Err(DecodeError::Invalid("unknown statement of a runner")),
         }
     }
 }

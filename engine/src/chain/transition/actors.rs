@@ -1,29 +1,31 @@
 //! Deployments and calls of actors on a state (spec chain.md, "Actors").
 //!
-//! Upon a call, by a transaction or by a message:
-//! 1. Its value reaches the actor; it left the sender when the call was made.
-//! 2. The handler runs, on the cycles and cells that are left to the transaction, and sees the
-//!    state that all calls before it left.
-//! 3. What it asks for happens in the order in which it asked. A message takes its value from the
-//!    actor at once and joins the end of the queue.
+//! A call, by a transaction or by a message, is executed as follows:
+//! 1. Its value reaches the actor; it was taken from the sender when the call was made.
+//! 2. The handler runs on the transaction's remaining cycles and cells, and sees the state left by
+//!    all earlier calls.
+//! 3. Its effects are applied in the order in which the handler asked for them. A message takes its
+//!    value from the actor at once and joins the end of the queue.
 //!
-//! The queue is emptied within the transaction: first sent, first delivered, [`MAX_DELIVERIES`]
-//! calls and [`MAX_WAITING_BYTES`] at most. The transaction succeeds where every delivery does: one
-//! that fails undoes all of them, as a message to an address without an actor does. Fee, nonce and
-//! log stay.
+//! The queue is emptied within the transaction, in the order of sending, with at most
+//! [`MAX_DELIVERIES`] calls and [`MAX_WAITING_BYTES`] of payloads. The transaction succeeds if
+//! every delivery does; one failure undoes all of them. A message to an address without an actor
+//! fails. Fee, nonce and log are kept.
 //!
-//! A timer is scheduled, extended or cancelled, and a job recorded, when the call that asked for it
-//! has ended. A job's escrow comes from the actor's balance.
+//! Timers are scheduled, extended and cancelled, and jobs recorded, at the end of the call that
+//! asked for them. A job's escrow comes from the actor's balance.
 
 use super::jobs::{self, JobError};
 use crate::{
-    actor::{self, Budget, Call, Effect, ErrorKind, JobRequest, Timer, Usage, World},
+    actor::{
+        self, Budget, Call, Effect, ErrorKind, JobRequest, Timer, Usage, World,
+        effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
+    },
     chain::{
         actors::{Actor, Code, load},
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
         receipt::ActorReceipt,
         state::{MoneyError, State},
-        transaction::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     job::{
         document,
@@ -39,32 +41,30 @@ use std::{
     sync::Arc,
 };
 
-/// Calls that a transaction makes at most, its own and messages, sent or delivered.
+/// Maximum number of calls of a transaction: its own and messages, sent or delivered.
 pub const MAX_DELIVERIES: u32 = 1_024;
-/// Bytes of payloads that wait at most: as much as the heap of a call by default.
+/// Maximum size of waiting payloads, in bytes: the default heap size of a call.
 pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
-/// Where on the chain actors run.
+/// The block context in which actors run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::chain) struct Place {
-    /// Hash of the parent block.
     pub parent: Hash,
-    /// Height of the block.
     pub height: Height,
-    /// Timestamp of the block, Unix ms.
+    /// Timestamp of the block, in Unix ms.
     pub timestamp_ms: u64,
     /// The transaction, or the timer that fires.
     pub cause: Hash,
-    /// Who signed the transaction; a fire has nobody.
+    /// The signer of the transaction; `None` for a fire.
     pub sender: Option<Address>,
-    /// What timers are scheduled under.
+    /// The terms for timers scheduled by the call.
     pub terms: Terms,
-    /// Whether the effects that actors ask for are kept, for tests of actors.
+    /// Whether effects are kept, for tests of actors.
     pub watched: bool,
 }
 
 impl Place {
-    /// What the call with this index draws its randomness from.
+    /// The randomness seed of the call with this index.
     pub(in crate::chain) fn seed(&self, index: u32) -> Hash {
         keccak256(&[
             b"cowboy-randomness/v1",
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// A call on its way to its actor.
+/// A call that waits for delivery.
 #[derive(Clone, Debug)]
 pub(in crate::chain) struct Delivery {
     pub sender: Address,
@@ -88,90 +88,83 @@ pub(in crate::chain) struct Delivery {
 /// What actors did for a transaction.
 #[derive(Debug)]
 pub(in crate::chain) struct Done {
-    /// The actor deployed or called.
+    /// The actor that was deployed or called.
     pub actor: Address,
-    /// What all of it used, however it ended.
+    /// Total usage, whether or not the calls succeeded.
     pub usage: Usage,
-    /// What the first call returned, JSON; or why all of it is to be undone.
+    /// The first call's return value as JSON, or why everything is to be undone.
     pub result: Result<Vec<u8>, Failure>,
-    /// Lines of log, kept on failure.
+    /// Log lines, kept on failure.
     pub log: Vec<(Address, String)>,
-    /// Calls begun.
     pub deliveries: u32,
-    /// What happened; of no account on failure.
+    /// Ignored on failure.
     pub events: Vec<EventKind>,
-    /// Keys written or removed.
+    /// Keys that were written or removed.
     pub written: BTreeSet<(Address, String)>,
-    /// Where the place is watched: what actors asked for, but for writes to their stores.
+    /// Effects that actors asked for, except writes to their stores; only if the place is watched.
     pub effects: Vec<(Address, Effect)>,
 }
 
-/// Why a deployment or a call fails. The error's name opens the text.
+/// Why a deployment or a call fails. The text begins with the error's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}{}", .message.as_ref().map(ToString::to_string).unwrap_or_default())]
 pub struct Failure {
-    /// What went wrong.
     pub error: FailureKind,
-    /// The message at whose delivery it went wrong; absent: the transaction's own call.
+    /// The message whose delivery failed; absent for the transaction's own call.
     pub message: Option<Box<Message>>,
 }
 
-/// What goes wrong where actors run. The variant's name opens the text.
+/// The kinds of failure where actors run. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FailureKind {
-    /// The evaluator refuses the module or stops the call.
+    /// The evaluator rejects the module or stops the call.
     #[error(transparent)]
     Actor(#[from] actor::Error),
-    /// Money does not move.
+    /// Money cannot be moved.
     #[error(transparent)]
     Money(#[from] MoneyError),
-    /// A timer is not scheduled, extended or cancelled.
+    /// A timer cannot be scheduled, extended or cancelled.
     #[error(transparent)]
     Timer(#[from] TimerError),
-    /// Nobody is called.
+    /// The address has no actor.
     #[error("UnknownActor: no actor {0}")]
     UnknownActor(Address),
-    /// No handler has so long a name.
+    /// The handler's name is too long.
     #[error("HandlerTooLong: a handler's name has at most {limit} bytes, this one has {got}")]
     HandlerTooLong {
         /// Its length in bytes.
         got: usize,
-        /// The bound.
         limit: usize,
     },
-    /// More than a handler is given.
+    /// The payload is larger than a handler accepts.
     #[error("PayloadTooLarge: a payload has at most {limit} bytes, this one has {got}")]
     PayloadTooLarge {
-        /// Its length in bytes.
+        /// Its size in bytes.
         got: usize,
-        /// The bound.
         limit: usize,
     },
-    /// Messages beyond [`MAX_DELIVERIES`].
+    /// There are more than [`MAX_DELIVERIES`] messages.
     #[error("TooManyMessages: a transaction makes at most {MAX_DELIVERIES} calls")]
     TooManyMessages,
-    /// Messages that wait with more than [`MAX_WAITING_BYTES`].
+    /// Waiting messages exceed [`MAX_WAITING_BYTES`].
     #[error("MessagesTooLarge: messages that wait hold at most {MAX_WAITING_BYTES} bytes")]
     MessagesTooLarge,
-    /// A job cannot stand as it was asked for.
+    /// The job's specification is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A job was submitted before.
+    /// The same job was submitted before.
     #[error(transparent)]
     Job(#[from] JobError),
 }
 
-/// A message under delivery. Its text is a further line of the error's stack.
+/// A message under delivery. Its text is appended as another line of the error's stack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\n  in message {index} from {from} to {to}, handler {handler:?}")]
 pub struct Message {
-    /// Its number within the transaction, from 1.
+    /// Number within the transaction, from 1.
     pub index: u32,
-    /// The actor that sent it.
     pub from: Address,
-    /// To whom.
     pub to: Address,
-    /// For which handler.
     pub handler: String,
 }
 
@@ -181,8 +174,8 @@ impl From<FailureKind> for Failure {
     }
 }
 
-/// Deploys `source` as the actor that `deployer`'s transaction `nonce` makes. Where it fails, the
-/// state is left as it was.
+/// Deploys `source` as the actor created by `deployer`'s transaction `nonce`. On failure the state
+/// is unchanged.
 pub(in crate::chain) fn deploy(
     state: &mut State,
     height: Height,
@@ -194,7 +187,7 @@ pub(in crate::chain) fn deploy(
     deploy_at(state, height, (deployer, actor), source, budget)
 }
 
-/// The same at any address.
+/// Like [`deploy`], at any address.
 pub(in crate::chain) fn deploy_at(
     state: &mut State,
     height: Height,
@@ -223,8 +216,8 @@ pub(in crate::chain) fn deploy_at(
     done
 }
 
-/// Calls an actor and delivers all messages that follow. Where it fails, the state is left half
-/// changed: the caller has to go back to the one before.
+/// Calls an actor and delivers all messages that follow. On failure the state is left half changed
+/// and the caller must restore the previous one.
 pub(in crate::chain) fn call(
     state: &mut State,
     (place, ids): (&Place, &Ids),
@@ -239,8 +232,8 @@ pub(in crate::chain) fn call(
     done
 }
 
-/// Does what a call of `actor` asked for that ran elsewhere, and delivers all messages that follow.
-/// Where it fails, the state is left half changed.
+/// Applies the effects of a call of `actor` that ran elsewhere, and delivers all messages that
+/// follow. On failure the state is left half changed.
 pub(in crate::chain) fn apply(
     state: &mut State,
     (place, ids): (&Place, &Ids),
@@ -259,7 +252,7 @@ pub(in crate::chain) fn apply(
 }
 
 impl Done {
-    /// What happened, what a receipt says, and how it ended.
+    /// Splits into events, receipt and outcome.
     pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), Failure>) {
         let Self { actor, usage, result, log, deliveries, events, .. } = self;
         let (result, ended) = match result {
@@ -287,7 +280,7 @@ impl Done {
 struct Calls<'a> {
     state: &'a mut State,
     place: &'a Place,
-    /// Ids of the timers that are scheduled.
+    /// Ids for the timers that are scheduled.
     ids: &'a Ids,
     budget: Budget,
     queue: VecDeque<Delivery>,
@@ -302,7 +295,7 @@ impl Calls<'_> {
         self.rest()
     }
 
-    /// Makes the calls that wait.
+    /// Makes the waiting calls.
     fn rest(&mut self) -> Result<Vec<u8>, Failure> {
         let mut result = Vec::new();
         while let Some(delivery) = self.queue.pop_front() {
@@ -378,7 +371,7 @@ impl Calls<'_> {
         Ok(returned)
     }
 
-    /// Pays for loading a module that has not been paid for in a while, before it is loaded.
+    /// Pays for loading a module, before it is loaded, if the last payment is too old.
     fn pay_loading(&mut self, address: Address, actor: Actor) -> Result<(), FailureKind> {
         let (height, left) = (self.place.height, self.left().cycles);
         let loading = actor.loading_at(height);
@@ -455,7 +448,7 @@ impl Calls<'_> {
     }
 }
 
-/// What an actor's call asks to schedule.
+/// The timer request of an actor's call.
 fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
     let tier = match timer.tier {
         Some(name) => Some(Tier::named(&name).ok_or(TimerError::UnknownTier(name))?),
@@ -478,7 +471,8 @@ fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
     })
 }
 
-/// The job that an actor's call asks for. A handler given beside the document is the actor's own.
+/// The job specification of an actor's call. A handler named outside the document is the actor's
+/// own.
 fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError> {
     let refuse = |field: String, problem| SpecError { field: field.into(), problem };
     let document =
@@ -491,14 +485,15 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
     Ok(spec)
 }
 
-/// What a call of an actor sees of a state.
+/// The view of a state that a call of an actor has.
 pub(in crate::chain) struct Seen<'a> {
     pub state: &'a State,
     pub actor: Address,
     pub height: Height,
-    /// What the call draws its randomness from, and the nonces of its jobs.
+    /// Seeds the call's randomness and the nonces of its jobs.
     pub seed: Hash,
-    /// What it may schedule timers under; a gas bidding agent may not.
+    /// The context for scheduling timers; `None` for a gas bidding agent, which may not schedule
+    /// any.
     pub asking: Option<(&'a Place, &'a Ids)>,
 }
 
@@ -525,7 +520,7 @@ impl World for Seen<'_> {
     fn timer(&self, timer: &Timer, _: u64) -> Result<Hash, String> {
         let (place, ids) = self.asking.ok_or("a gas bidding agent schedules no timers")?;
         let admit = || -> Result<Hash, TimerError> {
-            // What is wrong is told at the line that asks.
+            // Report the error at the line that asks.
             let request = request(self.actor, timer.clone())?;
             ids.promise(&place.terms.admit(request, place.sender)?.timer)?;
             let taken = |id: &Hash| self.state.timers.queue.contains(id);
@@ -538,7 +533,7 @@ impl World for Seen<'_> {
 
     fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String> {
         self.asking.ok_or("a gas bidding agent submits no jobs")?;
-        // What is wrong is told at the line that asks.
+        // Report the error at the line that asks.
         let spec = specification(self.actor, job).map_err(|error| error.to_string())?;
         let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.0, &index.to_be_bytes()]);
         let nonce = u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"));

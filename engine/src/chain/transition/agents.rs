@@ -1,7 +1,7 @@
 //! Questions to gas bidding agents (CIP-1 §7.2; timers.md §4): read-only calls of `getGasBid`.
 //!
-//! The lane asks with the state that the block at hand has reached. Who only wants to know what an
-//! agent would say asks in the same way, with the state of the newest block.
+//! The lane asks with the state that the current block has reached. A dry run of an agent asks in
+//! the same way, with the state of the newest block.
 
 use super::actors::{FailureKind, Place, Seen};
 use crate::{
@@ -11,26 +11,26 @@ use crate::{
     timer::{BID_CYCLES, Bid, Terms, eip1559},
 };
 
-/// The function that an agent is asked through (CIP-1 §7.2).
+/// The function through which an agent is asked (CIP-1 §7.2).
 pub(in crate::chain) const HANDLER: &str = "getGasBid";
-/// Cycles that loading an agent's module may take, in addition to its answer, if it is not loaded.
+/// Maximum number of cycles for loading an agent's module, in addition to its answer.
 const LOADING_CYCLES: u64 = 80_000;
-/// The most cycles that one question takes.
+/// Maximum number of cycles of one question.
 pub(in crate::chain) const MOST_CYCLES: u64 = BID_CYCLES + LOADING_CYCLES;
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Debug)]
 pub(in crate::chain) struct Answer {
-    /// What it took, loading the module included.
+    /// Usage, including loading the module.
     pub usage: Usage,
     /// The bid, or why the agent gave none.
     pub bid: Result<eip1559::TxFeeParams, FailureKind>,
-    /// The agent's record after the call, where that is another.
+    /// The agent's record after the call, if it changed.
     pub called: Option<Actor>,
 }
 
-/// What an agent is told in a block, the state before it given: the fields of `GBAContext` in
-/// their order.
+/// The context given to an agent, from the state before its call: the fields of `GBAContext` in
+/// order.
 pub(in crate::chain) fn context(
     state: &State,
     place: &Place,
@@ -50,8 +50,8 @@ pub(in crate::chain) fn context(
     ]
 }
 
-/// Asks an agent for the bid of an owner's timer. A module that takes long to load has to be called
-/// otherwise before.
+/// Asks an agent for a bid for an owner's timer. A module that takes too long to load must first be
+/// loaded by another call.
 pub(in crate::chain) fn ask(
     state: &State,
     place: &Place,
@@ -92,7 +92,7 @@ pub(in crate::chain) fn ask(
         seed: place.seed(0),
     };
     let seen = Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
-    // Cells bound its log, which is not kept.
+    // Cells bound the log, which is not kept.
     let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
     let (mut usage, bid) = module.bid(params, context, &call, &seen, budget);
     usage.loading = usage.loading.saturating_add(loading);
@@ -109,12 +109,12 @@ pub(in crate::chain) fn ask(
     Answer { usage, bid, called }
 }
 
-/// What the default agent bids under these terms.
+/// The default agent's bid under these terms.
 pub(in crate::chain) fn default_bid(terms: &Terms) -> eip1559::TxFeeParams {
     eip1559::default_bid(terms.lane_price, terms.basefee_cell, terms.p50)
 }
 
-/// What a timer keeps of a bid.
+/// The part of a bid that a timer stores.
 pub(in crate::chain) const fn bid(bid: &eip1559::TxFeeParams, failed: bool) -> Bid {
     Bid {
         max_fee_per_cycle: bid.max_fee_per_cycle,

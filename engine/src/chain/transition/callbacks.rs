@@ -1,8 +1,8 @@
-//! Actors are told of the ends of jobs (spec chain.md, step 6; jobs.md §2).
+//! Callbacks to actors about the ends of jobs (spec chain.md, step 6; jobs.md §2).
 //!
-//! The handler that a job names is called with a JSON object, by the dispatcher, and paid by the
-//! job's submitter at the block's basefees: the most that it may use is set aside, the rest goes
-//! back. What does not fit the block's budget waits for the next.
+//! The dispatcher calls the handler that a job names with a JSON object. The job's submitter pays
+//! for it at the block's basefees: the price of the maximum is set aside, and the unused rest is
+//! returned. Callbacks beyond the block's limit wait for the next block.
 
 use super::{
     MAX_ERROR_BYTES, Run, Told,
@@ -10,8 +10,8 @@ use super::{
     shortened,
 };
 use crate::{
-    actor::Budget,
-    chain::{event::CallbackMade, receipt::ActorReceipt, transaction::MAX_PAYLOAD_BYTES},
+    actor::{Budget, effect::MAX_PAYLOAD_BYTES},
+    chain::{event::CallbackMade, receipt::ActorReceipt},
     job::spec::{self, Job, JobStatus, Outcome},
     primitives::{Address, Cells, Cycles, Hash, Wei},
     record,
@@ -19,11 +19,11 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Cycles that a callback may use.
+/// Maximum number of cycles of a callback.
 pub const CALLBACK_CYCLES: u64 = 1_000_000;
-/// Cells that a callback may use.
+/// Maximum number of cells of a callback.
 pub const CALLBACK_CELLS: u64 = 100_000;
-/// Callbacks of a block at most: a quarter of its cycles.
+/// Maximum number of callbacks in a block: a quarter of its cycles.
 const CALLBACKS: usize = 5;
 
 /// Address of the dispatcher, system actor 0x02: the sender of callbacks.
@@ -33,17 +33,17 @@ pub const DISPATCHER: Address = {
     Address(address)
 };
 
-/// The end of a job that its actor is not told of yet.
+/// A callback that is still to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::chain) struct Callback {
     job_id: Hash,
-    /// The verified result.
+    /// The result, if the job was verified.
     result: Option<Arc<Vec<u8>>>,
 }
 record!(Callback { job_id, result });
 
 impl Run<'_> {
-    /// Tells as many actors as a block tells.
+    /// Makes the callbacks that this block has room for.
     pub(super) fn call_back(&mut self) {
         if self.state.callbacks.is_empty() {
             return;
@@ -55,14 +55,14 @@ impl Run<'_> {
         }
     }
 
-    /// Has the actor told that a job names, once the block's jobs are done with.
+    /// Queues the callback of a job, to be made after the block's jobs.
     pub(super) fn queue_callback(&mut self, job_id: Hash, result: Option<Arc<Vec<u8>>>) {
         Arc::make_mut(&mut self.state.callbacks).push(Callback { job_id, result });
     }
 
     fn tell_of_end(&mut self, callback: &Callback) {
         let job_id = callback.job_id;
-        let job = self.state.jobs.get(&job_id).expect("a job stays known").clone();
+        let job = self.state.jobs.get(&job_id).expect("jobs are never removed").clone();
         let Some(spec::Callback { actor, handler }) = job.spec.callback.clone() else { return };
         let (cycle, cell) = (self.parent.basefee_cycle, self.parent.basefee_cell);
         let price = |cycles: u64, cells: u64| {
@@ -112,9 +112,9 @@ impl Run<'_> {
     }
 }
 
-/// What the handler is given: `job_id`, `status`, and of a verified job `runner`, `result_hash` and
-/// `result`: as it is where it is text, else 0x-hex; null where a payload has no room for it. Of a
-/// failed one `reason`.
+/// The payload: `job_id` and `status`; for a verified job also `runner`, `result_hash` and
+/// `result`; for a failed job also `reason`. `result` is the text itself if it is UTF-8, else
+/// 0x-hex; null if it does not fit into a payload.
 fn payload(callback: &Callback, job: &Job) -> Vec<u8> {
     let Callback { job_id, result } = callback;
     let mut json = format!("{{\"job_id\":\"{job_id}\",\"status\":\"{}\"", job.status.name());

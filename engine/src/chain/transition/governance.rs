@@ -1,4 +1,4 @@
-//! What system deployers decide: who validates, and what is governed of timers, connections and
+//! Decisions of system deployers: the committee, and governed parameters of timers, connections and
 //! tasks.
 //!
 //! A proposal in block H is checked together with all pending ones and is then pending itself. At
@@ -45,13 +45,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The consensus epoch after this block's, and its first height.
+    /// The next consensus epoch, and its first height.
     fn next_epoch(&self) -> (u64, Height) {
         let epoch = self.state.epoch_at(self.height()) + 1;
         (epoch, Height::new(epoch * self.state.params.epoch_blocks))
     }
 
-    /// Begins what was proposed for this block.
+    /// Activates the proposals for this block.
     pub(super) fn activate_proposals(&mut self) {
         let height = self.height();
         let lane = &mut self.state.timers.lane;
@@ -135,7 +135,7 @@ impl Run<'_> {
     }
 }
 
-/// Values by what they are about.
+/// Settings by subject.
 struct Split {
     /// Timers and fees.
     timers: Vec<Setting>,

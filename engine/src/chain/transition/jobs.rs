@@ -1,4 +1,4 @@
-//! Jobs: recorded, drawn, tried again, ended (spec jobs.md §2–4, §6).
+//! Jobs: how they are recorded, drawn, retried and ended (spec jobs.md §2–4, §6).
 
 use super::{DrawRecord, Refusal, Run, results::SILENCE};
 use crate::{
@@ -20,40 +20,29 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// What it loses beside that where the job fails.
+/// Reputation that a silent runner loses in addition if the job fails.
 const PERSISTENT_SILENCE: i32 = 10;
 
-/// Why a job is not recorded or not taken back. The variant's name opens the text.
+/// Why a job is not recorded or not cancelled. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The same once more.
+    /// The job was submitted before.
     #[error("JobExists: {0} was submitted before")]
     Exists(Hash),
     /// The chain has no such job.
     #[error("UnknownJob: no job {0}")]
     Unknown(Hash),
-    /// Somebody else's.
-    #[error("Unauthorized: job {job_id} is of {submitter}, who alone may cancel it")]
-    NotYours {
-        /// The job.
-        job_id: Hash,
-        /// Whose it is.
-        submitter: Address,
-    },
+    #[error("Unauthorized: only {submitter} may cancel job {job_id}")]
+    NotYours { job_id: Hash, submitter: Address },
     /// Work was done on it, or it has ended.
     #[error("TooLate: job {job_id} is {status}; it can be cancelled while Pending or Assigned")]
-    TooLate {
-        /// The job.
-        job_id: Hash,
-        /// Where it stands.
-        status: &'static str,
-    },
+    TooLate { job_id: Hash, status: &'static str },
     /// The escrow cannot be taken.
     #[error(transparent)]
     Money(#[from] MoneyError),
 }
 
-/// Records a job of `submitter`'s under `id`, in which `nonce` is, and takes its escrow.
+/// Records a job of `submitter` under `id`, which covers `nonce`, and takes its escrow.
 pub(super) fn record(
     state: &mut State,
     height: Height,
@@ -71,7 +60,7 @@ pub(super) fn record(
     Ok(())
 }
 
-/// Keeps an open job, and when time alone changes something in it.
+/// Stores an open job, and the height at which time alone changes it.
 fn put(state: &mut State, job_id: Hash, job: Job) {
     state.open_jobs.insert(job_id, job.due());
     state.jobs.insert(job_id, job);
@@ -92,7 +81,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes a job back on which nothing has been committed yet.
+    /// Cancels a job to which no runner has committed yet.
     pub(super) fn cancel_job(&mut self, sender: Address, job_id: Hash) -> Result<(), Refusal> {
         let job = self.state.jobs.get(&job_id).ok_or(JobError::Unknown(job_id))?.clone();
         let deployed =
@@ -115,12 +104,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Keeps an open job, and when time alone changes something in it.
+    /// Stores an open job, and the height at which time alone changes it.
     pub(super) fn put(&mut self, job_id: Hash, job: Job) {
         put(&mut self.state, job_id, job);
     }
 
-    /// Keeps a job that has ended, and has the actor told that it names.
+    /// Stores a job that has ended, and queues its callback.
     pub(super) fn end(&mut self, job_id: Hash, job: &Job, status: JobStatus) {
         if job.spec.callback.is_some() {
             let result = self.results.iter().find(|(id, ..)| *id == job_id);
@@ -130,7 +119,7 @@ impl Run<'_> {
         self.state.open_jobs.remove(&job_id);
     }
 
-    /// Does what is due with this block: reveals are compared, commitments close, attempts end.
+    /// Handles what is due in this block: reveals are compared, commitments close, attempts end.
     pub(super) fn pass_deadlines(&mut self) {
         self.compare_revealed();
         self.fine_withheld();
@@ -168,9 +157,9 @@ impl Run<'_> {
         }
     }
 
-    /// An attempt came to nothing: those that were `silent`, and have not said either that they
-    /// cannot do the work, lose reputation. They are left out, as who said so is, and the job is
-    /// drawn again, [`MAX_RETRIES`] times at most.
+    /// Handles a failed attempt. Runners that were `silent` and did not report that they cannot do
+    /// the work lose reputation. Silent and reporting runners are excluded, and the job is drawn
+    /// again, at most [`MAX_RETRIES`] times.
     pub(super) fn try_again(
         &mut self,
         job_id: Hash,
@@ -197,7 +186,7 @@ impl Run<'_> {
         self.put(job_id, job);
     }
 
-    /// Ends a job without result. Who was silent in it, in this attempt or before, loses more.
+    /// Ends a job without a result. Runners that were silent in any attempt lose more reputation.
     fn fail(&mut self, job_id: Hash, job: &Job, reason: FailureReason, silent: &[Address]) {
         let refunded = job.spec.escrow();
         self.state.credit(job.submitter, refunded).expect("what was debited fits again");
@@ -239,7 +228,7 @@ impl Run<'_> {
             reported: &job.attempt.reported,
         }
         .judge(&job.spec);
-        // One that deregistered in this very block is in the parent's registry, not in this one.
+        // A runner that deregistered in this very block is still in the parent's registry.
         let gone = |runner: &Address| registry.get(runner).is_none_or(|r| r.deregistered);
         let candidates: Vec<(Address, Wei)> = verdicts
             .iter()
@@ -247,7 +236,8 @@ impl Run<'_> {
             .map(|v| (v.runner, v.stake))
             .collect();
         let parent = self.block.header.parent;
-        // The parent's: who proposes this block, and may leave the job out of it, chose no part.
+        // The parent's certificate: the proposer of this block may leave the job out of it, but has
+        // no influence on that seed.
         let certificate = self.parent.seed_certificate();
         let made_of = certificate.map_or(parent, |certificate| certificate.digest);
         let seed = job.attempt.seed.map_or_else(
@@ -284,7 +274,7 @@ impl Run<'_> {
         DrawRecord { job_id, parent, certificate, seed, mru, phase, presence, verdicts, selection }
     }
 
-    /// The MRU record; one past its time is removed by being read.
+    /// The MRU record. An expired record is removed when it is read.
     fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<MruRead> {
         let key = (submitter, spec.work.kind());
         let MruRecord { runner, set_at } = *self.state.mru.get(&key)?;
@@ -298,7 +288,7 @@ impl Run<'_> {
     }
 }
 
-/// Root of the map from each candidate's address to its stake: what a job keeps of its draw.
+/// Root of the map from each candidate's address to its stake, which a job keeps of its draw.
 pub fn candidates_root(candidates: &[(Address, Wei)]) -> Hash {
     candidates.iter().copied().collect::<Map<Address, Wei>>().root()
 }

@@ -1,15 +1,15 @@
 //! The timer lane of a block (spec timers.md §3 to §6).
 //!
-//! Upon block H:
-//! 1. The calendar moves on: timers for H are due, beside those that were due before and wait.
+//! Executing block H:
+//! 1. The calendar advances: timers for H become due, in addition to due timers that still wait.
 //! 2. Timers scheduled before a limit was lowered are held to it. Agents of timers that could fire
-//!    are asked for bids on a budget, owners in turns; the owner pays for the answer.
-//! 3. Each due timer is classified. One past its time, or whose payer cannot pay, is removed, as
-//!    far as the GC budget goes; the others stay, and those that may run are ranked.
-//! 4. In the order of their rank, those that still fit the lane fire. The most that a fire may
-//!    cost is set aside first, which a payer may turn out to be unable to do by then; what it used
-//!    is paid, the rest goes back. A handler that fails keeps nothing it wrote, and is paid for.
-//! 5. What fires used sets the next lane basefee; who fired enters the fairness window.
+//!    are asked for bids, within a budget and taking turns by owner; the owner pays for the answer.
+//! 3. Each due timer is classified. One that has expired, or whose payer cannot pay, is removed, as
+//!    far as the GC budget goes. The others stay, and those that may run are ranked.
+//! 4. In rank order, each timer that still fits the lane fires. The maximum cost of a fire is set
+//!    aside first, which its payer may no longer be able to afford; usage is then paid and the rest
+//!    returned. A handler that fails keeps none of its writes, and is paid for.
+//! 5. Usage by fires sets the next lane basefee; the actors that fired enter the fairness window.
 
 use super::{
     MAX_ERROR_BYTES, Run,
@@ -36,10 +36,10 @@ use crate::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes of an agent's error that its event keeps.
+/// Maximum length of an agent's error in its event, in bytes.
 const MAX_REASON_BYTES: usize = 256;
 
-/// What a lane used.
+/// Usage of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub cycles: Cycles,
@@ -52,20 +52,20 @@ pub(super) struct OpenLane {
     till: Till,
 }
 
-/// What the lane's timers pay and do.
+/// Prices and running totals of the lane's timers.
 struct Till {
     prices: Prices,
     used: Used,
     report: LaneReport,
-    /// Removals that the GC budget still pays for once the scan has had its own.
+    /// Removals that the GC budget still allows after the scan.
     removals: u64,
     /// Priorities of the timers that fired.
     tips: Vec<Wei>,
-    /// Fires by whom they count for.
+    /// Number of fires, by fairness key.
     fires: BTreeMap<Address, u32>,
 }
 
-/// Accounts as the scan asks for them.
+/// The accounts that the scan asks for.
 struct Known<'a> {
     state: &'a State,
     calendar: &'a Calendar,
@@ -83,9 +83,9 @@ impl Accounts for Known<'_> {
     }
 }
 
-/// Holds a timer that is due in the block at `now` to the block's limits, which hold from the
-/// height `from` on, where it was scheduled before; whether that changes it. One that was due
-/// before `now` is held to them in the block `from` alone.
+/// Holds a due timer that was scheduled before `from` to the limits that apply from `from` on.
+/// Returns whether that changes it. A timer that was due before the block at `now` is changed only
+/// in the block `from`.
 pub(in crate::chain) fn hold_to_limits(
     timer: &mut Timer,
     prices: &Prices,
@@ -103,12 +103,13 @@ pub(in crate::chain) fn hold_to_limits(
 }
 
 impl Till {
-    /// An owner pays for a question to its agent: the price of a fire's cycles, all of it burned.
+    /// Charges an owner for a question to its agent: the price of a fire's cycles, all of it
+    /// burned.
     fn asked(&mut self, run: &mut Run<'_>, cycles: u64, bill: &mut AgentsAsked) {
         let of = |price: Wei| price.saturating_mul(u128::from(cycles));
         let lane = of(self.prices.lane());
         let paid = of(self.prices.basefee_cycle).saturating_add(lane);
-        run.state.debit(bill.actor, paid).expect("it has what the dearest question costs");
+        run.state.debit(bill.actor, paid).expect("it can pay for the dearest question");
         run.state.burned.questions = run.state.burned.questions.saturating_add(paid);
         run.state.timers.lane.burned = run.state.timers.lane.burned.saturating_add(lane);
         self.used.cycles = self.used.cycles.saturating_add(Cycles::new(cycles));
@@ -121,7 +122,7 @@ impl Till {
 }
 
 impl Run<'_> {
-    /// Moves the calendar on to this block.
+    /// Advances the calendar to this block.
     pub(super) fn open_lane(&mut self) -> OpenLane {
         let (height, policy) = (self.height(), self.terms.policy);
         let mut desk = self.state.timers.take_desk(self.parent.height());
@@ -160,7 +161,7 @@ impl Run<'_> {
         OpenLane { desk, till }
     }
 
-    /// Asks for bids, removes, fires.
+    /// Asks for bids, removes timers and fires timers.
     pub(super) fn fire_timers(&mut self, lane: &mut OpenLane) {
         let (height, policy) = (self.height(), self.terms.policy);
         let OpenLane { desk, till } = lane;
@@ -205,13 +206,13 @@ impl Run<'_> {
         }
     }
 
-    /// The timer of a due entry; one that a fire before it cancelled is none.
+    /// The timer of a due entry; `None` if an earlier fire cancelled it.
     fn due(&self, calendar: &Calendar, index: u32) -> Option<Timer> {
         self.state.timers.queue.find(&calendar.due()[index as usize])
     }
 
-    /// Holds due timers to limits that have been lowered since they were scheduled: those that
-    /// are due from this block on, and all where the limits are new.
+    /// Holds due timers to limits that were lowered since they were scheduled: those due from this
+    /// block on, or all of them if the limits are new.
     fn clamp(&mut self, calendar: &Calendar, prices: &Prices) {
         let now = self.height();
         let from = self.state.limits_since();
@@ -244,8 +245,8 @@ impl Run<'_> {
         }
     }
 
-    /// Asks agents for bids, as far as the budget goes: of timers that could fire in this block,
-    /// one of each owner in turn, each owner's longest waiting first. The first owner is the one
+    /// Asks agents for bids, within the budget. Owners of timers that could fire in this block take
+    /// turns, and the longest waiting timer of an owner comes first. The first owner is the one
     /// after the last that was asked.
     fn ask_agents(&mut self, calendar: &Calendar, till: &mut Till) {
         let prices = till.prices;
@@ -297,8 +298,8 @@ impl Run<'_> {
         }
     }
 
-    /// Due timers with agents that could fire in this block, whatever their agents say: by owner,
-    /// the longest waiting first.
+    /// Due timers with agents that could fire in this block, whatever their agents answer: by
+    /// owner, longest waiting first.
     fn askable(&self, calendar: &Calendar, prices: &Prices) -> BTreeMap<Address, VecDeque<u32>> {
         let (now, room, cap) = (self.height().get(), prices.room(), prices.cap());
         let mut owners: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
@@ -317,14 +318,14 @@ impl Run<'_> {
         owners.into_iter().map(|(number, due)| (calendar.address(number), due)).collect()
     }
 
-    /// Asks the agent of a timer.
+    /// Asks a timer's agent for a bid.
     fn ask(&self, timer: &Timer, gba: Address) -> Answer {
         let place = self.place(timer.id, None);
         let context = agents::context(&self.state, &place, timer.actor, timer.height);
         agents::ask(&self.state, &place, (gba, timer.actor), &context)
     }
 
-    /// Removes a timer past its time.
+    /// Removes an expired timer.
     fn expire(&mut self, timer: &Timer, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
         till.report.expired += 1;
@@ -348,14 +349,14 @@ impl Run<'_> {
         });
     }
 
-    /// Runs a timer's handler and has it paid. Yields what was paid for; `None` where its payer
-    /// can no longer pay, or has not promised so much.
+    /// Runs a timer's handler and charges its payer. Returns the usage paid for; `None` if the
+    /// payer can no longer pay, or has not promised enough.
     fn fire(&mut self, timer: Timer, pick: Pick, till: &mut Till) -> Option<Room> {
         let (prices, priority) = (till.prices, pick.priority);
         let required = prices.max_cost(timer.gas_limit, timer.cell_limit, priority);
         let beyond = timer.promised.is_some_and(|promised| required > promised);
         if beyond || self.state.debit(timer.fee_payer, required).is_err() {
-            // Under `gba-auction` it waits for funds, as does what the GC budget cannot reach.
+            // Under `gba-auction` it waits for funds, as do timers beyond the GC budget.
             if (beyond || prices.policy != Policy::GbaAuction) && till.removals > 0 {
                 till.removals -= 1;
                 self.give_up(&timer, required, till);
@@ -427,7 +428,8 @@ impl Run<'_> {
         Some(Room { cycles, cells })
     }
 
-    /// Divides what was set aside for a fire between the burned, the proposer and the payer.
+    /// Divides the amount set aside for a fire into the parts burned, paid to the proposer and
+    /// refunded.
     fn charge(
         &mut self,
         payer: Address,
@@ -453,13 +455,13 @@ impl Run<'_> {
         charged
     }
 
-    /// What the lane's timers leave to the next block.
+    /// Carries the lane's results over to the next block.
     pub(super) fn close_lane(&mut self, lane: OpenLane) -> (Used, LaneReport) {
         let OpenLane { mut desk, till } = lane;
         let Till { used, mut report, mut tips, fires, .. } = till;
         let height = self.height();
         let timers = &mut self.state.timers;
-        // Transactions after the timers, or handlers, have scheduled and cancelled.
+        // Later transactions and handlers have scheduled and cancelled timers.
         desk.calendar.apply(&mut timers.queue);
         report.deferred = desk.calendar.counts().carry_over;
         report.p50 = eip1559::p50(&mut tips);

@@ -1,4 +1,4 @@
-//! The migration phase, which a system deployer changes (spec connectivity.md §7).
+//! The migration phase, set by system deployers (spec connectivity.md §7).
 
 use super::{Refusal, Run};
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Run<'_> {
-    /// Another phase from the next block on; the one there is changes nothing. This block's draw
-    /// is of the parent's phase.
+    /// Sets the phase from the next block on; setting the present phase has no effect. This block's
+    /// draws use the parent's phase.
     pub(super) fn set_phase(
         &mut self,
         sender: Address,

@@ -1,11 +1,11 @@
-//! What dishonest runners pay (spec jobs.md §5).
+//! Penalties for dishonest runners (spec jobs.md §5).
 //!
-//! * A member that neither commits nor reports loses reputation, also when the job is verified.
-//! * A member that commits and shows no valid result by the attempt's deadline loses reputation and
-//!   its share of the job's price ([`Withheld`]), of its balance first: a runner that was cut off
-//!   for too long may have no more stake than it needs. It stays assigned until then, so its stake
-//!   stays.
-//! * Two signed commitments to different results of one attempt are evidence that anybody may
+//! * A member that neither commits nor reports loses reputation, even if the job is verified.
+//! * A member that commits but reveals no valid result by the attempt's deadline loses reputation
+//!   and its share of the job's price ([`Withheld`]), from its balance first: a runner that was cut
+//!   off for too long may have only the stake it needs. It stays assigned until then, so its stake
+//!   stays locked.
+//! * Two signed commitments to different results of one attempt are evidence that any account may
 //!   submit: the runner loses its whole reputation and 1.5 times the job's price.
 
 use super::{
@@ -24,7 +24,7 @@ use crate::{
     wire,
 };
 
-/// Whether `state` takes this evidence, and about which job.
+/// Checks equivocation evidence against `state`, and returns the job it is about.
 pub fn check_equivocation<'a>(
     state: &'a State,
     report: &ReportEquivocation,
@@ -50,7 +50,7 @@ pub fn check_equivocation<'a>(
 }
 
 impl Run<'_> {
-    /// Runners have shown what a verified job lacked.
+    /// Records reveals of results that a verified job lacked.
     pub(super) fn show_withheld(&mut self, job_id: Hash, reveals: &[Reveal]) {
         let mut withheld = self.state.withheld.get(&job_id).expect("it was checked").clone();
         withheld.commitments.retain(|c| !reveals.iter().any(|reveal| reveal.runner == c.runner));
@@ -64,7 +64,7 @@ impl Run<'_> {
         };
     }
 
-    /// Runners whose time to show a result is over pay.
+    /// Fines runners that did not reveal a result in time.
     pub(super) fn fine_withheld(&mut self) {
         let height = self.height();
         let due: Vec<(Hash, Withheld)> = self
@@ -86,7 +86,7 @@ impl Run<'_> {
         }
     }
 
-    /// Two signed commitments of one attempt: their runner pays.
+    /// Punishes a runner that signed two commitments in one attempt.
     pub(super) fn report_equivocation(
         &mut self,
         report: &ReportEquivocation,
@@ -96,14 +96,14 @@ impl Run<'_> {
         let fine = bond(&job.spec);
         job.equivocated.push(runner);
         self.state.jobs.insert(job_id, job);
-        let all = i32::try_from(MAX_REPUTATION).expect("it is a hundred");
+        let all = i32::try_from(MAX_REPUTATION).expect("it is 100");
         self.repute(job_id, &runner, -all);
         let taken = self.slash(&runner, fine);
         self.burn(job_id, &runner, taken, SlashReason::Equivocation);
         Ok(())
     }
 
-    /// A runner pays for a result that it withheld: up to `most`, of its balance first.
+    /// Fines a runner for a result that it withheld: at most `most`, from its balance first.
     pub(super) fn fine(&mut self, job_id: Hash, runner: &Address, most: Wei) {
         let of_balance = self.state.account(runner).balance.min(most);
         self.state.debit(*runner, of_balance).expect("it has that much");
@@ -112,19 +112,19 @@ impl Run<'_> {
         self.burn(job_id, runner, amount, SlashReason::Withheld);
     }
 
-    /// Takes up to `most` of a registered runner's stake.
+    /// Takes at most `most` from a registered runner's stake, and returns the amount taken.
     fn slash(&mut self, runner: &Address, most: Wei) -> Wei {
         let taken = self.state.registry.slash(runner, most);
         taken.expect("the caller has seen that it is registered")
     }
 
-    /// Burns what was taken from a runner, and says so.
+    /// Burns an amount taken from a runner, and emits the event.
     fn burn(&mut self, job_id: Hash, runner: &Address, amount: Wei, reason: SlashReason) {
         self.state.burned.penalties = self.state.burned.penalties.saturating_add(amount);
         self.emit(RunnerSlashed { runner: *runner, job_id, amount, reason });
     }
 
-    /// Takes the bond, 1.5 × the job's price, of a runner whose result was wrong.
+    /// Slashes the bond, 1.5 × the job's price, of a runner whose result was wrong.
     pub(super) fn slash_runner(
         &mut self,
         sender: Address,

@@ -1,16 +1,17 @@
-//! Results of jobs: alone, or committed to, revealed and compared (spec jobs.md §5).
+//! Results of jobs: a single result, or results committed to, revealed and compared (spec jobs.md
+//! §5).
 //!
-//! A single runner's result is final when it is included. Each runner of a committee commits first,
-//! within half of the attempt's time. Once all have, or that time is over, the aggregator reveals
-//! all results in one transaction, or after [`WHOLE_BLOCKS`] those that it has. After
+//! A single runner's result is final when it is included. Each runner of a committee first commits,
+//! within half of the attempt's time. When all have committed or that time is over, the aggregator
+//! reveals all results in one transaction, or after [`WHOLE_BLOCKS`] those that it has. After
 //! [`AGGREGATOR_BLOCKS`] runners reveal for themselves. At the end of each block with reveals the
-//! results are compared: the job is verified as soon as enough agree, whatever is still missing.
+//! results are compared: the job is verified as soon as enough agree, even if others are missing.
 //! When every commitment is revealed, or the time is up, an attempt without agreement is over.
 //!
-//! A runner that cannot do the work says so. The attempt ends when the others are too few to agree;
-//! otherwise the chain no longer waits for that runner's commitment.
+//! A runner that cannot do the work reports it. The attempt ends when too few runners are left to
+//! agree; otherwise the chain no longer waits for that runner's commitment.
 //!
-//! What dishonesty costs is in [`super::penalties`].
+//! The penalties are in [`super::penalties`].
 //!
 //! [`WHOLE_BLOCKS`]: crate::job::state::WHOLE_BLOCKS
 //! [`AGGREGATOR_BLOCKS`]: crate::job::state::AGGREGATOR_BLOCKS
@@ -39,11 +40,11 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Reputation that a runner loses in an attempt to which it brings nothing, or less than it
+/// Reputation that a runner loses in an attempt to which it contributes nothing, or less than it
 /// committed to.
 pub(super) const SILENCE: i32 = 5;
 
-/// Why a result, a commitment or a reveal does not count. The variant's name opens the text.
+/// Why a result, a commitment or a reveal is refused. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResultError {
     /// The chain has no such job.
@@ -53,110 +54,102 @@ pub enum ResultError {
     #[error("{}: the job is {got}; {} count while it is {expected}",
         .expected.error(), .expected.what())]
     WrongState {
-        /// The job's state.
         got: &'static str,
-        /// What would do.
+        /// The input that the job would have to wait for.
         expected: Awaited,
     },
-    /// A result where a commitment comes first.
+    /// A result was submitted where a commitment comes first.
     #[error("CommitFirst: {runners} runners work on the job: each commits, then reveals")]
     CommitFirst {
-        /// The size of the committee.
+        /// Size of the committee.
         runners: u32,
     },
-    /// A commitment where the result itself is taken.
-    #[error("NoCommittee: one runner works on the job; its result is taken as it is")]
+    /// A commitment was submitted where the result itself is expected.
+    #[error("NoCommittee: one runner works on the job; it submits its result without a commitment")]
     NoCommittee,
-    /// Somebody else was drawn.
+    /// The runner is not in the committee.
     #[error("NotInCommittee: {0} was not drawn for this job")]
     NotInCommittee(Address),
-    /// One commitment per runner.
+    /// A runner commits once per attempt.
     #[error("AlreadyCommitted: {0} cannot change its commitment")]
     AlreadyCommitted(Address),
-    /// Nothing else comes of the job from this runner.
+    /// The runner has reported that it cannot do the job, so nothing else from it counts.
     #[error("AlreadyReported: {0} has said that it cannot do the job")]
     AlreadyReported(Address),
-    /// There is nothing to reveal.
-    #[error("NotCommitted: {0} has committed to nothing")]
+    /// The runner has no commitment to reveal.
+    #[error("NotCommitted: {0} has no commitment")]
     NotCommitted(Address),
-    /// It was revealed before.
-    #[error("AlreadyRevealed: the result of {0} is known")]
+    /// The result was revealed before.
+    #[error("AlreadyRevealed: the result of {0} was revealed before")]
     AlreadyRevealed(Address),
-    /// It is not what the runner committed to.
+    /// The result is not the one that the runner committed to.
     #[error("CommitmentMismatch: the result of {runner} has commitment {got}, not {committed}")]
     CommitmentMismatch {
-        /// Whose.
         runner: Address,
-        /// The commitment of what was revealed.
+        /// The commitment of the revealed result.
         got: Hash,
-        /// What the runner committed to.
         committed: Hash,
     },
-    /// The aggregator reveals everything at once, at first.
+    /// The aggregator must reveal all results at once, at first.
     #[error(
-        "IncompleteReveal: {got} results, {committed} were committed to; \
+        "IncompleteReveal: {got} results for {committed} commitments; \
          fewer count from block {from} on, in the committee's order"
     )]
     Incomplete {
-        /// Results in the transaction.
+        /// Number of results in the transaction.
         got: usize,
-        /// Commitments.
         committed: usize,
-        /// The first block in which fewer count.
+        /// The first block in which fewer results count.
         from: Height,
     },
-    /// It is the aggregator's turn.
+    /// Only the aggregator may reveal yet.
     #[error("TooEarly: until block {from} only {aggregator} reveals")]
     TooEarly {
-        /// The first block in which runners may.
+        /// The first block in which runners may reveal for themselves.
         from: Height,
-        /// Who may before.
+        /// The runner that may reveal before.
         aggregator: Address,
     },
-    /// No results.
     #[error("NothingRevealed: a reveal has at least one result")]
     Nothing,
-    /// More than the job takes.
-    #[error("ResultTooLarge: {got} bytes, the job takes {limit}")]
+    /// The result is larger than the job allows.
+    #[error("ResultTooLarge: {got} bytes, the job takes at most {limit}")]
     TooLarge {
-        /// Bytes of the result.
+        /// Size of the result in bytes.
         got: usize,
-        /// Bytes that the job takes.
+        /// Maximum size in bytes.
         limit: u32,
     },
-    /// The runner did not sign it.
+    /// The runner did not sign the submission.
     #[error("BadResultSignature: not {0}'s signature over this job and result")]
     BadSignature(Address),
-    /// A rejection that says nothing about the runner.
+    /// The rejection's reason does not excuse a runner.
     #[error("NoExcuse: a job is not given up because its runner says {0}")]
     NoExcuse(RejectReason),
-    /// The aggregator did not sign it.
+    /// The aggregator did not sign the results.
     #[error("BadAggregatorSignature: not {0}'s signature over this job and these results")]
     BadAggregator(Address),
-    /// There is no bond to take.
+    /// The job has no bond or no verified result, or its bond was slashed before.
     #[error("NotSlashable: {0}")]
     NotSlashable(&'static str),
-    /// No two different commitments, the smaller first.
+    /// The evidence is not two different commitments, the smaller first.
     #[error("NoEquivocation: two different commitments are needed, in ascending order")]
     NoEquivocation,
-    /// A runner pays once for a job.
+    /// A runner is punished at most once for a job.
     #[error("AlreadyProved: {0} has paid for two commitments in this job")]
     AlreadyProved(Address),
-    /// Not on the chain.
     #[error("UnknownRunner: {0} is not a registered runner")]
     UnknownRunner(Address),
 }
 
-/// What a job waits for.
+/// The input that a job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// The result of its one runner.
+    /// The result of its only runner.
     Result,
-    /// Commitments.
     Commitments,
-    /// Word of who cannot do the work.
+    /// Reports by runners that cannot do the work.
     Reports,
-    /// Reveals.
     Reveals,
 }
 
@@ -188,14 +181,12 @@ impl std::fmt::Display for Awaited {
     }
 }
 
-/// A result that counts: what it is for and whose it is.
+/// A valid result, with its job and its runner.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
-    /// The job.
     pub job: &'a Job,
-    /// How it was assigned.
+    /// The assignment of the job.
     pub assignment: &'a Assignment,
-    /// The runner's record.
     pub runner: &'a Runner,
 }
 
@@ -223,7 +214,7 @@ fn check_size(job: &Job, result: &[u8]) -> Result<(), ResultError> {
     }
 }
 
-/// Whether `state` takes this result. Past its deadline a job is no longer `Assigned`.
+/// Checks a result against `state`. Past its deadline a job is no longer `Assigned`.
 pub fn check_result<'a>(
     state: &'a State,
     submitted: &SubmitResult,
@@ -246,7 +237,7 @@ pub fn check_result<'a>(
     Ok(Claim { job, assignment, runner: record })
 }
 
-/// A job whose committee is at work, and the record of a member from which nothing has come yet.
+/// A job whose committee is at work, and the record of a member that has submitted nothing yet.
 fn at_work<'a>(
     state: &'a State,
     job_id: &Hash,
@@ -269,8 +260,8 @@ fn at_work<'a>(
     Ok((job, record))
 }
 
-/// Whether `state` takes this report of failed or rejected work, and for which job. A rejection
-/// counts only in the attempt that it is of.
+/// Checks a report of failed or rejected work against `state`, and returns the job. A rejection
+/// counts only in the attempt that it was signed for.
 pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a Job, ResultError> {
     let ReportFailure { job_id, runner, said, runner_signature } = report;
     let (job, record) = at_work(state, job_id, runner, Awaited::Reports)?;
@@ -292,7 +283,7 @@ pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a
     Ok(job)
 }
 
-/// Whether `state` takes this commitment, and for which job.
+/// Checks a commitment against `state`, and returns the job.
 pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a Job, ResultError> {
     let CommitResult { job_id, runner, commitment, runner_signature } = commit;
     let (job, record) = at_work(state, job_id, runner, Awaited::Commitments)?;
@@ -306,7 +297,7 @@ pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a J
     Ok(job)
 }
 
-/// Whether `state` takes one revealed result, whoever brings it and whenever.
+/// Checks one revealed result against `state`, regardless of sender and time.
 pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(), ResultError> {
     let job = job(state, job_id)?;
     let Some(commitments) = state.commitments(job_id) else {
@@ -332,8 +323,8 @@ pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(),
     Ok(())
 }
 
-/// Whether the block at `height`, a child of this state's or its own, takes these reveals, and for
-/// which job.
+/// Checks reveals for the block at `height`, a child of this state's or its own, and returns the
+/// job.
 pub fn check_reveals<'a>(
     state: &'a State,
     height: Height,
@@ -350,7 +341,7 @@ pub fn check_reveals<'a>(
     }
     let turn = match &job.status {
         JobStatus::Committed(round) => round.closing.as_ref().map(|closing| (round, closing)),
-        // Results that a verified job lacks are shown by their runners.
+        // Runners reveal the results that a verified job lacks.
         _ if state.withheld.contains_key(job_id) && aggregator_signature.is_none() => None,
         _ => return wrong(),
     };
@@ -392,7 +383,7 @@ pub fn check_reveals<'a>(
 }
 
 impl Run<'_> {
-    /// M = 1: the result is final when included.
+    /// For a job with one runner: the result is final when included.
     pub(super) fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
         let SubmitResult { job_id, runner, result, .. } = submitted;
         let claim = check_result(&self.state, submitted)?;
@@ -416,7 +407,7 @@ impl Run<'_> {
                 self.emit(JobRunning { job_id });
                 Round { assignment, commitments: Vec::new(), closing: None }
             }
-            _ => unreachable!("only of these two a commitment is taken"),
+            _ => unreachable!("only these two accept a commitment"),
         };
         round.commitments.push(Commitment {
             runner,
@@ -443,8 +434,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A member of the committee has committed, or cannot. Where the others are too few, nobody
-    /// has to wait for them, and none of them was silent; where all have, commitments close.
+    /// A member of the committee has committed, or reported that it cannot. If too few others are
+    /// left, the attempt ends and none of them was silent. If all of them have committed,
+    /// commitments close.
     fn go_on(&mut self, job_id: Hash, job: Job) {
         let able = job.still_at_work();
         if able < job.spec.verification.needed() as usize {
@@ -458,7 +450,7 @@ impl Run<'_> {
         }
     }
 
-    /// No more commitments count. There is at least one.
+    /// Closes the commitments, of which there is at least one.
     pub(super) fn close(&mut self, job_id: Hash, mut job: Job, mut round: Round) {
         let reputation =
             |runner: &Address| self.state.registry.get(runner).map_or(0, |r| r.reputation);
@@ -467,7 +459,7 @@ impl Run<'_> {
             .iter()
             .min_by_key(|runner| (u32::MAX - reputation(runner), **runner))
             .copied()
-            .expect("somebody has committed");
+            .expect("there is a commitment");
         round.closing = Some(Closing { height: self.height(), aggregator });
         job.status = JobStatus::Committed(round);
         let own_reveals_from = job.own_reveals_from().unwrap_or_default();
@@ -496,19 +488,19 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares what this block has revealed, once for each job however many transactions there
-    /// were: comparing costs more than what one reveal pays for.
+    /// Compares the results revealed in this block, once per job even if several transactions
+    /// revealed some, because comparing costs more than one reveal pays for.
     pub(super) fn compare_revealed(&mut self) {
         for (job_id, aggregated) in std::mem::take(&mut self.revealed) {
-            let job = self.state.jobs.get(&job_id).expect("a job does not go").clone();
+            let job = self.state.jobs.get(&job_id).expect("jobs are never removed").clone();
             if let JobStatus::Committed(round) = job.status.clone() {
                 self.compare(job_id, job, &round, aggregated);
             }
         }
     }
 
-    /// Compares what was revealed: the job is verified, or this attempt has come to nothing, or
-    /// what is missing decides.
+    /// Compares the revealed results: the job is verified, the attempt fails, or the job waits for
+    /// the missing results.
     pub(super) fn compare(&mut self, job_id: Hash, job: Job, round: &Round, aggregated: bool) {
         let shares: Vec<Share> = round
             .commitments
@@ -544,8 +536,8 @@ impl Run<'_> {
         }
     }
 
-    /// Enough of a committee's results agree. Members that committed and have not shown theirs have
-    /// until the deadline; those that brought nothing were silent.
+    /// Verifies a job whose results agree. Members that committed but have not revealed have until
+    /// the deadline; those that submitted nothing were silent.
     fn agreed(
         &mut self,
         job_id: Hash,
@@ -555,7 +547,7 @@ impl Run<'_> {
         aggregated: bool,
     ) {
         let agreeing: Vec<Share> = agreement.agreeing.iter().map(|i| shares[*i].clone()).collect();
-        let closing = round.closing.expect("nothing is compared before");
+        let closing = round.closing.expect("results are compared after closing");
         let aggregator = aggregated.then_some(closing.aggregator);
         let missing = round.commitments.iter().filter(|c| c.result.is_none()).cloned();
         let withheld = Withheld {
@@ -564,7 +556,7 @@ impl Run<'_> {
             fine: share_of_price(&job.spec),
             commitments: missing.collect(),
         };
-        // Verifying the job releases all of the committee; these are assigned for longer.
+        // Verifying the job releases the whole committee; these members stay assigned.
         for commitment in &withheld.commitments {
             let assigned = self.state.registry.assign(&commitment.runner);
             assigned.expect("a runner with a job cannot deregister");
@@ -580,7 +572,7 @@ impl Run<'_> {
         }
     }
 
-    /// Pays those that agree, in draw order, and ends the job with the result of one of them.
+    /// Pays the runners that agree, in draw order, and ends the job with one of their results.
     fn verified(
         &mut self,
         job_id: &Hash,
@@ -641,17 +633,17 @@ impl Run<'_> {
         self.end(job_id, job, JobStatus::Verified(assignment, outcome));
     }
 
-    /// Pays for time, as tip and for aggregation, and yields the sum.
+    /// Pays a runner for time, tip and aggregation, and returns the sum.
     fn pay_runner(&mut self, job_id: Hash, runner: Address, parts: [Wei; 3]) -> Wei {
         let [work, tip, aggregation] = parts;
         let sum = work.saturating_add(tip).saturating_add(aggregation);
-        // All of it was in escrow, and so in somebody's balance before.
+        // The sum was in escrow, and so in an account's balance before.
         self.state.credit(runner, sum).expect("what was in escrow fits a balance");
         self.emit(RunnerPaid { job_id, runner, work, tip, aggregation });
         sum
     }
 
-    /// Changes a runner's reputation.
+    /// Changes a runner's reputation, and emits the event.
     pub(super) fn repute(&mut self, job_id: Hash, runner: &Address, by: i32) {
         if let Some((before, after)) = self.state.registry.repute(runner, by)
             && before != after
@@ -665,12 +657,12 @@ impl Run<'_> {
 #[derive(Clone)]
 struct Share {
     runner: Address,
-    /// Until when its time counts, Unix ms.
+    /// End of the time that it is paid for, in Unix ms.
     until_ms: u64,
     result: Arc<Vec<u8>>,
 }
 
-/// What one runner of a job gets for its time at most.
+/// The most that one runner of a job is paid for its time.
 fn share_of_price(spec: &JobSpec) -> Wei {
     Wei::new(spec.max_price.get() / u128::from(spec.verification.runners.max(1)))
 }

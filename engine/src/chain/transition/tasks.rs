@@ -1,9 +1,9 @@
-//! Transactions about tasks, and the deadlines of those (spec speculation.md, "On the chain").
+//! Transactions about tasks, and task deadlines (spec speculation.md, "On the chain").
 //!
-//! A block's proofs are checked together, before its first transaction runs: each against the
-//! statement that it carries. Whether that statement is the one asked for is seen when its
-//! transaction runs. A completion whose proof is refused is the one failing transaction that
-//! changes more than fee and nonce: the commitment ends there, for the reason `proof_failed`.
+//! A block's proofs are checked together, before its first transaction runs, each against the
+//! statement that it carries. Whether that is the required statement is checked when its
+//! transaction runs. A completion with a refused proof is the one failing transaction that changes
+//! more than fee and nonce: its commitment ends, for the reason `proof_failed`.
 
 use super::{Refusal, Run};
 use crate::{
@@ -29,248 +29,167 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a transaction about a task fails. The variant's name opens the text.
+/// Why a transaction about a task fails. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// The name is taken.
+    /// A task with this id exists.
     #[error("TaskExists: {0} was created before; choose another id")]
     Exists(Hash),
     /// The chain has no such task.
     #[error("UnknownTask: no task {0}")]
     Unknown(Hash),
-    /// More than are checked.
+    /// More parents than the chain checks.
     #[error("TooManyParents: {got} tasks to depend on, a task has at most {MAX_PARENTS}")]
-    TooManyParents {
-        /// How many.
-        got: usize,
-    },
-    /// A circle of one.
+    TooManyParents { got: usize },
+    /// The task lists itself as a parent.
     #[error("DependsOnItself: {0} can only depend on tasks created before it")]
     DependsOnItself(Hash),
-    /// The same twice in one list.
-    #[error("RepeatedParent: {0} stands in the list of parents twice")]
+    /// The same parent appears twice in one list.
+    #[error("RepeatedParent: {0} appears twice in the list of parents")]
     RepeatedParent(Hash),
-    /// To depend on what the chain does not have.
+    /// A parent does not exist.
     #[error("UnknownParent: no task {0} to depend on; create it first")]
     UnknownParent(Hash),
-    /// To depend on what will never be completed.
+    /// A parent has expired and can never be completed.
     #[error("ParentExpired: {0} was not completed by its deadline and never will be")]
     ParentExpired(Hash),
-    /// Past, or too far away.
+    /// The deadline has passed, or is too far away.
     #[error("DeadlineOutOfRange: {got}, expected a height from {first} to {last}")]
-    DeadlineOutOfRange {
-        /// The deadline asked for.
-        got: Height,
-        /// The first possible one.
-        first: Height,
-        /// The last possible one.
-        last: Height,
-    },
-    /// Completed or expired.
+    DeadlineOutOfRange { got: Height, first: Height, last: Height },
+    /// The task is completed or expired.
     #[error("TaskEnded: {task_id} is {status}")]
-    Ended {
-        /// The task.
-        task_id: Hash,
-        /// How it ended.
-        status: TaskStatus,
-    },
-    /// More labels than are kept.
+    Ended { task_id: Hash, status: TaskStatus },
+    /// The task has too many requirements.
     #[error("TooManyRequirements: {got}, a task has at most {MAX_REQUIREMENTS}")]
-    TooManyRequirements {
-        /// How many.
-        got: usize,
-    },
-    /// Empty, too long, or of other letters.
+    TooManyRequirements { got: usize },
+    /// The label is empty, too long, or has characters that are not allowed.
     #[error(
         "BadRequirement: `{0}`, expected 1 to {MAX_REQUIREMENT_BYTES} visible ASCII characters, no \
          comma"
     )]
     BadRequirement(String),
-    /// Somebody works on it.
+    /// Another agent's claim counts.
     #[error("AlreadyClaimed: {task_id} is claimed by {agent} until block {expires_at}")]
-    AlreadyClaimed {
-        /// The task.
-        task_id: Hash,
-        /// By whom.
-        agent: Address,
-        /// The last block of that claim.
-        expires_at: Height,
-    },
-    /// A claim that would be past already, beyond the deadline, or shorter than it was.
+    AlreadyClaimed { task_id: Hash, agent: Address, expires_at: Height },
+    /// The claim would already be past, end after the deadline, or be shorter than before.
     #[error("ClaimOutOfRange: until {got}, expected a height from {first} to {last}")]
     ClaimOutOfRange {
-        /// The end asked for.
         got: Height,
-        /// The first possible one.
         first: Height,
-        /// The last possible one: the task's deadline.
+        /// The task's deadline.
         last: Height,
     },
-    /// Nobody works on it.
+    /// No agent has claimed the task.
     #[error("NotClaimed: {0} is open; claim it first")]
     NotClaimed(Hash),
-    /// Somebody else works on it.
+    /// Another agent has claimed the task.
     #[error("NotClaimant: {task_id} is claimed by {agent}")]
-    NotClaimant {
-        /// The task.
-        task_id: Hash,
-        /// By whom.
-        agent: Address,
-    },
-    /// The claim counts no longer.
+    NotClaimant { task_id: Hash, agent: Address },
+    /// The claim no longer counts.
     #[error("ClaimPast: the claim on {task_id} counted until block {expires_at}; claim it again")]
-    ClaimPast {
-        /// The task.
-        task_id: Hash,
-        /// The last block of the claim.
-        expires_at: Height,
-    },
-    /// A second output.
+    ClaimPast { task_id: Hash, expires_at: Height },
+    /// A claim has at most one open commitment.
     #[error("CommitmentExists: {0} has an open commitment; resolve it first")]
     CommitmentExists(Hash),
-    /// Less than the chain asks for.
+    /// The bond is below the minimum.
     #[error(
-        "BondTooLow: {} under {task_id} at depth {depth}, this chain asks for {} at least; its \
-         parameters are system:tasks:bond_base and system:tasks:bond_per_depth",
+        "BondTooLow: {} for {task_id} at depth {depth}, the minimum is {}; its parameters are \
+         system:tasks:bond_base and system:tasks:bond_per_depth",
         InCby(*bond),
         InCby(*least)
     )]
     BondTooLow {
-        /// The task.
         task_id: Hash,
         /// The bond offered.
         bond: Wei,
         /// Uncompleted tasks on the longest path above it.
         depth: u32,
-        /// The least.
         least: Wei,
     },
-    /// Built on what is not there.
+    /// A parent has no output to build on yet.
     #[error(
-        "ParentNotCommitted: {task_id} reads the output of {parent}, to which there is no \
-         commitment; make that first"
+        "ParentNotCommitted: {task_id} reads the output of {parent}, which has no commitment; make \
+         one first"
     )]
     ParentNotCommitted {
-        /// The task.
         task_id: Hash,
-        /// What it reads.
+        /// The parent whose output the task reads.
         parent: Hash,
     },
-    /// Built on what is not there any more.
+    /// The commitment was made from parent outputs that have changed since.
     #[error(
-        "StaleInputs: {task_id} was made from inputs {got}, those of the outputs that its parents \
-         have now are {expected}; give it up for ancestor_failed and do its work again"
+        "StaleInputs: {task_id} was made from inputs {got}, but the present outputs of its parents \
+         give {expected}; give it up for ancestor_failed and do its work again"
     )]
     StaleInputs {
-        /// The task.
         task_id: Hash,
-        /// The digest committed to.
+        /// The committed digest.
         got: Hash,
-        /// That of its parents' present outputs.
+        /// The digest of the parents' present outputs.
         expected: Hash,
     },
-    /// A commitment that would be past already, or outlive the claim.
+    /// The commitment would already be past, or outlive the claim.
     #[error("CommitmentOutOfRange: until {got}, expected a height from {first} to {last}")]
     CommitmentOutOfRange {
-        /// The end asked for.
         got: Height,
-        /// The first possible one.
         first: Height,
-        /// The last possible one: that of the claim.
+        /// The end of the claim.
         last: Height,
     },
-    /// The commitment counts no longer.
+    /// The commitment no longer counts.
     #[error(
-        "CommitmentPast: that to {task_id} counted until block {expires_at}; resolve it for \
-         commitment_expired"
+        "CommitmentPast: the commitment to {task_id} counted until block {expires_at}; resolve it \
+         for commitment_expired"
     )]
-    CommitmentPast {
-        /// The task.
-        task_id: Hash,
-        /// The last block of the commitment.
-        expires_at: Height,
-    },
-    /// Nothing to complete or to resolve.
+    CommitmentPast { task_id: Hash, expires_at: Height },
+    /// There is nothing to complete or to resolve.
     #[error("NoCommitment: {0} has no open commitment")]
     NoCommitment(Hash),
-    /// A parent that was not said to be one.
+    /// A listed parent is not a parent of the task.
     #[error("StrangeParent: {task_id} does not depend on {parent}")]
-    StrangeParent {
-        /// The task.
-        task_id: Hash,
-        /// What it does not depend on.
-        parent: Hash,
-    },
-    /// A parent that was left out.
+    StrangeParent { task_id: Hash, parent: Hash },
+    /// A parent is missing from the list.
     #[error("MissingParent: {task_id} depends on {parent} too, which is not in the list")]
-    MissingParent {
-        /// The task.
-        task_id: Hash,
-        /// What was left out.
-        parent: Hash,
-    },
-    /// A parent that comes first.
+    MissingParent { task_id: Hash, parent: Hash },
+    /// A parent is not completed yet.
     #[error("ParentNotCompleted: {task_id} depends on {parent}, which is {status}")]
-    ParentNotCompleted {
-        /// The task.
-        task_id: Hash,
-        /// What it depends on.
-        parent: Hash,
-        /// Where that stands.
-        status: TaskStatus,
-    },
-    /// No proof, one of something else, or one that does not hold.
+    ParentNotCompleted { task_id: Hash, parent: Hash, status: TaskStatus },
+    /// The proof is malformed, proves another statement, or does not verify.
     #[error("BadProof: {0}")]
     BadProof(#[from] ProofError),
-    /// Confirmed before it is completed.
+    /// The commitment is to be confirmed before the task is completed.
     #[error(
         "NotCompleted: {task_id} is {status}; its commitment is confirmed once it is completed"
     )]
-    NotCompleted {
-        /// The task.
-        task_id: Hash,
-        /// Where it stands.
-        status: TaskStatus,
-    },
-    /// Somebody else's.
+    NotCompleted { task_id: Hash, status: TaskStatus },
     #[error("Unauthorized: the claim on {task_id} is {agent}'s, the task {creator}'s")]
     Unauthorized {
-        /// The task.
         task_id: Hash,
-        /// Who has claimed it.
+        /// The agent that claimed the task.
         agent: Address,
-        /// Who has created it.
+        /// The account that created the task.
         creator: Address,
     },
-    /// What a creator cannot know of somebody else's work.
+    /// Only the agent can give this reason.
     #[error(
-        "NotForCreator: {0} is for the agent to say; a creator says claim_expired or \
+        "NotForCreator: only the agent can give the reason {0}; a creator gives claim_expired or \
          commitment_expired"
     )]
     NotForCreator(RollbackReason),
-    /// An agent is not to be hurried.
+    /// The claim has not expired, so the creator cannot end it.
     #[error("ClaimCounts: the claim on {task_id} counts until block {expires_at}")]
-    ClaimCounts {
-        /// The task.
-        task_id: Hash,
-        /// The last block of the claim.
-        expires_at: Height,
-    },
-    /// An agent is not to be hurried.
-    #[error("CommitmentCounts: that to {task_id} has no end of its own that is past")]
-    CommitmentCounts {
-        /// The task.
-        task_id: Hash,
-    },
-    /// No ancestor to blame.
+    ClaimCounts { task_id: Hash, expires_at: Height },
+    /// The commitment has not expired, so the creator cannot end it.
+    #[error("CommitmentCounts: the commitment to {task_id} has not passed an expiry of its own")]
+    CommitmentCounts { task_id: Hash },
+    /// No ancestor has failed.
     #[error(
         "NoAncestorFailed: nothing that {task_id} depends on has failed since block {since}; give \
          it up for manual_cancel"
     )]
     NoAncestorFailed {
-        /// The task.
         task_id: Hash,
-        /// The block of its commitment; without one, that of its creation.
+        /// The block of the commitment, or else that of the task's creation.
         since: Height,
     },
     /// The reward or the bond cannot be taken.
@@ -278,11 +197,11 @@ pub enum TaskError {
     Money(#[from] MoneyError),
 }
 
-/// Whether each of a block's proofs holds for the statement that it carries, by transaction.
+/// The verdict on each of a block's proofs against the statement that it carries, by transaction.
 pub(super) type Verdicts = BTreeMap<Hash, Result<(), ProofError>>;
 
-/// Checks the proofs of a block's completions, as many as a block has room for. Those beyond are
-/// in no block that consensus lets through; were they run, they would be checked one by one.
+/// Checks the proofs of a block's completions, as many as a valid block may have. A block with more
+/// does not pass consensus; if it ran, the others would be checked one by one.
 pub(super) fn verify_proofs(state: &State, block: &Block) -> Verdicts {
     let completions = block.transactions.iter().filter_map(|signed| {
         let transaction = &signed.transaction;
@@ -295,7 +214,8 @@ pub(super) fn verify_proofs(state: &State, block: &Block) -> Verdicts {
     hashes.into_iter().zip(state.params.tasks.scheme.verify_batch(&batch)).collect()
 }
 
-/// Whether a transaction of `agent` would complete the task in the block after `state`'s head.
+/// Checks whether a transaction of `agent` would complete the task in the block after `state`'s
+/// head.
 pub fn check_completion(
     state: &State,
     agent: &Address,
@@ -331,8 +251,8 @@ fn claimed<'a>(
     Ok(task)
 }
 
-/// Checks a completion in the block at `height`; `verdict` says whether its proof holds for the
-/// statement that it carries, where that is known.
+/// Checks a completion in the block at `height`. `verdict` is the result of checking its proof
+/// against the statement that it carries, if known.
 fn completes(
     state: &State,
     height: Height,
@@ -359,7 +279,7 @@ fn completes(
     Ok(verdict.unwrap_or_else(verify)?)
 }
 
-/// Checks that `parents` are what the task depends on, each once, and that all are completed.
+/// Checks that `parents` are exactly the task's parents, each once, and that all are completed.
 fn check_parents(
     state: &State,
     task_id: Hash,
@@ -380,7 +300,7 @@ fn check_parents(
             return Err(TaskError::MissingParent { task_id, parent: *parent });
         }
         let status = state.task(parent).map(|parent| parent.status);
-        let status = status.expect("a task is created after what it depends on, and none goes");
+        let status = status.expect("parents are created before a task and never removed");
         if status != TaskStatus::Completed {
             return Err(TaskError::ParentNotCompleted { task_id, parent: *parent, status });
         }
@@ -388,7 +308,8 @@ fn check_parents(
     Ok(())
 }
 
-/// Checks that `got` is the digest of what the parents that are read have committed to by now.
+/// Checks that `got` is the digest of the present output commitments of the parents that the task
+/// reads.
 fn check_inputs(state: &State, task_id: Hash, task: &Task, got: Hash) -> Result<(), TaskError> {
     let mut parents = Vec::with_capacity(task.depends_on.len());
     for parent in task.reads() {
@@ -400,8 +321,8 @@ fn check_inputs(state: &State, task_id: Hash, task: &Task, got: Hash) -> Result<
     if got == expected { Ok(()) } else { Err(TaskError::StaleInputs { task_id, got, expected }) }
 }
 
-/// Whether something that a task depends on has failed since it was committed to. Without a
-/// commitment nothing is at stake: it is enough that a parent has no output to build on.
+/// Whether a parent of a task has failed since the task's commitment. Without a commitment nothing
+/// is at stake, so a parent without an output to build on is enough.
 fn has_failed_ancestor(state: &State, task: &Task) -> bool {
     let since = task.commitment.map(|commitment| commitment.created_at);
     task.depends_on.iter().filter_map(|parent| state.task(parent)).any(|parent| {
@@ -411,13 +332,13 @@ fn has_failed_ancestor(state: &State, task: &Task) -> bool {
     })
 }
 
-/// Whether a task may ask for this.
+/// Whether a label is a valid requirement.
 fn is_requirement(label: &str) -> bool {
     (1..=MAX_REQUIREMENT_BYTES).contains(&label.len())
         && label.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }
 
-/// The beginning of a label, without what a terminal would take for more than a letter.
+/// The beginning of a label, escaped for terminals.
 fn shown(label: &str) -> String {
     label.escape_debug().take(MAX_REQUIREMENT_BYTES).collect()
 }
@@ -504,7 +425,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives a task to an agent: an open one, one whose claim is past, or its own for longer.
+    /// Assigns a task to an agent: an open one, one with an expired claim, or its own for longer.
     pub(super) fn claim_task(&mut self, agent: Address, claim: &ClaimTask) -> Result<(), Refusal> {
         let ClaimTask { task_id, expires_at } = *claim;
         let (height, mut task) = (self.height(), pending(&self.state, &task_id)?.clone());
@@ -531,7 +452,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Locks a bond under what its agent says the output is, and what that was made from.
+    /// Locks a bond for an agent's commitment to an output and its inputs.
     pub(super) fn create_commitment(
         &mut self,
         agent: Address,
@@ -577,7 +498,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Pays a task that was proved.
+    /// Completes a task whose proof is accepted, and pays its reward.
     pub(super) fn complete_task(
         &mut self,
         agent: Address,
@@ -586,7 +507,7 @@ impl Run<'_> {
         let (height, task_id) = (self.height(), complete.task_id);
         let verdict = self.transaction.and_then(|hash| self.proofs.get(&hash)).cloned();
         completes(&self.state, height, &agent, complete, verdict)?;
-        let mut task = self.state.task(&task_id).expect("it was just looked at").clone();
+        let mut task = self.state.task(&task_id).expect("it was just read").clone();
         let paid = task.reward;
         self.state.credit(agent, paid).map_err(TaskError::from)?;
         self.state.tasks.open.remove(&(task.deadline, task_id));
@@ -598,8 +519,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Ends the commitment to a task, a proof of which was refused, and the claim with it, without
-    /// a word of its agent's.
+    /// Ends a task's commitment and claim after a proof was refused, without a request by the
+    /// agent.
     pub(super) fn refuse_proof(&mut self, task_id: Hash) {
         let Some(task) = self.state.task(&task_id) else { return };
         let mut task = task.clone();
@@ -609,7 +530,7 @@ impl Run<'_> {
         self.state.tasks.by_id.insert(task_id, task);
     }
 
-    /// Confirms the commitment to a completed task, or gives a claim up with what was committed to.
+    /// Confirms the commitment to a completed task, or gives up a claim and its commitment.
     pub(super) fn resolve_commitment(
         &mut self,
         sender: Address,
@@ -671,7 +592,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives the bond of a completed task back, whoever asks for it.
+    /// Returns the bond of a completed task to its agent. Any account may ask for it.
     fn confirm_commitment(&mut self, task_id: Hash) -> Result<(), Refusal> {
         let task = self.state.task(&task_id).ok_or(TaskError::Unknown(task_id))?;
         if task.status != TaskStatus::Completed {
@@ -687,7 +608,7 @@ impl Run<'_> {
     }
 
     /// Takes the commitment off a task, if it has one: the reason's share of its bond is burned,
-    /// the rest goes back. The task is the caller's to put back.
+    /// the rest is returned. The caller must store the task.
     fn end_commitment(&mut self, task_id: Hash, task: &mut Task, reason: Option<RollbackReason>) {
         let Some(TaskCommitment { agent, bond, .. }) = task.commitment.take() else { return };
         let bonds = &self.parent.bonds;
@@ -701,7 +622,7 @@ impl Run<'_> {
         self.emit(CommitmentResolved { task_id, agent, reason, released, slashed });
     }
 
-    /// Ends tasks whose deadline has passed, the oldest first, [`MAX_EXPIRED_PER_BLOCK`] at most.
+    /// Ends tasks whose deadline has passed, oldest first, at most [`MAX_EXPIRED_PER_BLOCK`].
     pub(super) fn expire_tasks(&mut self) {
         let height = self.height();
         let open = self.state.tasks.open.iter().map(|(key, _)| *key);
@@ -710,7 +631,7 @@ impl Run<'_> {
             .take(MAX_EXPIRED_PER_BLOCK)
             .collect();
         for (deadline, task_id) in due {
-            let mut task = self.state.task(&task_id).expect("an open task is a task").clone();
+            let mut task = self.state.task(&task_id).expect("an open task has a record").clone();
             self.end_commitment(task_id, &mut task, Some(RollbackReason::ClaimExpired));
             let refunded = task.reward;
             self.state.credit(task.creator, refunded).expect("what was debited fits again");

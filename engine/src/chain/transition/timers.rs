@@ -1,8 +1,8 @@
 //! Transactions about timers (spec timers.md §1, §3).
 //!
 //! An actor's timers are scheduled, extended and cancelled by the actor (see `actors`) and by its
-//! deployer; a system deployer may cancel and extend anybody's. Parameters are read once per
-//! block: what one transaction sets holds from the next block on.
+//! deployer; a system deployer may cancel and extend any timer. Parameters are read once per block,
+//! so a change by a transaction applies from the next block on.
 
 use super::{Refusal, Run, actors::FailureKind};
 use crate::{
@@ -61,7 +61,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A timer that is gone already is no error here: whoever acts in an emergency may be late.
+    /// A timer that is already gone is not an error here: an emergency cancellation may come late.
     pub(super) fn system_cancel_timer(
         &mut self,
         sender: Address,

@@ -1,4 +1,4 @@
-//! Numbers as texts, their order and their arithmetic.
+//! Texts of numbers, their order and their arithmetic.
 
 use super::*;
 use num_bigint::BigInt;
@@ -58,7 +58,7 @@ fn what_is_no_number_or_too_much_of_one_is_refused() {
     let digits = "1".repeat(41);
     assert_eq!(digits.parse::<Decimal>(), Err(DecimalError::Digits(41)));
     assert_eq!(format!("0.{digits}").parse::<Decimal>(), Err(DecimalError::Digits(41)));
-    // A text of any length is a number if its value is one.
+    // A text of any length is a number if its value is in range.
     assert_eq!(number(&format!("{long}e-100000")), number("1"));
     assert_eq!(number(&format!("{small}e100001")), number("1"));
 }
@@ -95,7 +95,7 @@ fn order_is_that_of_numbers() {
 #[test]
 fn distances_and_multiples_are_exact() {
     let within = |a: &str, b: &str, most: &str| number(a).is_within(&number(b), &number(most));
-    assert!(within("0.3", "0.1", "0.2"), "what no double can say");
+    assert!(within("0.3", "0.1", "0.2"), "a double cannot represent it");
     assert!(!within("0.3", "0.1", "0.1999999999999999999999999999999999999999"));
     assert!(within("-1", "1", "2") && within("1", "-1", "2") && within("5", "5", "0"));
     // A difference of 129 digits.
@@ -127,7 +127,7 @@ fn integers_and_millionths() {
     assert_eq!(Decimal::from(u32::MAX).to_string(), "4294967295");
 }
 
-/// A number as digits, a power of ten of the last of them, and its text.
+/// The digits of a number, the power of ten of the last digit, and the number's text.
 fn parts() -> impl Strategy<Value = (BigInt, i32, String)> {
     let coefficient = (any::<bool>(), prop::collection::vec(0..10_u8, 1..=40));
     (coefficient, -64..=25_i32).prop_map(|((negative, digits), power)| {
@@ -140,7 +140,7 @@ fn parts() -> impl Strategy<Value = (BigInt, i32, String)> {
     })
 }
 
-/// The number in units of 10^-64, which all of [`parts`] are multiples of.
+/// The number in units of 10^-64; all of [`parts`] are multiples of it.
 fn exact((coefficient, power, _): &(BigInt, i32, String)) -> BigInt {
     coefficient * BigInt::from(10).pow((power + 64).unsigned_abs())
 }
@@ -175,7 +175,7 @@ proptest! {
 
     #[test]
     fn close_numbers_differ(a in parts(), bump in 0..40_usize) {
-        // One digit changed is another number, and the difference is seen at any place.
+        // Changing one digit gives another number, and the difference is seen at any place.
         let x = number(&a.2);
         let mut y = x;
         y.digits[bump / 2] = (y.digits[bump / 2] + if bump % 2 == 0 { 10 } else { 1 }) % 100;

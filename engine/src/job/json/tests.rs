@@ -1,4 +1,4 @@
-//! Documents as RFC 8259 and pointers as RFC 6901 have them.
+//! Documents as in RFC 8259 and pointers as in RFC 6901.
 
 use super::*;
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ fn pointers_are_those_of_rfc_6901() {
     }
 }
 
-/// Any document of a moderate size.
+/// Arbitrary documents of moderate size.
 pub(in crate::job) fn document() -> impl Strategy<Value = Json> {
     let number = ("-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,9})?", -30..30_i32);
     let leaf = prop_oneof![
@@ -152,7 +152,7 @@ pub(in crate::job) fn document() -> impl Strategy<Value = Json> {
     })
 }
 
-/// What documents are made of.
+/// The bytes from which random documents are made.
 const ALPHABET: &[u8] = b"[]{}\",:\\u0a1e-. ntrf\xc3\xa9";
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What each keyword takes, what does not compile, what a check may cost.
+//! Values that each keyword accepts, schemas that do not compile, and the cost of checks.
 
 use super::*;
 use crate::job::json;
@@ -144,7 +144,7 @@ fn steps_follow_the_documents_length() {
     let on = |schema: &Schema, document: &Json| {
         schema.check(document, &mut Steps::for_document(document.to_string().len()))
     };
-    // Four keywords on each of the densest list of numbers.
+    // Four keywords on each item of the densest list of numbers.
     let usual = compile(
         r#"{"type":"array","items":{"type":"integer","minimum":0,"maximum":9,"not":{"const":1}}}"#,
     );
@@ -153,14 +153,14 @@ fn steps_follow_the_documents_length() {
         compile(&format!("{{\"items\":{{\"anyOf\":[{}true]}}}}", "false,".repeat(2_000)));
     assert_eq!(on(&branches, &list(10)), Ok(()));
     assert_eq!(on(&branches, &list(100_000)), Err(Exhausted.into()));
-    // What is taken inside a negation counts too, and does not pass for a violation.
+    // Steps inside a negation count too, and running out of them is not a violation.
     let unique = r#"{"not":{"uniqueItems":true}},"#.repeat(500);
     let unique = compile(&format!("{{\"anyOf\":[{unique}true]}}"));
     let distinct = Json::List((0..60_000).map(|n| Json::Number(Decimal::from(n))).collect());
     assert_eq!(on(&unique, &distinct), Err(Exhausted.into()));
 }
 
-/// Any schema out of a few keywords.
+/// A random schema of a few keywords.
 fn schema() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("true".to_owned()),
@@ -205,7 +205,7 @@ proptest! {
         let first = run(&compiled, &document);
         prop_assert_eq!(&first, &run(&compiled, &document));
         prop_assert_eq!(&first, &run(&again, &copy));
-        // Negation turns it around.
+        // Negation inverts the verdict.
         let not = Schema::compile(&format!("{{\"not\":{schema}}}")).expect("a schema");
         prop_assert_eq!(run(&not, &document).0.is_ok(), first.0.is_err());
     }

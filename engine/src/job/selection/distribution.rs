@@ -1,21 +1,21 @@
-//! A hundred thousand draws beside the weights: Pearson's chi-square over whole committees.
+//! A hundred thousand draws against the weights: Pearson's chi-square over whole committees.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const DRAWS: u32 = 100_000;
-/// Members of a committee.
+/// Size of a committee.
 const M: usize = 3;
-/// What the MRU runner's weight is multiplied by.
+/// The factor on the MRU runner's weight.
 const MULTIPLIER: u64 = Connectivity::DEFAULT.mru_multiplier;
 
 fn favoured(mru: Option<Address>) -> Option<Favoured> {
     mru.map(|runner| Favoured { runner, multiplier: MULTIPLIER })
 }
 
-/// What chi-square exceeds once in a thousand times, in thousandths, with as many degrees of
-/// freedom as five candidates have ordered committees of three, less one: 59.
+/// The value that chi-square exceeds once in a thousand times, in thousandths, with 59 degrees of
+/// freedom: five candidates have 60 ordered committees of three.
 const CRITICAL: u128 = 98_324;
 
 /// Five candidates whose weights are 1, 2, 3, 5 and 8.
@@ -24,7 +24,7 @@ fn candidates() -> Vec<(Address, Wei)> {
     [1, 2, 3, 5, 8].map(|weight| (Address([weight as u8; 20]), stake(weight))).into()
 }
 
-/// How often each ordered committee was drawn.
+/// Frequency of each ordered committee.
 fn drawn(mru: Option<Address>) -> BTreeMap<Vec<Address>, u32> {
     let mut found = BTreeMap::new();
     for i in 0..DRAWS {
@@ -34,8 +34,8 @@ fn drawn(mru: Option<Address>) -> BTreeMap<Vec<Address>, u32> {
     found
 }
 
-/// The chance of an ordered committee, numerator and denominator: each member is drawn by weight
-/// among those left, the MRU runner by its multiple in draw 0 alone.
+/// The chance of an ordered committee, as numerator and denominator: each member is drawn by weight
+/// among the remaining ones, the MRU runner by its multiplied weight in draw 0 only.
 fn chance(committee: &[Address], mru: Option<Address>) -> (u128, u128) {
     let mut left = candidates();
     let (mut numerator, mut denominator) = (1, 1);
@@ -77,7 +77,7 @@ fn chi_square(observed: &BTreeMap<Vec<Address>, u32>, mru: Option<Address>) -> u
     committees().into_iter().map(term).sum()
 }
 
-/// How often each candidate was drawn first.
+/// How often the candidate was drawn first.
 fn first(observed: &BTreeMap<Vec<Address>, u32>, who: Address) -> u32 {
     observed.iter().filter(|(committee, _)| committee[0] == who).map(|(_, times)| times).sum()
 }
@@ -89,8 +89,8 @@ fn committees_are_drawn_by_their_weights() {
     assert!(distance < CRITICAL, "chi-square is {distance} thousandths: {drawn:?}");
 }
 
-/// The MRU runner has its multiple in draw 0, and in later draws its own weight: all of the
-/// distribution says so, for a light runner and for the heaviest.
+/// The MRU runner has its multiplied weight in draw 0 and its own weight in later draws. The whole
+/// distribution shows it, for light runners and for the heaviest.
 #[test]
 fn the_mru_runner_has_its_multiple_in_the_first_draw_alone() {
     let plain = drawn(None);
@@ -98,7 +98,7 @@ fn the_mru_runner_has_its_multiple_in_the_first_draw_alone() {
         let favoured = drawn(Some(mru));
         let distance = chi_square(&favoured, Some(mru));
         assert!(distance < CRITICAL, "{mru}: chi-square is {distance} thousandths");
-        // The test sees the difference.
+        // The test can tell the difference.
         assert!(chi_square(&favoured, None) > CRITICAL, "{mru}");
         let (with, without) = (first(&favoured, mru), first(&plain, mru));
         assert!(with > without, "{mru}: first in {with} of its draws, in {without} of others");
@@ -107,8 +107,9 @@ fn the_mru_runner_has_its_multiple_in_the_first_draw_alone() {
 }
 
 proptest! {
-    /// Whatever the stakes: of draw 0 the MRU runner's share is at most its multiple of what it is
-    /// without, and the draws after it weigh those who are left as if there were no record.
+    /// For all stakes, the MRU runner's share of draw 0 is at most its multiple of its share
+    /// without the record, and later draws weigh the remaining candidates as if there were no
+    /// record.
     #[test]
     fn the_mru_advantage_is_bounded(
         stakes in prop::collection::vec(any::<u128>(), 1..40),
@@ -127,7 +128,7 @@ proptest! {
         let mut left: u64 = stakes.iter().map(|stake| weight(&Wei::new(*stake))).sum();
         let own = weight(&stake);
         let total = favoured.draws[0].total;
-        // own × 4 / total ≤ 4 × own / left, and it loses nothing by it.
+        // own × 4 / total ≤ 4 × own / left, and the record never lowers its share.
         prop_assert_eq!(total, left + own * (MULTIPLIER - 1));
         prop_assert!(own * MULTIPLIER * left >= own * total);
         for draw in &favoured.draws[1..] {

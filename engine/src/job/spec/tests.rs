@@ -1,4 +1,4 @@
-//! What a specification may not be: each refusal names the field.
+//! Invalid specifications: each refusal names the field.
 
 use super::*;
 use crate::job::verification::VerificationMode;
@@ -28,7 +28,7 @@ fn good() -> JobSpec {
     }
 }
 
-/// What is wrong with the good one after a change: the field, and why.
+/// The field and the reason of the refusal after a change to the valid spec.
 fn refusal(change: impl FnOnce(&mut JobSpec)) -> (String, String) {
     let mut spec = good();
     change(&mut spec);
@@ -46,7 +46,7 @@ fn nothing_is_refused_of_a_good_one() {
     for mode in VerificationMode::ALL {
         let mut spec = good();
         spec.verification = Verification::of(mode, mode.least_runners());
-        // Some need a field of their own, which is asked for by name.
+        // Some modes need a field of their own, and the error names it.
         if let Err(error) = spec.check() {
             assert!(error.field.starts_with("verification."), "{mode}: {error}");
         }
@@ -84,7 +84,7 @@ fn committees_have_the_size_their_mode_takes_and_time_to_commit() {
         spec.timeout_blocks = 7;
     };
     assert_eq!(field(short), "timeout_blocks");
-    // What is revealed together has to fit into a block.
+    // The results that are revealed together have to fit into a block.
     let long = |spec: &mut JobSpec| {
         committee(VerificationMode::Deterministic, 4)(spec);
         spec.bounds.max_return_bytes = MAX_RETURN_BYTES / 4 + 1;
@@ -120,7 +120,7 @@ fn the_works_fields_are_named() {
         http("http://a/", "GET", Some("price")),
         (
             "work.pointer".into(),
-            "`price` is no JSON pointer: neither empty nor with a / at its start".into()
+            "`price` is not a JSON pointer: neither empty nor with a / at its start".into()
         )
     );
     let mcp = |server: &str, tool: &str, arguments: &str| {

@@ -1,4 +1,4 @@
-//! What a submitter has `structured_match` check.
+//! The checks that a submitter can ask of `structured_match`.
 
 use super::MAX_POINTER;
 use crate::{
@@ -6,35 +6,28 @@ use crate::{
     primitives::codec::{Decode, DecodeError, Encode, Reader, Writer},
 };
 
-/// One check. Fields are JSON pointers (RFC 6901), numbers are decimals as JSON writes them.
+/// One check. Fields are JSON pointers (RFC 6901), numbers are decimals in JSON's notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every result passes this JSON Schema, as far as [`schema`](crate::job::schema) goes.
+    /// Every result passes this JSON Schema, in the subset of [`schema`](crate::job::schema).
     Schema(String),
-    /// Results that agree have equal values there.
+    /// Results that agree have equal values at this field.
     Equal(String),
-    /// Results that agree have numbers there that differ by at most so much.
+    /// Results that agree have numbers at `field` that differ by at most `within`.
     Tolerance {
-        /// Where.
         field: String,
-        /// How much, 0 or more.
+        /// The maximum difference, 0 or more.
         within: String,
     },
-    /// Every result has a number there, from `least` to `most`.
-    Range {
-        /// Where.
-        field: String,
-        /// The least that passes.
-        least: String,
-        /// The most that passes.
-        most: String,
-    },
-    /// Results that agree have the value there that more than half of those have that pass.
+    /// Every result has a number at `field`, from `least` to `most`.
+    Range { field: String, least: String, most: String },
+    /// Results that agree have, at this field, the value of more than half of the results that
+    /// pass.
     Majority(String),
 }
 
 impl Check {
-    /// The check's name, as specifications have it.
+    /// The check's name in specifications.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Schema(_) => "schema",
@@ -46,7 +39,7 @@ impl Check {
     }
 }
 
-/// A list of the check's name and its texts.
+/// A list of the check's name and its parameters.
 impl Encode for Check {
     fn encode(&self, w: &mut Writer) {
         let texts: &[&String] = match self {
@@ -82,7 +75,7 @@ impl Decode for Check {
     }
 }
 
-/// A pointer as a submitter gives it.
+/// Parses a submitter's pointer.
 pub(super) fn pointer(text: &str) -> Result<Pointer, String> {
     if text.len() > MAX_POINTER {
         return Err(format!("is a pointer of {} bytes; {MAX_POINTER} at most", text.len()));

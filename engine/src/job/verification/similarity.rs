@@ -2,8 +2,8 @@
 //!
 //! A runner returns a JSON object with `model`, the model that embedded its answer, and
 //! `embedding`, the vector as a list of numbers. Numbers are read as integers in millionths,
-//! towards zero. The cosine of two vectors is never computed: `cos ≥ p / 1000` is
-//! `a·b > 0 ∧ (1000 a·b)² ≥ p² |a|² |b|²`, which integers decide exactly.
+//! rounded towards zero. The cosine of two vectors is never computed: `cos ≥ p / 1000` is `a·b > 0
+//! ∧ (1000 a·b)² ≥ p² |a|² |b|²`, which integers decide exactly.
 
 use super::parse;
 use crate::{
@@ -12,35 +12,34 @@ use crate::{
 };
 use num_bigint::BigInt;
 
-/// Numbers in an embedding at most.
+/// Maximum number of dimensions of an embedding.
 pub const MAX_DIMENSIONS: usize = 4_096;
-/// Decimal places that are read.
+/// Number of decimal places that are read.
 const PLACES: u8 = 6;
-/// The largest number of an embedding; the smallest is its negative.
+/// Maximum magnitude of a number in an embedding.
 const MAX_SIZE: u32 = 1_000;
-/// Bytes of a model's name at most.
+/// Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 256;
 
-/// When two embeddings count as close.
+/// The criterion for close embeddings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Similarity {
-    /// The one embedding model whose vectors count, by the name that results give.
+    /// The only embedding model whose vectors count, by its name in results.
     pub model: String,
-    /// The least cosine in thousandths, 1 to 1,000.
+    /// The minimum cosine in thousandths, 1 to 1,000.
     pub least_permille: u32,
 }
 record!(Similarity { model, least_permille });
 
-/// An embedding.
 pub(super) struct Vector {
-    /// In millionths, each at most 10^9 in size.
+    /// In millionths, each at most 10^9 in magnitude.
     numbers: Vec<i64>,
-    /// The sum of their squares, at most 4.1 × 10^21.
+    /// The sum of the squares, at most 4.1 × 10^21.
     square: i128,
 }
 
 impl Similarity {
-    /// Why it cannot stand, if so.
+    /// Checks the fields; the error is the reason.
     pub(super) fn check(&self) -> Result<(), String> {
         if !(1..=MAX_MODEL).contains(&self.model.len()) {
             let got = self.model.len();
@@ -53,10 +52,10 @@ impl Similarity {
         Ok(())
     }
 
-    /// The embedding of a result; the error says why it has none that counts.
+    /// The embedding of a result; the error is the reason why it does not count.
     pub(super) fn read(&self, result: &[u8]) -> Result<Vector, String> {
         let json = parse(result)?;
-        let Json::Object(members) = &json else { return Err("is no JSON object".into()) };
+        let Json::Object(members) = &json else { return Err("is not a JSON object".into()) };
         match members.get("model") {
             Some(Json::Text(model)) if *model == self.model => {}
             Some(Json::Text(model)) => {
@@ -80,18 +79,18 @@ impl Similarity {
                 .and_then(|millionths| i64::try_from(millionths).ok())
                 .ok_or_else(|| format!("has {number} at `/embedding/{at}`")),
             _ => Err(format!(
-                "has something else at `/embedding/{at}` than a number from -{most} to {most}"
+                "has something other than a number from -{most} to {most} at `/embedding/{at}`"
             )),
         });
         let numbers: Vec<i64> = numbers.collect::<Result<_, _>>()?;
         let square = product(&numbers, &numbers);
         if square == 0 {
-            return Err("has an embedding that is 0 in all directions".into());
+            return Err("has an embedding whose numbers are all 0".into());
         }
         Ok(Vector { numbers, square })
     }
 
-    /// Whether the cosine of two embeddings is as large as it has to be.
+    /// Whether the cosine of two embeddings is at least `least_permille` / 1,000.
     pub(super) fn is_close(&self, a: &Vector, b: &Vector) -> bool {
         if a.numbers.len() != b.numbers.len() {
             return false;

@@ -1,4 +1,4 @@
-//! Mode `structured_match`: what each result must pass, and what makes two results match.
+//! Mode `structured_match`: tests that each result must pass, and when two results match.
 
 use super::{Check, check::pointer, digest, field, parse};
 use crate::{
@@ -11,10 +11,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// The checks of a verification, compiled.
 pub(super) struct Tests(Vec<Test>);
 
-/// A [`Check`], compiled.
 enum Test {
     Schema(Schema),
     Equal(Pointer),
@@ -23,18 +21,16 @@ enum Test {
     Majority(Pointer),
 }
 
-/// What one check reads of a result that passes; all that is kept of it.
+/// The part of a passing result that one check reads; nothing else of the result is kept.
 pub(super) enum Reading {
-    /// Nothing that others would be compared with.
+    /// Nothing to compare with other results.
     Nothing,
-    /// A value's digest.
     Value(Hash),
-    /// A number.
     Number(Decimal),
 }
 
 impl Tests {
-    /// Compiles checks. The error names the first that cannot stand by its position, from 0.
+    /// Compiles checks. The error names the first invalid one by its index, from 0.
     pub(super) fn compile(checks: &[Check]) -> Result<Self, String> {
         let compiled = checks.iter().enumerate().map(|(at, check)| {
             Test::compile(check).map_err(|problem| format!("[{at}].{}: {problem}", check.name()))
@@ -42,15 +38,16 @@ impl Tests {
         compiled.collect::<Result<_, _>>().map(Self)
     }
 
-    /// What the checks read of a result; the error says why it does not pass. Every value that a
-    /// check compares must be there.
+    /// The readings of a result, one per check; the error is the reason why it does not pass. Every
+    /// value that a check compares must be present.
     pub(super) fn read(&self, result: &[u8]) -> Result<Vec<Reading>, String> {
         let json = parse(result)?;
         let mut steps = Steps::for_document(result.len());
         self.0.iter().map(|test| test.read(&json, &mut steps)).collect()
     }
 
-    /// For each check [`Check::Majority`] the value that more than half of those that pass have.
+    /// For each check of kind [`Check::Majority`], the value of more than half of the passing
+    /// results.
     pub(super) fn majority<'r>(
         &self,
         passing: impl Iterator<Item = &'r Vec<Reading>> + Clone,
@@ -71,7 +68,7 @@ impl Tests {
             .collect()
     }
 
-    /// Whether two results that pass match, with `majority` among all of them.
+    /// Whether two passing results match, given the `majority` value of each check.
     pub(super) fn match_each_other(
         &self,
         majority: &[Option<Hash>],
@@ -113,7 +110,7 @@ impl Test {
             Check::Range { field, least, most } => {
                 let (least, most) = (number("least", least)?, number("most", most)?);
                 if least > most {
-                    return Err(format!("least is {least} and most {most}: nothing lies between"));
+                    return Err(format!("least is {least} and most {most}: the range is empty"));
                 }
                 Self::Range { field: pointer(field)?, least, most }
             }
@@ -129,7 +126,7 @@ impl Test {
             }
             Self::Equal(pointer) | Self::Majority(pointer) => {
                 let text = field(json, pointer)?.to_string();
-                // Fields may contain one another: each pays for the bytes that are hashed.
+                // Fields may contain one another, so each is charged for the bytes that are hashed.
                 steps.take(text.len()).map_err(|exhausted| exhausted.to_string())?;
                 Ok(Reading::Value(digest(&text)))
             }
@@ -137,7 +134,7 @@ impl Test {
             Self::Range { field: pointer, least, most } => {
                 let got = number(json, pointer)?;
                 if got < *least || got > *most {
-                    return Err(format!("has {got} at `{pointer}`; {least} to {most} may stand"));
+                    return Err(format!("has {got} at `{pointer}`; expected {least} to {most}"));
                 }
                 Ok(Reading::Nothing)
             }

@@ -1,4 +1,4 @@
-//! What agrees in each mode, and what can stand.
+//! Agreement in each mode, and invalid verifications.
 
 use super::*;
 use crate::primitives::codec::{from_slice, to_vec};
@@ -30,7 +30,7 @@ fn embedding(numbers: &str) -> String {
     format!("{{\"text\":\"t\",\"model\":\"m\",\"embedding\":[{numbers}]}}")
 }
 
-/// What results agree on: the winner, and who agrees.
+/// Checks the winner and the indices that agree.
 #[track_caller]
 fn agree(verification: &Verification, results: &[&str], expected: Option<(usize, &[usize])>) {
     assert_eq!(verification.check(), Ok(()), "{verification:?}");
@@ -61,13 +61,13 @@ fn deterministic_compares_bytes() {
     let five = Verification::of(Deterministic, 5);
     agree(&five, &["x", "a", "y", "a", "a"], Some((1, &[1, 3, 4])));
     agree(&five, &["a", "a", "b", "b", "c"], None);
-    // Three of five are enough though two never came; two of two that came are not.
+    // Three of five agree although two results are missing; two of the two that are there do not.
     agree(&five, &["a", "a", "a"], Some((0, &[0, 1, 2])));
     agree(&five, &["a", "a"], None);
     let all = Verification { threshold: Some(5), ..five };
     agree(&all, &["a", "a", "a", "a"], None);
     agree(&all, &["", "", "", "", ""], Some((0, &[0, 1, 2, 3, 4])));
-    // What is beyond M counts for nothing.
+    // Results beyond M are ignored.
     agree(&two, &["a", "b", "b"], None);
 }
 
@@ -80,7 +80,7 @@ fn a_majority_votes_with_one_field() {
         Some((0, &[0, 2])),
     );
     agree(&three, &[r#"{"answer":1}"#, r#"{"answer":2}"#, r#"{"answer":3}"#], None);
-    // Neither what is no JSON nor what lacks the field has a vote, though they are equal.
+    // A result that is not JSON or lacks the field has no vote, even if it equals others.
     agree(&three, &["x", "x", r#"{"answer":1}"#], None);
     agree(&three, &["{}", "{}", "{}"], None);
     agree(&three, &["{}", r#"{"answer":null}"#, r#"{"answer":null}"#], Some((1, &[1, 2])));
@@ -121,12 +121,12 @@ fn structured_results_pass_and_match() {
     agree(&three, &[&a, &result("7", "10", "\"no\""), &near], Some((0, &[0, 2])));
     for (result, reason) in [
         (result("\"7\"", "10", "1"), "breaks `type` of its schema at `/id`"),
-        (result("7", "1000.000001", "1"), "has 1000.000001 at `/price`; 0 to 1000 may stand"),
-        (result("7", "-1e-9", "1"), "has -1e-9 at `/price`; 0 to 1000 may stand"),
+        (result("7", "1000.000001", "1"), "has 1000.000001 at `/price`; expected 0 to 1000"),
+        (result("7", "-1e-9", "1"), "has -1e-9 at `/price`; expected 0 to 1000"),
         (result("7", "\"10\"", "1"), "has no number at `/price`"),
         (r#"{"id":7,"price":1}"#.into(), "has nothing at `/status`"),
         (r#"{"price":1}"#.into(), "breaks `required` of its schema at `/id`"),
-        ("{".into(), "is no JSON: a string is expected at byte 1"),
+        ("{".into(), "is not JSON: a string is expected at byte 1"),
     ] {
         agree(&three, &[&result, &result, &result], None);
         assert_eq!(three.why_not(result.as_bytes()).as_deref(), Some(reason));
@@ -162,23 +162,23 @@ fn embeddings_are_close_or_not_and_nothing_is_rounded() {
         let results: Vec<&str> = results.iter().map(String::as_str).collect();
         agree(&similar(3, least), &results, expected);
     };
-    // Same direction, other lengths.
+    // Same direction, different lengths.
     check(1_000, &["1,2", "0.5,1", "100,200"], Some((0, &[0, 1, 2])));
     check(900, &["1,0", "0,1", "-1,0"], None);
     // The cosine of (3, 4) and (1, 0) is 0.6 exactly.
     check(600, &["3,4", "1,0", "0,-1"], Some((0, &[0, 1])));
     check(601, &["3,4", "1,0", "0,-1"], None);
     check(600, &["3,4.000001", "1,0", "0,-1"], None);
-    // Towards zero, in millionths.
+    // Numbers are rounded towards zero, in millionths.
     check(600, &["3,4.0000009", "1,0", "0,-1"], Some((0, &[0, 1])));
-    // An obtuse angle squares to the same.
+    // The square of an obtuse angle's cosine is the same.
     check(600, &["3,4", "-1,0", "0,-1"], None);
-    // Other lengths are no neighbours, zero vectors of nobody.
+    // Vectors of different dimensions are never close, nor are zero vectors to any other.
     check(1, &["1", "1,0", "1,0,0"], None);
     check(1, &["0,0", "0,0", "0.0000001,0"], None);
     // The middle one is close to both others.
     check(800, &["1,0", "3,4", "9,5"], Some((2, &[0, 1, 2])));
-    // The largest there can be: nothing overflows.
+    // The largest numbers possible do not overflow.
     let most = vec!["-1000"; MAX_DIMENSIONS].join(",");
     check(1_000, &[&most, &most, &most], Some((0, &[0, 1, 2])));
 }
@@ -189,21 +189,21 @@ fn results_without_an_embedding_are_no_members() {
     let good = embedding("1,2");
     let many = embedding(&vec!["1"; MAX_DIMENSIONS + 1].join(","));
     for (result, reason) in [
-        ("[]", "is no JSON object"),
-        ("\u{0}", "is no JSON: a value is expected at byte 0"),
+        ("[]", "is not a JSON object"),
+        ("\u{0}", "is not JSON: a value is expected at byte 0"),
         (r#"{"embedding":[1,2]}"#, "has no string `model`"),
         (r#"{"model":"other","embedding":[1,2]}"#, "was embedded by `other`, not by `m`"),
         (r#"{"model":"m"}"#, "has no list `embedding`"),
         (&embedding(""), "has an embedding of 0 numbers; expected 1..=4096"),
         (&many, "has an embedding of 4097 numbers; expected 1..=4096"),
-        (&embedding("0,0"), "has an embedding that is 0 in all directions"),
+        (&embedding("0,0"), "has an embedding whose numbers are all 0"),
         (
             &embedding("1,1000.0000001"),
-            "has something else at `/embedding/1` than a number from -1000 to 1000",
+            "has something other than a number from -1000 to 1000 at `/embedding/1`",
         ),
         (
             &embedding("\"1\""),
-            "has something else at `/embedding/0` than a number from -1000 to 1000",
+            "has something other than a number from -1000 to 1000 at `/embedding/0`",
         ),
     ] {
         agree(&three, &[result, result, result], None);
@@ -223,7 +223,7 @@ fn hostile_results_are_no_members() {
         let reason = majority(3).why_not(result.as_bytes()).expect("a reason");
         assert!(reason.chars().count() <= MAX_REASON + 1, "{reason}");
     }
-    // Fields that contain one another are each paid for.
+    // Fields that contain one another are each charged.
     let nested = |fields: usize| {
         let fields = (0..fields).map(|depth| Check::Equal("/0".repeat(depth)));
         structured(2, fields.collect())
@@ -296,16 +296,16 @@ fn what_cannot_stand_is_refused_by_its_field() {
     for (bad, part) in [
         (
             Check::Schema(r#"{"items":{"pattern":"a"}}"#.into()),
-            "[1].schema: `pattern` is no keyword that there is here, at `/items/pattern`",
+            "[1].schema: `pattern` is not a supported keyword, at `/items/pattern`",
         ),
-        (Check::Schema("{".into()), "[1].schema: is no JSON: "),
-        (Check::Equal("a".into()), "[1].equal: is no JSON pointer"),
-        (Check::Majority("/~".into()), "[1].majority: is no JSON pointer"),
+        (Check::Schema("{".into()), "[1].schema: is not JSON: "),
+        (Check::Equal("a".into()), "[1].equal: is not a JSON pointer"),
+        (Check::Majority("/~".into()), "[1].majority: is not a JSON pointer"),
         (tolerance("/a", "-1"), "[1].tolerance: within is -1"),
-        (tolerance("/a", "1,5"), "[1].tolerance: within is no number"),
+        (tolerance("/a", "1,5"), "[1].tolerance: within is not a number"),
         (range("/a", "2", "1"), "[1].range: least is 2 and most 1"),
         (range("/a", "1e99", "1"), "[1].range: least is a number beyond"),
-        (range("", "", "1"), "[1].range: least is no number"),
+        (range("", "", "1"), "[1].range: least is not a number"),
     ] {
         check(structured(2, vec![Check::Equal("/a".into()), bad]), "checks", part);
     }
@@ -348,10 +348,10 @@ fn every_form_is_read_back() {
             assert!(from_slice::<Verification>(&bytes[..cut]).is_err());
         }
     }
-    // One runner's is what it was before there were committees.
+    // The encoding with one runner is the same as before committees existed.
     let none = to_vec(&Verification::none());
     assert_eq!(hex::encode(&none), "a2646d6f6465646e6f6e656772756e6e65727301");
-    // No checks are no field.
+    // An empty list of checks is left out.
     let mut w = Writer::new();
     let empty = Vec::<Check>::new();
     w.record(&mut [("mode", &Deterministic), ("runners", &3_u32), ("checks", &empty)]);
@@ -362,7 +362,7 @@ fn every_form_is_read_back() {
     assert!("None".parse::<VerificationMode>().is_err());
 }
 
-/// Verifications of every mode with a committee, their fields given.
+/// Verifications of every mode with a committee, with their fields.
 fn verifications() -> impl Strategy<Value = Verification> {
     let checks = vec![
         Check::Schema(r#"{"type":"object"}"#.into()),
@@ -382,7 +382,7 @@ fn verifications() -> impl Strategy<Value = Verification> {
         .prop_map(|(verification, runners)| Verification { runners, ..verification })
 }
 
-/// Results of which some agree in every mode, and some are broken.
+/// Results, some of which agree in every mode, and some of which are malformed.
 fn results() -> impl Strategy<Value = Vec<String>> {
     let result = (0..3_u8, 0..4_u8, 0..3_u8, 0..12_u8).prop_map(|(answer, x, id, broken)| {
         let json = format!(
@@ -429,7 +429,7 @@ proptest! {
         }
     }
 
-    /// Where being equal is what agrees, the order of everybody else changes nothing.
+    /// Where agreement is equality, the order of the other results changes nothing.
     #[test]
     fn the_order_of_others_does_not_change_what_is_verified(
         runners in 3..12_u32, results in results(), seed in any::<[u8; 32]>(),
@@ -446,7 +446,7 @@ proptest! {
             let group = first.clone().map(|first| first.agreeing).unwrap_or_default();
             let mut order: Vec<usize> = (0..results.len()).collect();
             order.sort_by_key(|at| seed[at % 32] ^ *at as u8);
-            // Members of the group take the places of members, in their own order.
+            // Members of the group move only to places of members, in their own order.
             let mut members = group.iter();
             for place in &mut order {
                 if group.contains(place) {
@@ -462,7 +462,7 @@ proptest! {
         }
     }
 
-    /// More than half of M agree, so whatever they share is the majority's.
+    /// More than half of M agree, so their common value is the majority's.
     #[test]
     fn a_majority_check_verifies_what_an_equal_check_does(
         runners in 2..12_u32, results in results(),
@@ -471,7 +471,7 @@ proptest! {
         prop_assert_eq!(of(Check::Majority("/id".into())), of(Check::Equal("/id".into())));
     }
 
-    /// Nearness does not care in which order results are; only ties do.
+    /// The order of results does not matter for closeness, except for ties.
     #[test]
     fn the_size_of_the_largest_group_is_the_same_in_any_order(
         verification in verifications(), results in results(),

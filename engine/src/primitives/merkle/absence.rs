@@ -1,11 +1,11 @@
-//! That a key has no value: where it would be, there is another one.
+//! Proofs that a key has no value: another key is in its place.
 //!
-//! The path of an absent key leads down the trie to a leaf as any path does, since a branch with
-//! two children has one for each bit. That leaf is another key's, so the absent one has none.
+//! The path of an absent key leads down the trie to a leaf, as every path does because each branch
+//! has a child for each bit. That leaf belongs to another key, so the absent key has none.
 
 use super::{Encode, Hash, Proof, climb, encoded_leaf, path, side};
 
-/// That a key has no value in the map with some root.
+/// A proof that a key has no value in the map with a certain root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {
     /// The map is empty.
@@ -14,7 +14,7 @@ pub enum Absence {
     Occupied(Neighbour, Proof),
 }
 
-/// A leaf of which neither key nor value are told.
+/// A leaf, given only by the hashes of its key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
     /// keccak256 of its encoded key.
@@ -24,8 +24,8 @@ pub struct Neighbour {
 }
 
 impl Absence {
-    /// The root of the map in which it shows that `key` has no value; `None` where it shows that
-    /// of no map.
+    /// The root of the map for which it proves that `key` has no value; `None` if it proves that
+    /// for no map.
     pub fn root<K: Encode + ?Sized>(&self, key: &K) -> Option<Hash> {
         let Self::Occupied(neighbour, Proof { steps }) = self else { return Some(Hash::ZERO) };
         let path = path(key);

@@ -3,21 +3,20 @@
 //! A [`Map`] is two trees over the same shared entries:
 //!
 //! * `order`, a balanced search tree by key, finds and iterates. Its shape depends on history and
-//!   is never seen.
+//!   is never visible.
 //! * `trie`, a binary Patricia trie over keccak256 of the encoded keys, is hashed. Its shape
 //!   depends on the contents alone, so the root does too.
 //!
-//! One tree could do both, a treap with priorities hashed from the keys, but whoever chooses keys
-//! could make it a list: n keys in ascending order with descending priorities cost n^2 hashes to
-//! find. Here the search tree is balanced whatever the keys, and a trie one level deeper costs
-//! twice the hashes, up to 256 levels at the very most: no depth is left to run into.
+//! One tree could do both, a treap with priorities hashed from the keys, but an attacker who
+//! chooses keys could make it a list: n keys in ascending order with descending priorities cost n^2
+//! hashes to find. Here the search tree is balanced for any keys, and a trie one level deeper costs
+//! an attacker twice the hashes, up to 256 levels at the very most, so the depth is bounded.
 //!
-//! Both copy a path on write only where a clone shares it. Hashes are cached per node and computed
+//! Both copy a path on write only if a clone shares it. Hashes are cached per node and computed
 //! when a root or a proof is asked for: k changes between two roots hash about k paths.
-//!
-//! leaf = keccak256(0x00 ‖ keccak256(key) ‖ keccak256(value)), branch = keccak256(0x01 ‖ bit ‖
-//! left ‖ right) where `bit` is the first at which the keys' hashes differ (0 the most significant
-//! of the first byte), the root of nothing is 32 zero bytes.
+//! leaf = keccak256(0x00 ‖ keccak256(key) ‖ keccak256(value)), branch = keccak256(0x01 ‖ bit ‖ left
+//! ‖ right) where `bit` is the first at which the keys' hashes differ (0 the most significant of
+//! the first byte), the root of an empty map is 32 zero bytes.
 
 mod absence;
 mod order;
@@ -40,8 +39,8 @@ const BRANCH: &[u8] = &[1];
 
 /// An ordered map whose clones are O(1) and independent, with a root hash over its contents.
 ///
-/// Equal keys must have equal encodings and different keys different ones, as every type of the
-/// protocol has. Reading and updating are O(log n).
+/// Equal keys must have equal encodings and different keys different ones, which is true for every
+/// type of the protocol. Reading and updating are O(log n).
 pub struct Map<K, V> {
     order: order::Tree<K, V>,
     trie: Option<trie::Node<K, V>>,
@@ -74,7 +73,7 @@ impl<K: Encode, V: Encode> Entry<K, V> {
     }
 }
 
-/// Where a key stands in the trie.
+/// The path of a key in the trie.
 fn path<K: Encode + ?Sized>(key: &K) -> Hash {
     keccak256(&[&to_vec(key)])
 }
@@ -98,7 +97,7 @@ fn side(path: &Hash, bit: u8) -> usize {
 }
 
 impl<K, V> Map<K, V> {
-    /// A map of nothing.
+    /// A map without entries.
     pub const fn new() -> Self {
         Self { order: None, trie: None, len: 0 }
     }
@@ -130,12 +129,12 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         self.get(key).is_some()
     }
 
-    /// The entries from `from` on, itself included, in ascending order of key.
+    /// The entries from `from` on, inclusive, in ascending order of key.
     pub fn range_from(&self, from: &K) -> impl Iterator<Item = (&K, &V)> + use<'_, K, V> {
         order::Iter::from(&self.order, from).map(|entry| (&entry.key, &entry.value))
     }
 
-    /// Gives `key` a value and yields the one it had.
+    /// Gives `key` a value and yields its previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let entry = Arc::new(Entry::new(key, value));
         trie::insert(&mut self.trie, Arc::clone(&entry));
@@ -146,7 +145,7 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
 
     /// Removes `key` and yields its value.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        // Asked first, so that a miss copies no shared path.
+        // Checked first, so that a miss copies no shared path.
         order::get(&self.order, key)?;
         let removed = order::remove(&mut self.order, key)?;
         trie::remove(&mut self.trie, &removed.path);
@@ -154,18 +153,18 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         Some(Entry::into_value(removed))
     }
 
-    /// The hash over the contents; [`Hash::ZERO`] of nothing.
+    /// The hash over the contents; [`Hash::ZERO`] for an empty map.
     pub fn root(&self) -> Hash {
         self.trie.as_ref().map_or(Hash::ZERO, trie::Node::hash)
     }
 
-    /// Shows that `key` has the value it has; `None` where it has none.
+    /// Proves the value of `key`; `None` if it has none.
     pub fn prove(&self, key: &K) -> Option<Proof> {
         let entry = order::get(&self.order, key)?;
         Some(Proof { steps: trie::prove(self.trie.as_ref()?, &entry.path) })
     }
 
-    /// Shows that `key` has no value; `None` where it has one.
+    /// Proves that `key` has no value; `None` if it has one.
     pub fn prove_absent(&self, key: &K) -> Option<Absence> {
         let Some(trie) = &self.trie else { return Some(Absence::Empty) };
         let path = path(key);
@@ -178,17 +177,18 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
     }
 }
 
-/// That a key has a value in the map with some root: the way from the leaf up.
+/// A proof that a key has a value in the map with a certain root: the path up from the leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     /// From the leaf's parent to the root: at most 256, `bit` strictly descending.
     pub steps: Vec<Step>,
 }
 
-/// A branch on the way up.
+/// A branch on the path up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// The bit of the key's hash that the branch divides by; it says on which side the way comes.
+    /// The bit of the key's hash by which the branch divides, which determines the side of the
+    /// path.
     pub bit: u8,
     /// The hash on the other side.
     pub sibling: Hash,
@@ -204,15 +204,15 @@ impl Proof {
         self.root(key, &to_vec(value)) == Some(root)
     }
 
-    /// The root of the map in which `key` has the value that `encoded` is the encoding of; `None`
-    /// where the steps are those of no map.
+    /// The root of the map in which `key` has the value encoded as `encoded`; `None` if no map has
+    /// these steps.
     pub fn root<K: Encode + ?Sized>(&self, key: &K, encoded: &[u8]) -> Option<Hash> {
         let path = path(key);
         climb(&path, encoded_leaf(&path, &keccak256(&[encoded])), &self.steps)
     }
 }
 
-/// The root that some steps lead to from a leaf; `None` where they are those of no trie.
+/// The root that the steps lead to from a leaf; `None` if no trie has these steps.
 fn climb(path: &Hash, leaf: Hash, steps: &[Step]) -> Option<Hash> {
     let root = || {
         steps.iter().fold(leaf, |hash, step| {
@@ -236,7 +236,7 @@ impl<K, V> Default for Map<K, V> {
     }
 }
 
-/// The same entries: the same root.
+/// Maps are equal if their roots are.
 impl<K: Encode + Ord, V: Encode + Clone> PartialEq for Map<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.root() == other.root()
@@ -251,7 +251,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Map<K, V> {
     }
 }
 
-/// The last value of a key counts.
+/// The last value of a key wins.
 impl<K: Encode + Ord, V: Encode + Clone> FromIterator<(K, V)> for Map<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::new();

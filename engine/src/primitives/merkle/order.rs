@@ -3,12 +3,12 @@
 use super::Entry;
 use std::{cmp::Ordering, iter, mem, sync::Arc};
 
-/// A tree of entries, or none.
+/// A tree of entries, which may be empty.
 pub(super) type Tree<K, V> = Option<Arc<Node<K, V>>>;
 
 pub(super) struct Node<K, V> {
     entry: Arc<Entry<K, V>>,
-    /// 1 + that of the higher child.
+    /// 1 + the height of the higher child.
     height: u8,
     children: [Tree<K, V>; 2],
 }
@@ -49,7 +49,7 @@ pub(super) fn get<'a, K: Ord, V>(tree: &'a Tree<K, V>, key: &K) -> Option<&'a En
     Some(&at.entry)
 }
 
-/// Puts an entry where its key belongs; yields the one it replaces.
+/// Inserts an entry by its key; yields the entry that it replaces.
 pub(super) fn insert<K: Ord, V>(
     tree: &mut Tree<K, V>,
     entry: Arc<Entry<K, V>>,
@@ -67,7 +67,7 @@ pub(super) fn insert<K: Ord, V>(
     replaced
 }
 
-/// Takes out the entry of `key`.
+/// Removes the entry of `key`.
 pub(super) fn remove<K: Ord, V>(tree: &mut Tree<K, V>, key: &K) -> Option<Arc<Entry<K, V>>> {
     let shared = tree.as_mut()?;
     let node = Arc::make_mut(shared);
@@ -86,7 +86,7 @@ pub(super) fn remove<K: Ord, V>(tree: &mut Tree<K, V>, key: &K) -> Option<Arc<En
     Some(removed)
 }
 
-/// Takes out the entry with the smallest key.
+/// Removes the entry with the smallest key.
 fn remove_first<K, V>(tree: &mut Tree<K, V>) -> Option<Arc<Entry<K, V>>> {
     let shared = tree.as_mut()?;
     let node = Arc::make_mut(shared);
@@ -99,8 +99,8 @@ fn remove_first<K, V>(tree: &mut Tree<K, V>) -> Option<Arc<Entry<K, V>>> {
     Some(first)
 }
 
-/// Restores what AVL asks for, heights of siblings that differ by one at most, where one of them
-/// has just grown or shrunk by one.
+/// Restores the AVL invariant, that the heights of siblings differ by at most one, after one of
+/// them has grown or shrunk by one.
 fn rebalance<K, V>(tree: &mut Arc<Node<K, V>>) {
     let node = Arc::make_mut(tree);
     node.update_height();
@@ -116,7 +116,7 @@ fn rebalance<K, V>(tree: &mut Arc<Node<K, V>>) {
     lift(tree, high);
 }
 
-/// Rotates the child on `side` up into the place of its parent.
+/// Rotates the child on `side` up into its parent's place.
 fn lift<K, V>(tree: &mut Arc<Node<K, V>>, side: usize) {
     let parent = Arc::make_mut(tree);
     let mut lifted = parent.children[side].take().expect("only an existing child is lifted");
@@ -131,7 +131,7 @@ fn lift<K, V>(tree: &mut Arc<Node<K, V>>, side: usize) {
 
 /// Entries in ascending order of key.
 pub(super) struct Iter<'a, K, V> {
-    /// The nodes still to visit whose left side is done, the next on top.
+    /// Nodes still to visit, whose left side is done; the next node is on top.
     open: Vec<&'a Node<K, V>>,
 }
 

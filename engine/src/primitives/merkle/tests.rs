@@ -1,4 +1,4 @@
-//! The map against one that is rebuilt from nothing, and its proofs against forged ones.
+//! The map against one that is rebuilt from scratch, and its proofs against forged ones.
 
 use super::*;
 use crate::primitives::codec::Writer;
@@ -7,7 +7,7 @@ use std::{cell::Cell, collections::BTreeMap};
 
 type Model = BTreeMap<u64, Vec<u8>>;
 
-/// The root once more, from nothing but the leaves: their paths and hashes.
+/// The root once more, computed only from the paths and hashes of the leaves.
 fn fold(bit: usize, leaves: &[(Hash, Hash)]) -> Hash {
     match leaves {
         [] => Hash::ZERO,
@@ -41,7 +41,7 @@ enum Op {
     Fork,
 }
 
-/// Few keys, so that operations meet; short and long encodings among them.
+/// Few keys, so that operations meet, with short and long encodings.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![0u64..40, (0u64..40).prop_map(|i| i << 40)]
 }
@@ -105,7 +105,7 @@ proptest! {
         let straight: Map<u64, u64> = entries.iter().map(|(k, v)| (*k, *v)).collect();
         let mut shuffled: Vec<_> = entries.iter().map(|(k, v)| (*k, *v)).collect();
         shuffled.sort_by_key(|(k, _)| keccak256(&[&order.to_be_bytes(), &k.to_be_bytes()]));
-        // Keys that come and go, values that change, roots asked for in between.
+        // Keys are added and removed, values change, and roots are computed in between.
         let mut crooked: Map<u64, u64> = others.iter().map(|k| (*k, 0)).collect();
         for (k, v) in shuffled {
             crooked.insert(k, v.wrapping_add(1));
@@ -210,7 +210,7 @@ proptest! {
             prop_assert!(!forged(neighbour, steps[..at].to_vec()));
         }
         if let Some(last) = steps.len().checked_sub(1) {
-            // A sibling's place: the leaf is where the stranger's path does not lead.
+            // A sibling's place: the stranger's path does not lead to this leaf.
             let mut turned = steps.clone();
             turned[last].bit ^= 1;
             prop_assert!(!forged(neighbour, turned));
@@ -243,8 +243,8 @@ fn a_leaf_cannot_pass_for_a_branch() {
 
 #[test]
 fn a_proof_descends() {
-    // Hashes that add up are not enough: no map has branches in this order, and without one a proof
-    // could be as long as its sender likes.
+    // Hashes that match are not enough: no map has branches in this order, and without this check a
+    // proof could be as long as its sender likes.
     let (path, leaf) = expected_leaf(keccak256(&[&to_vec(&7u64)]), &8u64);
     let check = |bits: &[u8], expected: bool| {
         let steps = bits.iter().map(|bit| Step { bit: *bit, sibling: Hash([9; 32]) });
@@ -277,7 +277,8 @@ fn keys_stand_in_their_own_order_not_in_that_of_their_encodings() {
 
 #[test]
 fn the_deepest_trie_holds() {
-    // Each path leaves the one of zeros a bit later: no hash does that, but the worst is bounded.
+    // Each path leaves the path of zeros one bit later. No hash does that, but the worst is
+    // bounded.
     let path = |bit: usize| {
         let mut path = Hash::ZERO;
         path.0[bit / 8] |= 0x80 >> (bit % 8);

@@ -35,7 +35,7 @@ impl<K, V> Clone for Branch<K, V> {
 }
 
 impl<K, V> Branch<K, V> {
-    /// The child that a path leads to, to be changed: the hash no longer holds.
+    /// The child that a path leads to, for a change: the cached hash is dropped.
     fn change<'a>(shared: &'a mut Arc<Self>, path: &Hash) -> &'a mut Node<K, V> {
         let branch = Arc::make_mut(shared);
         branch.hash.take();
@@ -67,7 +67,7 @@ impl<K, V> Node<K, V> {
     }
 }
 
-/// Puts an entry at its path, in the place of the one that stands there.
+/// Inserts an entry at its path and replaces the entry there, if any.
 pub(super) fn insert<K, V>(root: &mut Option<Node<K, V>>, entry: Arc<Entry<K, V>>) {
     match root {
         Some(node) => {
@@ -78,7 +78,7 @@ pub(super) fn insert<K, V>(root: &mut Option<Node<K, V>>, entry: Arc<Entry<K, V>
     }
 }
 
-/// `split`: the bit that divides the entry from what is there already, `None` where it replaces.
+/// `split`: the bit that divides the entry from those present; `None` if it replaces one.
 fn insert_below<K, V>(at: &mut Node<K, V>, split: Option<u8>, entry: Arc<Entry<K, V>>) {
     if let Node::Branch(branch) = at
         && split.is_none_or(|bit| branch.bit < bit)
@@ -94,7 +94,7 @@ fn insert_below<K, V>(at: &mut Node<K, V>, split: Option<u8>, entry: Arc<Entry<K
     }
 }
 
-/// Takes out the entry at `path`, if there is one.
+/// Removes the entry at `path`, if there is one.
 pub(super) fn remove<K, V>(root: &mut Option<Node<K, V>>, path: &Hash) {
     let present = root.as_mut().filter(|node| node.nearest(path).path == *path);
     if present.is_some_and(|node| !remove_below(node, path)) {
@@ -102,19 +102,19 @@ pub(super) fn remove<K, V>(root: &mut Option<Node<K, V>>, path: &Hash) {
     }
 }
 
-/// Whether the entry was below: a leaf cannot remove itself.
+/// Returns whether the entry was below: a leaf cannot remove itself.
 fn remove_below<K, V>(at: &mut Node<K, V>, path: &Hash) -> bool {
     let Node::Branch(branch) = at else { return false };
     let side = side(path, branch.bit);
     if matches!(branch.children[side], Node::Leaf(_)) {
-        // The branch goes too: nothing is left to divide.
+        // The branch is removed too because it has nothing left to divide.
         *at = branch.children[1 - side].clone();
         return true;
     }
     remove_below(Branch::change(branch, path), path)
 }
 
-/// The way up from the entry at `path`, or from the one that shares the longest prefix with it.
+/// The steps up from the entry at `path`, or from the one that shares the longest prefix with it.
 pub(super) fn prove<K: Encode, V: Encode>(root: &Node<K, V>, path: &Hash) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut at = root;

@@ -1,9 +1,9 @@
-//! Keys: drawn from a seed, written down, read back.
+//! Keys: drawn from a seed, written as bytes, read back.
 //!
 //! A verifying key is 768 bytes: α of G1; β, γ and δ of G2; and a point of G1 for the number one
-//! and for each public input. A proving key follows the verifying key with β and δ of G1 and its
-//! five lists of points, whose lengths are the circuit's. Points are as in
-//! [`crate::proof::points`]; in a proving key's lists some are at infinity, elsewhere none.
+//! and for each public input. A proving key is the verifying key, then β and δ of G1, then five
+//! lists of points, whose lengths follow from the circuit. Points are as in
+//! [`crate::proof::points`]; only the lists of a proving key have points at infinity.
 
 use super::quotient::{COEFFICIENTS, Reduction};
 use crate::{
@@ -37,18 +37,17 @@ const _: () = assert!(VERIFYING_KEY_BYTES == 768, "as this module's documentatio
 /// Columns of the circuit's matrices: one, the public inputs, the other variables.
 const COLUMNS: usize = 1 + INPUTS + WITNESSES;
 
-/// Keeps a setup's numbers apart from whatever else is drawn from the same seed.
+/// Separates a setup's numbers from others drawn from the same seed.
 const SETUP_DOMAIN: &[u8] = b"cowboy/proof/setup/v1";
 
-/// What proofs are checked with, and all that can be computed of it beforehand: some 40 KB, which
-/// clones share.
+/// The key that checks proofs, with everything that can be computed from it in advance: some 40 KB,
+/// which clones share.
 #[derive(Clone)]
 pub struct VerifyingKey(pub(super) Arc<Prepared>);
 
-/// What a [`VerifyingKey`] points at.
+/// The contents of a [`VerifyingKey`].
 pub(super) struct Prepared {
     pub(super) key: ark_groth16::VerifyingKey<Bn254>,
-    /// e(α, β)
     pub(super) alpha_beta: PairingOutput<Bn254>,
     /// −γ, ready to be paired.
     pub(super) minus_gamma: <Bn254 as Pairing>::G2Prepared,
@@ -74,8 +73,8 @@ impl VerifyingKey {
         }))
     }
 
-    /// The point of the number one times `one`, plus each public input's point times the input: bit
-    /// by bit of all of them at once.
+    /// The point of the number one times `one`, plus each public input's point times the input,
+    /// computed bit by bit for all of them at once.
     pub(super) fn combine(&self, one: Fr, inputs: [Fr; INPUTS]) -> G1Projective {
         let inputs = inputs.map(Fr::into_bigint);
         let mut point = G1Projective::ZERO;
@@ -87,24 +86,24 @@ impl VerifyingKey {
         point + self.0.key.gamma_abc_g1[0] * one
     }
 
-    /// The key as arkworks has it.
+    /// The key in arkworks's form.
     pub fn arkworks(&self) -> &ark_groth16::VerifyingKey<Bn254> {
         &self.0.key
     }
 
-    /// The hash of the key's form: its name.
+    /// The hash of the key's canonical form, which identifies the key.
     pub fn id(&self) -> Hash {
         keccak256(&[&self.to_bytes()])
     }
 
-    /// The key's one form.
+    /// The key's canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(VERIFYING_KEY_BYTES);
         self.write(&mut bytes);
         bytes
     }
 
-    /// The key that `bytes` are the one form of.
+    /// Reads a key from its canonical form.
     pub fn from_bytes(bytes: &[u8; VERIFYING_KEY_BYTES]) -> Result<Self, PointError> {
         Self::read(&mut &bytes[..])
     }
@@ -157,7 +156,7 @@ impl Decode for VerifyingKey {
     }
 }
 
-/// What proofs are made with. Unfit for anything but a devnet: see [`super`].
+/// The key that makes proofs. Unfit for anything but a devnet: see [`super`].
 #[derive(Clone, PartialEq)]
 pub struct ProvingKey {
     pub(super) key: ark_groth16::ProvingKey<Bn254>,
@@ -165,7 +164,8 @@ pub struct ProvingKey {
 }
 
 impl ProvingKey {
-    /// The keys that follow from a seed: the same ones on every machine. As secret as its seed.
+    /// The keys that follow from a seed: the same keys on every machine. They are as secret as the
+    /// seed.
     pub fn setup(seed: &[u8; 32]) -> Self {
         let mut numbers = ChaCha20Rng::from_seed(keccak256(&[SETUP_DOMAIN, seed]).0);
         let key = Groth16::<Bn254, Reduction>::generate_random_parameters_with_reduction(
@@ -176,23 +176,23 @@ impl ProvingKey {
         Self { verifying: VerifyingKey::of(key.vk.clone()), key }
     }
 
-    /// The key as arkworks has it; `None`: it has another number of public inputs.
+    /// The key from arkworks's form; `None` if it has another number of public inputs.
     pub(super) fn of(key: ark_groth16::ProvingKey<Bn254>) -> Option<Self> {
         let fits = key.vk.gamma_abc_g1.len() == 1 + INPUTS;
         fits.then(|| Self { verifying: VerifyingKey::of(key.vk.clone()), key })
     }
 
-    /// The key as arkworks has it, whose prover is to be told of our [`Reduction`].
+    /// The key in arkworks's form. Its prover must be given our [`Reduction`].
     pub fn arkworks(&self) -> &ark_groth16::ProvingKey<Bn254> {
         &self.key
     }
 
-    /// What proofs made with this key are checked with.
+    /// The key that checks proofs made with this key.
     pub fn verifying_key(&self) -> &VerifyingKey {
         &self.verifying
     }
 
-    /// The key's one form.
+    /// The key's canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(PROVING_KEY_BYTES);
         let key = &self.key;
@@ -207,8 +207,8 @@ impl ProvingKey {
         bytes
     }
 
-    /// The key that `bytes` are the one form of. It need not be one that a setup made: what it
-    /// proves then, its verifying key refuses.
+    /// Reads a key from its canonical form. It need not come from a setup, but then its verifying
+    /// key refuses its proofs.
     pub fn from_bytes(bytes: &[u8; PROVING_KEY_BYTES]) -> Result<Self, PointError> {
         fn list<P: Point>(from: &mut &[u8], points: usize) -> Result<Vec<P>, PointError> {
             (0..points).map(|_| P::read_any(from)).collect()
@@ -229,7 +229,7 @@ impl ProvingKey {
     }
 }
 
-/// Names the key; the lists would fill pages.
+/// Shows the key's id, because the lists would fill pages.
 impl fmt::Debug for ProvingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ProvingKey({})", self.verifying.id())

@@ -6,8 +6,8 @@
 //! * B = β + Σ zᵢ·Bᵢ + s·δ, in G2,
 //! * C = Σ zᵢ·Lᵢ + Σ hᵢ·Hᵢ + s·A + r·B′ − r·s·δ, where B′ is B in G1.
 //!
-//! B′ is needed for nothing else, so its points join the sum for C: s·δ of B′, times r, is what is
-//! taken away again at the end.
+//! B′ is used for nothing else, so its points join the sum for C. Its term s·δ, times r, is
+//! subtracted again at the end.
 
 use super::{keys::ProvingKey, quotient::Quotients, sums::Multiples};
 use crate::{
@@ -22,10 +22,10 @@ use ark_bn254::{Fr, g1, g2};
 use ark_ec::CurveGroup as _;
 use ark_ff::PrimeField as _;
 
-/// Keeps a proof's numbers apart from whatever else is drawn from the same seed.
+/// Separates a proof's numbers from others drawn from the same seed.
 const BLINDING_DOMAIN: &[u8] = b"cowboy/proof/blinding/v1";
 
-/// A proving key, and what of its work is the same for all proofs: some 8 MB.
+/// A proving key, and the part of its work that is the same for all proofs: some 8 MB.
 pub struct Prover {
     pub(super) key: ProvingKey,
     pub(super) quotients: Quotients,
@@ -38,7 +38,7 @@ pub struct Prover {
 }
 
 impl Prover {
-    /// Makes ready to prove with `key`.
+    /// Does the work that all proofs with `key` share.
     pub fn new(key: ProvingKey) -> Self {
         let points = &key.key;
         let c = [&points.b_g1_query, &points.l_query, &points.h_query].into_iter().flatten();
@@ -51,16 +51,16 @@ impl Prover {
         }
     }
 
-    /// The key that it proves with.
+    /// The proving key that it uses.
     pub fn key(&self) -> &ProvingKey {
         &self.key
     }
 
-    /// Proves what the witness shows of this task and this agent.
+    /// Proves the statement that the witness yields for this task and this agent.
     ///
-    /// What hides the witness is drawn from `seed`, which nobody else may know, together with all
-    /// that is proved: the same seed twice tells nothing of either witness, and the same arguments
-    /// give the same proof.
+    /// The numbers that hide the witness are drawn from `seed`, which must be secret, together with
+    /// everything that is proved. A seed used twice reveals nothing about either witness, and the
+    /// same arguments give the same proof.
     pub fn prove(
         &self,
         task_id: &[u8; 32],
@@ -73,7 +73,7 @@ impl Prover {
         self.prove_with(statement, witness, r, s)
     }
 
-    /// The proof with these numbers to blind it.
+    /// The proof that is blinded with these numbers.
     fn prove_with(&self, statement: Statement, witness: &Witness, r: Fr, s: Fr) -> Proof {
         let (values, factors) = Assignment::of(&statement, witness).into_parts();
 
@@ -97,7 +97,7 @@ fn blinding(statement: &Statement, witness: &Witness, seed: &[u8; 32]) -> [Fr; 2
     let (secret, statement) = (secret.collect::<Vec<_>>(), to_vec(statement));
     [0, 2].map(|first| {
         let hash = |part: u8| keccak256(&[BLINDING_DOMAIN, seed, &statement, &secret, &[part]]).0;
-        // 512 bits, so that the reduced number favours none.
+        // 512 bits, so that the reduced number is not biased.
         Fr::from_be_bytes_mod_order(&[hash(first), hash(first + 1)].concat())
     })
 }

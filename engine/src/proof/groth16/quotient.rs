@@ -1,14 +1,15 @@
-//! The quotient polynomial, of which a proof shows that there is one.
+//! The quotient polynomial; a proof shows that it exists.
 //!
 //! Over a domain of n points, one for each constraint and each instance column, a and b are the
-//! polynomials of degree below n that take the values of the constraints' left and right factors, c
-//! the one that takes their products'. The quotient is h = (a·b − c) / (Xⁿ − 1).
+//! polynomials of degree below n that take the values of the constraints' left and right factors,
+//! and c takes the values of their products. The quotient is h = (a·b − c) / (Xⁿ − 1).
 //!
-//! A key has a point for each coefficient of h, and a proof a multiple of each. So n is 2⁷·3², of
-//! which the field has roots of unity too: the next power of two after 1,063 rows is 2,048.
+//! A key has a point for each coefficient of h, and a proof has to multiply each of them. So n is
+//! 2⁷·3², for which the field has roots of unity too: the next power of two after 1,063 rows is
+//! 2,048.
 //!
-//! On the domain moved by g, where Xⁿ is gⁿ, a·b takes the values of (gⁿ − 1)·h + c. That and c
-//! are polynomials of degree below n, so that h follows from both without c's values there.
+//! On the domain shifted by g, where Xⁿ is gⁿ, a·b takes the values of (gⁿ − 1)·h + c. That and c
+//! are polynomials of degree below n, so h follows from both without c's values there.
 
 use crate::proof::circuit::{CONSTRAINTS, Factors, INPUTS};
 use ark_bn254::Fr;
@@ -24,13 +25,13 @@ pub(super) const DOMAIN: usize = 1_152;
 pub(super) const COEFFICIENTS: usize = DOMAIN - 1;
 const _: () = assert!(DOMAIN >= CONSTRAINTS + 1 + INPUTS, "each row has its point");
 
-/// At one point: the three polynomials of each column, and Xⁿ − 1; the number of columns but the
+/// At one point: the three polynomials of each column, and Xⁿ − 1; the number of columns except the
 /// first; n.
 type InstanceMap<F> = (Vec<F>, Vec<F>, Vec<F>, F, usize, usize);
 
-/// The reduction of constraints to polynomials for which keys are made: that of libsnark, as
-/// arkworks has it, over the domain of this module. To arkworks's setup and prover it is an
-/// argument; the domain that they would have chosen is ignored.
+/// The reduction of constraints to polynomials for which keys are made: libsnark's, as in arkworks,
+/// over the domain of this module. arkworks's setup and prover take it as an argument and ignore
+/// the domain that they would have chosen.
 pub struct Reduction;
 
 impl R1CSToQAP for Reduction {
@@ -65,15 +66,15 @@ impl R1CSToQAP for Reduction {
     }
 }
 
-/// What is the same for all quotients.
+/// The numbers that all quotients share.
 pub(super) struct Quotients {
     /// The domain: the powers of a root of unity.
     roots: Vec<Fr>,
     /// The powers of its inverse.
     inverse_roots: Vec<Fr>,
-    /// gⁱ / n: what leads from a sum over the inverse roots to the domain moved by g.
+    /// gⁱ / n: the factors from a sum over the inverse roots to the domain shifted by g.
     there: Vec<Fr>,
-    /// 1 / (gⁱ·n·(gⁿ − 1)): what leads back from there, and divides.
+    /// 1 / (gⁱ·n·(gⁿ − 1)): the factors back from there, which also divide.
     back: Vec<Fr>,
 }
 
@@ -116,18 +117,18 @@ fn multiply(a: &[Fr], b: &[Fr]) -> Vec<Fr> {
     a.iter().zip(b).map(|(a, b)| *a * b).collect()
 }
 
-/// The polynomial with these coefficients at all of the roots, which are the powers of one, as many
-/// as there are coefficients.
+/// The values of the polynomial with these coefficients at all of the roots, which are the powers
+/// of one root, as many as there are coefficients.
 fn transform(roots: &[Fr], coefficients: &[Fr]) -> Vec<Fr> {
     let mut values = vec![Fr::ZERO; roots.len()];
     transform_each(1, roots, coefficients, &mut values);
     values
 }
 
-/// The polynomial with each `step`-th of the coefficients at each `step`-th of the roots.
+/// The polynomial with each `step`-th of the coefficients, at each `step`-th of the roots.
 ///
-/// It is p(X²) + X·q(X²), or the same of three, with polynomials of a half or a third of the
-/// coefficients, whose values at as many roots are those at all.
+/// It is p(X²) + X·q(X²), or the same with three polynomials, each with a half or a third of the
+/// coefficients. Their values at as many roots give the values at all roots.
 fn transform_each(step: usize, roots: &[Fr], coefficients: &[Fr], values: &mut [Fr]) {
     let length = values.len();
     if length == 1 {

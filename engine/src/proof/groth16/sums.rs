@@ -1,17 +1,17 @@
-//! Sums of a key's points, each times a number: what proving consists of.
+//! Sums of a key's points, each times a number: nearly all of a prover's work.
 //!
 //! A key's points are the same for every proof, so their multiples by powers of two are computed
-//! once. A number of 254 bits is then a handful of digits, each of which says into which bucket a
-//! point that is at hand goes; no bucket's points need doubling (Pippenger's method, with all
-//! windows falling into one).
+//! once. A number of 254 bits is then a handful of digits, each of which selects the bucket for one
+//! of these multiples, and the points in a bucket need no doubling (Pippenger's method, with all
+//! windows merged into one).
 //!
-//! Within a bucket, points are added in pairs, round by round. A round's additions do not wait for
-//! one another, so that they stay in affine coordinates and share one inversion: six
+//! Within a bucket, points are added in pairs, round by round. The additions of a round do not
+//! depend on one another, so they stay in affine coordinates and share one inversion: six
 //! multiplications each, where adding to a running sum in Jacobian coordinates takes eleven.
 //!
-//! What is left, a point in each bucket, counts as often as the bucket's number says. That is a sum
-//! of the same kind, with numbers of a few bits: their halves are digits, and the points go into
-//! the few buckets of those.
+//! The result is a point in each bucket, which counts as often as the bucket's number says. That is
+//! a sum of the same kind, with numbers of a few bits: their halves are digits, and the points go
+//! into the few buckets for these digits.
 
 use ark_bn254::Fr;
 use ark_ec::{
@@ -20,18 +20,19 @@ use ark_ec::{
 };
 use ark_ff::{AdditiveGroup, Field, PrimeField as _, batch_inversion};
 
-/// Points, and their multiples by the powers of two that digits stand for.
+/// Points, and their multiples by the powers of two of the digits.
 pub(super) struct Multiples<P: SWCurveConfig> {
     /// Bits of a digit. Digits are signed: a bucket for each absolute value, 2^(bits − 1) of them.
     pub(super) bits: usize,
-    /// For each point, for each digit from the lowest: the point times what a one there is worth.
+    /// For each point, for each digit from the lowest: the point times the value of a one in this
+    /// digit.
     pub(super) points: Vec<Affine<P>>,
-    /// Which number each point is multiplied by. Points at infinity are left out.
+    /// The index of the number that each point is multiplied by. Points at infinity are left out.
     pub(super) numbers: Vec<usize>,
 }
 
 impl<P: SWCurveConfig> Multiples<P> {
-    /// Those of `points`, to be computed once.
+    /// Computes the multiples of `points`.
     pub(super) fn of(points: impl IntoIterator<Item = Affine<P>>) -> Self {
         let points = points.into_iter().enumerate().filter(|(_, point)| !point.is_zero());
         let (numbers, points): (Vec<_>, Vec<_>) = points.unzip();
@@ -64,7 +65,7 @@ impl<P: SWCurveConfig> Multiples<P> {
     }
 }
 
-/// Digits of so many bits in a number, which takes one bit more for the last digit's carry.
+/// The number of digits of `bits` bits, with one more bit for the last digit's carry.
 fn digits(bits: usize) -> usize {
     (Fr::MODULUS_BIT_SIZE as usize + 1).div_ceil(bits)
 }
@@ -82,26 +83,26 @@ fn split(number: Fr, bits: usize) -> impl Iterator<Item = i32> {
     })
 }
 
-/// Bits of a digit for so many points. A digit takes one addition, but for the first in its bucket,
-/// and a bucket two more to count as often as it does.
+/// Bits of a digit for this many points. A digit takes one addition, except for the first in its
+/// bucket; a bucket takes two more, to count as often as its number says.
 fn digit_bits(points: usize) -> usize {
     let additions = |bits: &usize| points * digits(*bits) + (1 << (bits - 1));
     (2..=16).min_by_key(additions).expect("sixteen is more than two")
 }
 
-/// Up to so many bits of a bucket's number, each bucket is added to a running sum.
+/// If a bucket's number has at most this many bits, each bucket is added to a running sum.
 const RUNNING: u32 = 4;
 
-/// Points in buckets, of which the n-th counts n times, from 1. There are a power of two of them.
+/// Points in buckets. The n-th counts n times, from 1; the number of buckets is a power of two.
 struct Buckets<P: SWCurveConfig> {
     /// All buckets' points, one bucket after the other.
     points: Vec<Affine<P>>,
-    /// How many points each has.
+    /// The number of points in each bucket.
     lengths: Vec<usize>,
 }
 
 impl<P: SWCurveConfig> Buckets<P> {
-    /// Each point in the bucket of its digit; its negative, if the digit is negative.
+    /// Puts each point into the bucket of its digit, negated if the digit is negative.
     fn of(buckets: usize, digits: &[i32], points: &[Affine<P>]) -> Self {
         let mut lengths = vec![0; buckets];
         for digit in digits.iter().filter(|digit| **digit != 0) {
@@ -142,7 +143,7 @@ impl<P: SWCurveConfig> Buckets<P> {
             }
             return sum;
         }
-        // A bucket's number is a high and a low digit, each of which has a bucket again.
+        // A bucket's number is a high and a low digit, each of which has a bucket in turn.
         let low = bits / 2;
         let half = |bits: u32, digits: Vec<i32>| Self::of(1 << bits, &digits, &self.points).sum();
         let mut sum = half(bits - low, numbers.iter().map(|number| number >> low).collect());
@@ -152,7 +153,7 @@ impl<P: SWCurveConfig> Buckets<P> {
         sum + half(low, numbers.iter().map(|number| number & ((1 << low) - 1)).collect())
     }
 
-    /// Adds each bucket's points in pairs.
+    /// Adds the points of each bucket in pairs.
     fn halve(&mut self) {
         let mut slopes = Vec::with_capacity(self.points.len() / 2);
         let mut rest = self.points.as_slice();
@@ -182,7 +183,7 @@ impl<P: SWCurveConfig> Buckets<P> {
     }
 }
 
-/// What the slope of the line through two points is divided by; zero if there is no such line.
+/// The denominator of the slope of the line through two points; zero if there is no such line.
 fn run<P: SWCurveConfig>(a: &Affine<P>, b: &Affine<P>) -> P::BaseField {
     if a.is_zero() || b.is_zero() {
         P::BaseField::ZERO
@@ -223,7 +224,7 @@ mod tests {
     use ark_ff::UniformRand as _;
     use rand_chacha_03::{ChaCha20Rng, rand_core::SeedableRng as _};
 
-    /// Against the sum that arkworks computes.
+    /// Checks the sum against that of arkworks.
     fn check<P: SWCurveConfig<ScalarField = Fr>>(points: &[Affine<P>], numbers: &[Fr])
     where
         Projective<P>: VariableBaseMSM<MulBase = Affine<P>, ScalarField = Fr>,
@@ -237,7 +238,7 @@ mod tests {
         let mut random = ChaCha20Rng::from_seed([1; 32]);
         for count in [0, 1, 2, 3, 50, 1_500] {
             let mut numbers: Vec<_> = (0..count).map(|_| Fr::rand(&mut random)).collect();
-            // The largest digit, and the one that is carried.
+            // The largest digit, and the first one that carries.
             let half = Fr::from(1 << (digit_bits(count) - 1));
             let one = Fr::from(1);
             let edges = [Fr::from(0), one, -one, half, half + one, -half];

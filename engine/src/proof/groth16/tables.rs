@@ -1,11 +1,11 @@
-//! A prover as bytes, for another process of the same program: reading them takes milliseconds
-//! where making a prover from its seed takes some hundred.
+//! A prover as bytes, for another process of the same program: reading them takes milliseconds,
+//! making a prover from its seed some hundred.
 //!
-//! They are as secret as the setup's seed, and are believed: no point is checked to be one. All is
-//! little-endian. A number comes as 8 bytes; a list of points as its length and the points; a point
-//! as its coordinates' numbers in their field, each four limbs of 64 bits as they are computed with
-//! (in Montgomery's form), all zero for the point at infinity. The key's own points come first,
-//! then the multiples for A, B and C.
+//! They are as secret as the setup's seed, and are trusted: points are not checked. Everything is
+//! little-endian. A number takes 8 bytes; a list of points is its length and the points; a point is
+//! its coordinates as numbers in their field, each four limbs of 64 bits in Montgomery form, all
+//! zero for the point at infinity. The key's own points come first, then the multiples for A, B and
+//! C.
 
 use super::{keys::ProvingKey, prover::Prover, quotient::Quotients, sums::Multiples};
 use ark_bn254::{Fq, g1, g2};

@@ -1,16 +1,16 @@
-//! Whether proofs hold: one by one, or all of a block's at once.
+//! Checks of proofs: one by one, or all of a block's at once.
 //!
 //! A proof (A, B, C) of public inputs x holds if e(A, B) = e(α, β) · e(IC(x), γ) · e(C, δ), where
 //! IC(x) is the sum of the verifying key's points, each times its input.
 //!
-//! For n proofs at once, each equation is raised to a power of its own and all are multiplied:
+//! For n proofs at once, each equation is raised to its own power and all are multiplied:
 //!
 //! ∏ e(rᵢ·Aᵢ, Bᵢ) = e(α, β)^Σrᵢ · e(Σ rᵢ·IC(xᵢ), γ) · e(Σ rᵢ·Cᵢ, δ)
 //!
-//! Of each proof one pairing is left, without its costly end, which is now that of all. The powers
-//! rᵢ, of 128 bits each, are hashes of all proofs of the batch: every validator has the same ones,
-//! and whoever makes a proof cannot know them before it is made, nor choose it to cancel another's
-//! fault.
+//! Each proof still takes one pairing, but without its costly end, which all of them share. The
+//! powers rᵢ, of 128 bits each, are hashes of all proofs of the batch: every validator has the same
+//! powers, and a prover cannot know them before the proof is made, nor choose a proof that cancels
+//! another's fault.
 
 use super::keys::VerifyingKey;
 use crate::{
@@ -30,23 +30,22 @@ use ark_ec::{
 use ark_ff::Field as _;
 use std::iter::once;
 
-/// Keeps a batch's powers apart from all other hashes.
+/// Separates a batch's powers from all other hashes.
 const BATCH_DOMAIN: &[u8] = b"cowboy/proof/batch/v1";
 
-/// Why a proof is refused.
+/// The reason why a proof is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// No proof.
     #[error("malformed proof: {0}")]
     Format(#[from] FormatError),
-    /// A proof of something else.
+    /// A proof of another statement.
     #[error("a proof of another statement: its {input} is {got}, here it is {expected}")]
     OtherStatement {
         /// The first public input that differs.
         input: &'static str,
-        /// What the proof has there.
+        /// The value in the proof.
         got: Element,
-        /// What it must be.
+        /// The required value.
         expected: Element,
     },
     /// A proof that does not hold.
@@ -81,12 +80,12 @@ impl VerifyingKey {
         self.paired(left, sums).is_some_and(|product| product == self.0.alpha_beta)
     }
 
-    /// Whether all proofs hold, but for a chance of 2⁻¹²⁸ that some do not.
+    /// Whether all proofs hold. If some do not, the chance of a wrong answer is 2⁻¹²⁸.
     fn all_hold(&self, proofs: &[&Proof]) -> bool {
         let powers = powers(proofs);
         let scaled = proofs.iter().zip(&powers).map(|(proof, power)| power.times(proof.a));
         let scaled = G1Projective::normalize_batch(&scaled.collect::<Vec<_>>());
-        // Numbers of 64 bits, of twice as many points.
+        // Numbers of 64 bits, for twice as many points.
         let turned = |proof: &&Proof| g1::Config::endomorphism_affine(&proof.c);
         let points = proofs.iter().map(|proof| proof.c).chain(proofs.iter().map(turned));
         let halves = powers.iter().map(|power| power.low).chain(powers.iter().map(|p| p.high));
@@ -107,8 +106,8 @@ impl VerifyingKey {
         product.is_some_and(|product| product == self.0.alpha_beta * all)
     }
 
-    /// The product of the pairings on the left, of the first sum with −γ and the second with −δ;
-    /// none if a factor is zero, which no pairing is.
+    /// The product of the pairings on the left, of the first sum with −γ and of the second with −δ;
+    /// `None` if a factor is zero, which no pairing is.
     fn paired(
         &self,
         left: impl Iterator<Item = (G1Affine, <Bn254 as Pairing>::G2Prepared)>,
@@ -120,7 +119,7 @@ impl VerifyingKey {
     }
 }
 
-/// A proof of this statement, whether it holds or not.
+/// Reads a proof of this statement, whether it holds or not.
 fn read(statement: &Statement, bytes: &[u8]) -> Result<Proof, ProofError> {
     let proof = Proof::from_bytes(bytes)?;
     proof.statement.expect(statement)?;
@@ -128,7 +127,7 @@ fn read(statement: &Statement, bytes: &[u8]) -> Result<Proof, ProofError> {
 }
 
 impl Statement {
-    /// Checks that it is the one expected; names the first public input that differs.
+    /// Checks that it equals `expected`; the error names the first public input that differs.
     pub fn expect(&self, expected: &Self) -> Result<(), ProofError> {
         let inputs = self.inputs().into_iter().zip(expected.inputs());
         for ((got, expected), input) in inputs.zip(INPUT_NAMES) {
@@ -140,8 +139,8 @@ impl Statement {
     }
 }
 
-/// What an equation of a batch is raised to: low + λ · high, where λ times a point of G1 is a
-/// matter of one multiplication. No two pairs of 64 bits are the same number.
+/// The power of an equation in a batch: low + λ · high, where multiplying a point of G1 by λ takes
+/// one multiplication. No two pairs of 64 bits give the same number.
 struct Power {
     low: u64,
     high: u64,
@@ -169,7 +168,7 @@ impl Power {
     }
 }
 
-/// A power for each proof, which depends on all of them.
+/// A power for each proof, which depends on all proofs.
 fn powers(proofs: &[&Proof]) -> Vec<Power> {
     let bytes: Vec<_> = proofs.iter().map(|proof| proof.to_bytes()).collect();
     let mut parts = vec![BATCH_DOMAIN];

@@ -1,4 +1,4 @@
-//! What the table says to each offer, and what it keeps and forgets.
+//! The table's answer to each offer, and what it keeps and forgets.
 
 use super::{super::MAX_PEER_STREAMS, *};
 use crate::{
@@ -41,7 +41,7 @@ fn decide(table: &mut JobTable, from: &str, attempt: Attempt) -> Decided {
     table.offer(&validator(from).public_key(), attempt, Height::new(10), || Ok(()))
 }
 
-/// Validator `from` cancels job `i`, whatever its attempt.
+/// Validator `from` cancels all attempts at job `i`.
 fn cancel(table: &mut JobTable, from: &str, i: u32) -> bool {
     table.cancel(&job(i), Height::new(1_000), &validator(from).public_key())
 }
@@ -143,7 +143,7 @@ fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
 
     offer(&mut table, "a", 1);
     cancel(&mut table, "a", 1);
-    assert_eq!(table.fail(failure(1)), None, "nobody wants to know");
+    assert_eq!(table.fail(failure(1)), None, "the job does not run");
     table.advance(Height::new(21));
     assert_eq!((table.undelivered().count(), table.result_bytes), (0, 0));
 }
@@ -198,7 +198,7 @@ fn results_are_bounded_and_delivered_ones_go_first() {
     assert_eq!(table.finished.len(), MAX_RESULTS);
 }
 
-/// Does job `i`, which is a committee's.
+/// Finishes job `i` with a commitment.
 fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
     let done = result(i, 3);
     let deadline = table.deadline(&job(i)).unwrap();
@@ -388,7 +388,7 @@ fn a_job_starts_when_more_assign_it_alike_than_may_lie() {
     assert_eq!(table.active(), 0);
     let decided = decide(&mut table, "e", attempt(0, 20));
     assert_eq!(decided.offer, Offer::Accept);
-    // Those that wait are answered, also for what has turned out to be an earlier word.
+    // Validators that assigned the attempt, or one due no later, are answered.
     let names = |decided: &Decided| {
         ["a", "b", "c", "d", "e"]
             .into_iter()
@@ -399,7 +399,7 @@ fn a_job_starts_when_more_assign_it_alike_than_may_lie() {
         (names(&decided), decided.others_status()),
         (vec!["a", "c", "d"], AckStatus::Duplicate)
     );
-    // One validator does not move the deadline of what runs.
+    // One validator does not move a running job's deadline.
     assert_eq!(decide(&mut table, "a", attempt(0, 99)), wait);
     assert_eq!(table.advance(Height::new(21)), [job(0)]);
 }
@@ -416,7 +416,7 @@ fn a_job_is_stopped_or_forgotten_when_more_cancel_it_than_may_lie() {
     assert!(!cancel(&mut table, "a", 1));
     assert_eq!(table.reveal(&job(1), None).as_deref(), Some(&done), "one validator may lie");
     let earlier = table.cancel(&job(0), Height::new(19), &validator("b").public_key());
-    assert!(!earlier, "it is about the attempt before");
+    assert!(!earlier, "it cancels the previous attempt");
     assert!(cancel(&mut table, "b", 0));
     assert_eq!(table.active(), 0);
     assert!(!cancel(&mut table, "c", 1), "it does not run");
@@ -454,7 +454,7 @@ fn what_liars_assign_is_bounded_and_goes_with_them() {
     assert_eq!(offer(&mut table, "b", many), Offer::Wait);
 }
 
-/// The ids of what is to be delivered at `head`.
+/// The ids of the deliveries that are due at `head`.
 fn due(table: &mut JobTable, head: u64) -> Vec<Hash> {
     table.advance(Height::new(head));
     table.undelivered().map(|delivery| delivery.job_id()).collect()
@@ -480,7 +480,7 @@ fn what_one_validator_has_taken_goes_to_another_unless_enough_say_that_it_is_the
         table.delivered(&job(i), Some(&liar));
     }
     assert_eq!(due(&mut table, 10 + DELIVER_AGAIN - 1), []);
-    // The chain has the result of 1, and the commitment to that of 3.
+    // The chain has the result of job 1, and the commitment to that of job 3.
     cancel(&mut table, "liar", 0);
     for honest in ["a", "b"] {
         cancel(&mut table, honest, 1);
@@ -492,7 +492,7 @@ fn what_one_validator_has_taken_goes_to_another_unless_enough_say_that_it_is_the
     assert_eq!(due(&mut table, 10 + DELIVER_AGAIN), swallowed);
     assert!(table.has_taken(&job(0), &liar) && !table.has_taken(&job(0), &a));
     table.delivered(&job(0), Some(&a));
-    // The control API may lie too: its word is none of theirs.
+    // The control API may lie too: it does not count as a validator.
     table.delivered(&job(2), None);
     assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN - 1), []);
     assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN), [job(2)]);
@@ -517,6 +517,6 @@ fn a_proof_of_its_end_stops_what_was_assigned_before_it_and_forgets_no_result() 
     assert_eq!(table.undelivered().count(), 1);
     let again = Attempt { assigned_at: Height::new(60), ..attempt(1, 99) };
     assert_eq!(table.offer_proved(again, Height::new(61), || Ok(())).offer, Offer::Accept);
-    assert!(!table.end_proved(&job(1), Height::new(59)), "that is of the attempt before");
+    assert!(!table.end_proved(&job(1), Height::new(59)), "that is the previous attempt");
     assert!(table.is_running(&job(1)));
 }

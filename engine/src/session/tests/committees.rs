@@ -1,4 +1,4 @@
-//! Commitments, reports of failed work, and what committees are asked for.
+//! Commitments, reports of failed work, and questions to committees.
 
 use super::*;
 use crate::wire::{
@@ -14,7 +14,7 @@ fn failure(i: u32) -> JobFailure {
     JobFailure::signed(CHAIN, &key("runner"), job(i), Reason::truncated("exited with 3"))
 }
 
-/// What `name` reveals of job 0.
+/// A reveal of job 0 by `name`.
 fn reveal(name: &str) -> Reveal {
     let JobResult { result_data, runner_signed, .. } =
         JobResult::signed(CHAIN, &key(name), job(0), body(b"result"));
@@ -33,7 +33,7 @@ fn says(event: validator::Event) -> validator::Output {
     validator::Output::Event(event)
 }
 
-/// Carries a question to the runner; where its answer goes.
+/// Carries a question to the runner; returns the stream for the answer.
 fn asked(pair: &mut Pair) -> StreamId {
     pair.pump();
     match pair.runner_said().as_slice() {
@@ -60,7 +60,7 @@ fn a_commitment_goes_where_a_result_would() {
         let delivered = runner::Output::Event(runner::Event::Delivered { job_id: job(0) });
         assert_eq!(pair.runner_said()[1..], *std::slice::from_ref(&delivered));
 
-        // The stream is gone: on one of its own.
+        // The stream is gone: it goes on a new one.
         assert!(pair.runner.commit(&commit(0)));
         pair.pump();
         assert_eq!(pair.validator_said(), [committed]);
@@ -81,7 +81,7 @@ fn a_report_of_failed_work_goes_where_a_result_would() {
         let delivered = runner::Output::Event(runner::Event::Delivered { job_id: job(0) });
         assert_eq!(pair.runner_said()[1..], *std::slice::from_ref(&delivered));
 
-        // The stream is gone: on one of its own.
+        // The stream is gone: it goes on a new one.
         assert!(pair.runner.fail(&failure(0)));
         pair.pump();
         assert_eq!(pair.validator_said(), *std::slice::from_ref(&failed));
@@ -138,7 +138,7 @@ fn a_runner_shows_its_result_when_asked() {
         let stream = asked(&mut pair);
         pair.runner.reveal(stream, Some(&result(1)));
         pair.pump();
-        assert_eq!(pair.validator_said(), [], "the result of another job is none");
+        assert_eq!(pair.validator_said(), [], "another job's result does not count");
         assert_eq!(pair.runner_said(), []);
     }
 }
@@ -200,7 +200,7 @@ fn a_question_that_is_not_answered_ends_without_consequences() {
 fn who_does_not_know_a_question_just_does_not_answer() {
     let mut pair = Pair::established();
     let stream = pair.runner.handle_opened().unwrap();
-    // Of a later version.
+    // A frame of a later protocol version.
     pair.runner.handle_data(stream, &[0, 0, 0, 2, 0x85, 0xa0]);
     assert_eq!(pair.runner.poll_output(), None);
     pair.runner.handle_finished(stream);

@@ -1,4 +1,4 @@
-//! Assignments and cancellations on their way, and what bounds them.
+//! Assignments and cancellations in flight, and their bounds.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
     let mut pair = Pair::established();
     pair.assign(0);
     pair.validator.cancel(&job(0), DEADLINE, CancelReason::Reassigned).unwrap();
-    // Crosses the cancellation on its way.
+    // The result crosses the cancellation on its way.
     assert!(pair.runner.deliver(&result(0)));
     pair.pump();
     assert_eq!(pair.validator_said(), [accepted(0)]);

@@ -1,8 +1,8 @@
-//! Peers that break the protocol, and several at once.
+//! Peers that break the protocol, and several peers at once.
 
 use super::*;
 
-/// Feeds a runner what a validator writes on the control stream; how it says goodbye.
+/// Feeds a runner a validator's frames on the control stream; returns the reason of its goodbye.
 fn runner_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
     let mut runner = runner();
     let mut reason = None;
@@ -144,7 +144,7 @@ fn three_validators_dispatch_and_the_job_runs_once() {
     assert_eq!(pairs[0].validator_said(), [accepted(0)]);
     assert_eq!(pairs[1].validator_said(), [outcome(0, Outcome::Duplicate)]);
 
-    // The validator that has it goes away before the result is there.
+    // The validator that has the assignment disconnects before the result is there.
     pairs[0].validator.close(GoodbyeReason::ShuttingDown);
     pairs[0].pump();
     let done = table.finish(result(0)).unwrap();

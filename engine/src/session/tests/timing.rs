@@ -1,4 +1,4 @@
-//! What the chain says of a connection's pace, and changes while the connection stands.
+//! The chain's parameters for a connection's pace, and changes to them during a connection.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_ping_comes_with_each_multiple_of_what_is_governed() {
         })
         .collect();
     assert_eq!(pings, [12, 15, 18]);
-    // A head that passes several is told of once.
+    // A head that passes several multiples is announced once.
     pair.head(25);
     assert!(pinged(&mut pair));
     pair.validator.govern(Connectivity::DEFAULT);
@@ -48,7 +48,7 @@ fn an_assignment_waits_for_as_many_blocks_as_are_governed() {
     }
 }
 
-/// What is under way when the timeout becomes shorter has the shorter one.
+/// A shorter timeout also applies to dispatches that are under way.
 #[test]
 fn another_timeout_counts_for_what_is_under_way() {
     let mut pair = with(Connectivity { ack_timeout_blocks: 60, ..Connectivity::DEFAULT });

@@ -1,4 +1,4 @@
-//! A chain that cannot be reached costs nothing but time.
+//! A lost chain costs nothing but time.
 
 use super::{
     super::{
@@ -8,7 +8,7 @@ use super::{
     CLAIM, Request, id, machine, opening, oracle,
 };
 
-/// Everything that has a time, each with one that ends within seconds.
+/// A machine with everything that has a deadline, each due within seconds.
 fn varied() -> (Speculation, Vec<(TaskId, u64)>) {
     let mut machine = machine(&[
         ("confirmationTimeoutMs", "5000"),
@@ -38,7 +38,7 @@ fn without_a_chain_nothing_expires() {
     machine.advance(100_000);
     oracle::check(&machine);
     assert!(machine.plans().is_empty());
-    // Through a restart as well.
+    // Survives a restart too.
     let mut machine = Speculation::restore(&machine.snapshot(), 101_000).unwrap();
     oracle::check(&machine);
     machine.take();
@@ -46,7 +46,8 @@ fn without_a_chain_nothing_expires() {
     let outputs = machine.take();
     assert!(outputs.contains(&Output::ChainBack { away_ms: 100_000 }), "{outputs:?}");
     oracle::check(&machine);
-    // What was due in 4 s when the chain was lost is due in 4 s; proofs have their whole time.
+    // Deadlines that were 4 s away when the chain was lost are 4 s away; proofs have their whole
+    // time.
     assert_eq!(machine.task(&id("claimed")).unwrap().claim_expires_at, 105_000);
     machine.advance(104_999);
     assert_eq!(machine.graph().live(), 4);
@@ -60,7 +61,7 @@ fn without_a_chain_nothing_expires() {
     oracle::check(&machine);
 }
 
-/// A submission that is lost to a chain that is away counts as no attempt.
+/// A submission that is lost because the chain is lost does not count as an attempt.
 #[test]
 fn what_the_chain_does_not_take_while_it_is_away_goes_out_again() {
     let (mut machine, flying) = varied();
@@ -86,7 +87,7 @@ fn after_ten_tries_nothing_is_accepted_until_the_chain_is_back() {
     machine.chain_lost(0, 0);
     let mut tries = Vec::new();
     while let Some(due) = machine.next_deadline() {
-        assert_ne!(tries.len(), TRIES as usize, "it tries for ever");
+        assert_ne!(tries.len(), TRIES as usize, "it tries forever");
         machine.try_task(&format!("t{}", tries.len()), &[]).unwrap();
         machine.advance(due - 1);
         assert!(machine.take().is_empty());
@@ -100,7 +101,7 @@ fn after_ten_tries_nothing_is_accepted_until_the_chain_is_back() {
     let refused = machine.try_task("late", &[]).unwrap_err();
     assert_eq!(refused.reason.name(), "paused");
     assert!(refused.to_string().contains("the chain cannot be reached"), "{refused}");
-    // What runs goes on.
+    // Running tasks go on.
     machine.executed(id("t0"), opening(id("t0")), 80_000).unwrap();
     let mut machine = Speculation::restore(&machine.snapshot(), 90_000).unwrap();
     assert_eq!(machine.try_task("late", &[]).unwrap_err().reason.name(), "paused");
@@ -109,7 +110,7 @@ fn after_ten_tries_nothing_is_accepted_until_the_chain_is_back() {
     oracle::check(&machine);
 }
 
-/// Of several times that it could be reached at last, the latest counts.
+/// When the last contact is reported several times, the latest counts.
 #[test]
 fn a_chain_is_away_since_it_was_seen_last() {
     let mut machine = machine(&[("claimBufferMs", "1")]);

@@ -1,4 +1,4 @@
-//! A million random operations, with snapshot and restore anywhere.
+//! A million random operations, with snapshots and restores at random.
 
 use super::{
     super::{
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SEEDS: u64 = 400;
 const OPERATIONS: u64 = 2_500;
 const _: () = assert!(SEEDS * OPERATIONS >= 1_000_000);
-/// Ids that the operations are about.
+/// Number of ids in the operations.
 const TASKS: u64 = 20;
 
 /// Pseudo-random numbers (splitmix64).
@@ -35,7 +35,7 @@ impl Random {
     fn task(&mut self) -> TaskId {
         let mut id = [0; 32];
         id[31] = self.below(TASKS) as u8;
-        // Whether a task may speculate shows in its first bytes.
+        // The first bytes decide whether a task may speculate.
         id[0] = id[31].wrapping_mul(13);
         Hash(id)
     }
@@ -47,7 +47,7 @@ struct World {
     past: oracle::Past,
     flying: BTreeMap<TaskId, u64>,
     deposited: u128,
-    /// Order-only links may keep tasks waiting for failed ones.
+    /// Whether order-only links may keep tasks waiting for failed ones.
     waits: bool,
     confirmed: u64,
     undone: u64,
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// Does something at `now`; says whether it was refused.
+    /// Performs a random operation at `now`; returns whether it was refused.
     fn step(&mut self, now: u64) -> bool {
         let (random, machine) = (&mut self.random, &mut self.machine);
         let task = random.task();
@@ -205,7 +205,7 @@ impl World {
 }
 
 impl Speculation {
-    /// What a refusal must leave alone.
+    /// The state that a refusal must not change.
     fn but_counters(&self) -> Vec<u8> {
         let mut machine = self.clone();
         machine.counters = Counters::default();
@@ -245,11 +245,12 @@ fn invariants_hold_over_a_million_random_operations() {
         let mut world = World::new(seed);
         for at in 0..OPERATIONS {
             let now = world.machine.now() + world.random.below(50);
-            // What is due by then, or was asked for before, is no matter of the operation.
+            // Handles first what is due or was requested before, which does not depend on the
+            // operation.
             world.machine.advance(now);
             world.drain();
             if seed % 2 == 0 {
-                // So much goes wrong that the breaker would leave little to see.
+                // With this many failures, the breaker would block most operations.
                 world.machine.breaker = Breaker::default();
             }
             world.past.check(&world.machine, world.waits);
@@ -272,7 +273,7 @@ fn invariants_hold_over_a_million_random_operations() {
         let rejected = &world.machine.counters().tasks_rejected;
         refusals.extend((0..).zip(rejected).filter(|(_, count)| **count > 0).map(|(at, _)| at));
     }
-    // The operations get somewhere.
+    // The operations make progress.
     let enough = confirmed > 10_000 && undone > 20_000 && restored > 10_000;
     assert!(enough, "{confirmed} confirmed, {undone} undone, {restored} restored");
     let missing: Vec<_> = Reason::ALL

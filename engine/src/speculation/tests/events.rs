@@ -1,4 +1,4 @@
-//! What components tell, and that telling changes nothing.
+//! The components' events, and that enabling them changes nothing.
 
 use super::{
     super::{Answer, Event, EventKind, RollbackReason, TaskId},
@@ -10,7 +10,7 @@ fn told(machine: &mut Speculation) -> Vec<Event> {
     std::iter::from_fn(|| machine.poll_event()).collect()
 }
 
-/// Names of what is told of a task, or of the machine.
+/// Names of the events of a task, or of the machine.
 fn names(events: &[Event], task: Option<TaskId>) -> Vec<&'static str> {
     let of = events.iter().filter(|event| event.task == task);
     of.map(|event| event.kind.name()).collect()
@@ -41,10 +41,10 @@ fn every_component_tells_what_happens_in_the_order_of_happening() {
         if tells {
             events = told(of);
         } else {
-            assert_eq!(told(of), [], "it was not asked to");
+            assert_eq!(told(of), [], "events are not enabled");
         }
     }
-    // But for that, they are the same machine.
+    // Otherwise they are the same machine.
     assert_eq!(machine.take(), silent.take());
     assert_eq!(machine.snapshot(), silent.snapshot());
 
@@ -96,7 +96,7 @@ fn every_component_tells_what_happens_in_the_order_of_happening() {
     assert_eq!(names(&events, Some(id("B"))), b);
     assert_eq!(names(&events, Some(id("wide"))), ["task:rejected"]);
     assert_eq!(names(&events, None), ["breaker:changed", "chain:lost", "chain:back"]);
-    // Leaves first; what was locked is slashed or free again, to the last unit.
+    // Leaves first; the whole locked amount is slashed or released, to the last unit.
     let undone = events.iter().filter(|e| e.kind.name() == "rollback:taskRolledBack");
     let undone: Vec<_> = undone.map(|event| event.task).collect();
     assert_eq!(undone, [Some(id("B")), Some(id("A"))]);

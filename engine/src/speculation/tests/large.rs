@@ -1,4 +1,4 @@
-//! Nothing recurses over the graph, and nothing pays for all of it at each step.
+//! Large graphs: no recursion over the graph, and no step costs time for all of it.
 
 use super::{
     super::{Answer, Graph, Link, Output, Request, Status, TaskId},
@@ -10,7 +10,7 @@ const MANY: u32 = 1_000_000;
 
 fn id(n: u32) -> TaskId {
     let mut id = [0; 32];
-    // Not in order, as hashes are not.
+    // Not in order, like hashes.
     id[..4].copy_from_slice(&n.wrapping_mul(0x9e37_79b1).to_be_bytes());
     Hash(id)
 }

@@ -1,4 +1,4 @@
-//! What is refused, by which name, and that nothing accepted is lost.
+//! Refusals and their names, and that no accepted task is lost.
 
 use super::{
     super::{
@@ -105,7 +105,7 @@ fn the_breaker_opens_upon_rollbacks_and_closes_upon_a_success() {
     }
     assert_eq!(machine.breaker_state(), BreakerState::Open);
     assert!(machine.take().contains(&Output::Breaker(BreakerState::Open)));
-    // Open: only what needs no speculation, and what runs is left to finish.
+    // Open: only tasks that need no speculation are accepted, and running tasks may finish.
     assert_eq!(reason(&mut machine, "child", &["root"]), "breaker_open");
     machine.try_task("alone", &[]).unwrap();
     machine.advance(60_001 - 30_000);
@@ -118,10 +118,10 @@ fn the_half_open_breaker_lets_one_through_until_that_is_resolved() {
     machine.try_task("one", &["root"]).unwrap();
     assert_eq!(machine.breaker().probe(), Some(id("one")));
     assert_eq!(reason(&mut machine, "two", &["root"]), "breaker_open");
-    // A cancellation tells nothing: another may try.
+    // A cancellation decides nothing: another task may try.
     machine.fail(id("one"), RollbackReason::ManualCancel, 60_001).unwrap();
     machine.try_task("two", &["root"]).unwrap();
-    // Nor does a task that did not speculate, whatever becomes of it.
+    // Nor does a task that did not speculate, whatever its outcome.
     machine.confirm(id("root"), 60_001).unwrap();
     assert_eq!(machine.breaker_state(), BreakerState::HalfOpen);
     machine.done("other", &[]);
@@ -147,7 +147,7 @@ fn the_half_open_breaker_lets_one_through_until_that_is_resolved() {
     assert_eq!(failed.breaker().lets_through_at(failed.config().breaker), Some(120_003));
 }
 
-/// A half-open breaker, and a live root.
+/// A machine with a half-open breaker and a live root.
 fn half_open() -> Speculation {
     let mut machine = machine(&[("confirmationTimeoutMs", "300000")]);
     machine.done("root", &[]);
@@ -161,7 +161,7 @@ fn half_open() -> Speculation {
     machine
 }
 
-/// A probe that is undone with an ancestor has speculated in vain.
+/// A probe that is undone with an ancestor counts as a failure.
 #[test]
 fn a_probe_that_goes_with_its_ancestor_opens_the_breaker() {
     let mut machine = half_open();
@@ -280,7 +280,7 @@ fn slashing_that_runs_away_ends_speculation_and_an_operator_may_hold_it() {
     assert_eq!(machine.take(), [Output::Breaker(BreakerState::Open)]);
     let refused = machine.try_task("B", &["A"]).unwrap_err();
     assert_eq!(refused.reason, Reason::BreakerOpen);
-    // What opened it outlives a restart.
+    // The cause of the opening survives a restart.
     machine = Speculation::restore(&machine.snapshot(), 3).unwrap();
     assert_eq!(machine.breaker().opened().unwrap().cause, Cause::Slashes);
     machine.take();
@@ -290,7 +290,7 @@ fn slashing_that_runs_away_ends_speculation_and_an_operator_may_hold_it() {
     machine.configure([("breaker.override", "open")], 5).unwrap();
     assert_eq!(machine.try_task("C", &["A"]).unwrap_err().reason, Reason::BreakerOpen);
     machine.configure([("breaker.override", "none"), ("breaker.slashLimit", "0")], 6).unwrap();
-    assert_eq!(machine.breaker_state(), BreakerState::Open, "as it would be");
-    // Of the live tasks' claims, the first to expire counts.
+    assert_eq!(machine.breaker_state(), BreakerState::Open, "its own state");
+    // Among the claims on live tasks, the first to expire counts.
     assert_eq!(machine.time_to_expiry(), Some(CLAIM - 6));
 }

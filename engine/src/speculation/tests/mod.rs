@@ -1,4 +1,5 @@
-//! What the cases do not reach: policies, limits, pruning, bad snapshots, size, chance.
+//! Tests beyond the shared cases: policies, limits, pruning, invalid snapshots, size, random
+//! operations.
 
 mod away;
 mod chaos;
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::primitives::{Hash, Wei, keccak256};
 
-/// The proof of everything.
+/// The proof for all tasks.
 const PROOF: [u8; PROOF_BYTES] = [7; PROOF_BYTES];
 /// A claim that outlasts every test.
 const CLAIM: u64 = 1 << 40;
@@ -58,13 +59,13 @@ impl Speculation {
         self.schedule(Request::new(id(name), &reads(&parents), CLAIM), self.now())
     }
 
-    /// Schedules a task that reads its parents, and completes it.
+    /// Schedules a task that reads its parents' outputs, and completes it.
     fn done(&mut self, name: &str, parents: &[&str]) {
         self.try_task(name, parents).unwrap();
         self.complete(id(name), opening(id(name)), &PROOF, self.now()).unwrap();
     }
 
-    /// The same for a task that only comes after its parents.
+    /// Schedules and completes a task that only comes after its parents.
     fn done_after(&mut self, name: &str, parents: &[&str]) {
         let parents: Vec<_> = parents.iter().map(|one| (id(one), Link::OrderOnly)).collect();
         self.schedule(Request::new(id(name), &parents, CLAIM), self.now()).unwrap();
@@ -87,7 +88,7 @@ impl Speculation {
         self.take().into_iter().filter_map(plan).collect()
     }
 
-    /// The submissions put out: task and number.
+    /// The pending submissions: task and number.
     fn submissions(&mut self) -> Vec<(TaskId, u64)> {
         let submission = |output| match output {
             Output::Submit { task, submission, .. } => Some((task, submission)),

@@ -1,4 +1,4 @@
-//! Everything that the machine keeps and could work out, worked out again.
+//! Recomputes everything that the machine stores but could derive.
 
 use super::super::{
     CommitmentStatus, Link, ProofStatus, Speculation, Status, TaskId,
@@ -7,7 +7,7 @@ use super::super::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Panics where the machine contradicts itself or the rules.
+/// Panics if the machine contradicts itself or the rules.
 pub fn check(machine: &Speculation) {
     let graph = &machine.graph;
     let order: Vec<Task> =
@@ -103,7 +103,7 @@ pub fn check(machine: &Speculation) {
     assert_eq!(machine.deferral.ready(), ready);
     let ledger = &machine.ledger;
     assert_eq!((ledger.len(), ledger.open(), ledger.proofs()), (commitments, open, proofs));
-    // What is open is held, or its proof is asked for or there.
+    // Every open commitment is held, or its proof is requested or made.
     assert_eq!(machine.deferral.pending(), open - held);
     assert_eq!(machine.deadlines, deadlines);
     let away = machine.away.is_some();
@@ -119,15 +119,15 @@ pub fn check(machine: &Speculation) {
     );
 }
 
-/// What must stay as it is from one operation to the next.
+/// The values that must not change from one operation to the next.
 #[derive(Default)]
 pub struct Past {
     tasks: BTreeMap<TaskId, (u32, Status, u32)>,
 }
 
 impl Past {
-    /// Panics if a final status changed, or, but for those that wait for a failed task, a depth
-    /// rose; then remembers what is.
+    /// Panics if a final status changed, or if a depth rose other than for tasks that wait for a
+    /// failed one; then remembers the current values.
     pub fn check(&mut self, machine: &Speculation, waits: bool) {
         let mut tasks = BTreeMap::new();
         for task in machine.graph.places() {
@@ -138,7 +138,7 @@ impl Past {
                 && attempt == now.0
             {
                 assert!(status.is_live() || status == now.1, "{id} was {status}");
-                assert!(waits || !now.1.is_live() || now.2 <= depth, "{id} stands deeper");
+                assert!(waits || !now.1.is_live() || now.2 <= depth, "{id} is deeper than before");
             }
             tasks.insert(*id, now);
         }

@@ -1,4 +1,4 @@
-//! What a rollback takes with it under each policy, in which order, and what comes after it.
+//! The tasks that a rollback undoes under each policy, their order, and the next attempts.
 
 use super::{
     super::{Link, Output, Request, RollbackReason, Status, engine::Confirmation},
@@ -23,7 +23,7 @@ fn selective_spares_who_reads_nothing_of_what_failed() {
     assert_eq!(machine.graph().depth(&id("reads who comes after")), Some(2));
     oracle::check(&machine);
 
-    // Who survived waits for the next attempt, and goes on once that is confirmed.
+    // The surviving task waits for the next attempt, and continues when that is confirmed.
     machine.done("A", &[]);
     assert_eq!(machine.confirm(id("A"), 0), Ok(Confirmation::Applied));
     let (task, _) = machine.submissions().pop().unwrap();
@@ -65,7 +65,7 @@ fn a_checkpoint_keeps_an_output_for_the_next_attempt() {
     assert!(machine.checkpoint(&id("A")));
     assert!(!machine.checkpoint(&id("nobody")));
     machine.fail(id("A"), FAILED, 0).unwrap();
-    // Two are kept; the trigger's own output is what failed.
+    // Two outputs are kept; the trigger's own output is not, because it is what failed.
     let mut kept: Vec<_> = machine.checkpoints().map(|one| one.task).collect();
     kept.sort();
     let mut expected = vec![id("C"), id("D")];
@@ -77,7 +77,7 @@ fn a_checkpoint_keeps_an_output_for_the_next_attempt() {
     assert_eq!(machine.checkpoints().count(), 1);
 }
 
-/// What was made from another output is of no use, and is not kept for a later attempt either.
+/// An output made from another input is useless, and is not kept for a later attempt either.
 #[test]
 fn a_checkpoint_serves_only_what_reads_the_same() {
     let mut machine = machine(&[("rollbackPolicy", "checkpoint")]);
@@ -134,7 +134,7 @@ fn triggers_queue_and_each_task_is_undone_once() {
     let plans = machine.plans();
     let got: Vec<_> = plans.iter().map(|plan| undone(plan, &["A", "B", "X"])).collect();
     assert_eq!(got, expected);
-    // None is lost on the way through a snapshot.
+    // A snapshot loses none of them.
     let mut restored = Speculation::restore(&image, 0).unwrap();
     assert_eq!(restored.plans().len(), 3);
 }
@@ -194,7 +194,7 @@ fn held_confirmations_run_down_the_chain_at_once() {
         assert_eq!(machine.confirm(id(name), 0), Ok(Confirmation::Held));
     }
     oracle::check(&machine);
-    // What the chain has does not expire here, as long as its ancestors do not.
+    // A task that the chain has confirmed does not expire here, as long as its ancestors do not.
     machine.take();
     machine.advance(29_999);
     machine.confirm(id("t0"), 29_999).unwrap();

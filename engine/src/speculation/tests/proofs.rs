@@ -1,4 +1,4 @@
-//! From an output to a confirmed proof.
+//! The way from an output to a confirmed proof.
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ fn a_proof_is_asked_for_and_may_not_take_for_ever() {
     let commitment = machine.commitment(&id("A")).unwrap();
     assert_eq!((commitment.status, &commitment.proof), (CommitmentStatus::Created, &None));
     oracle::check(&machine);
-    // Its time begins with the prover, however long it waited for one.
+    // The timeout starts with the prover, regardless of the time in the queue.
     machine.advance(100_000);
     assert_eq!(machine.task(&id("A")).unwrap().proof, ProofStatus::Queued);
     machine.proving(id("A"), 100_000).unwrap();
@@ -44,7 +44,7 @@ fn a_proof_does_not_wait_for_a_prover_for_ever() {
     assert_eq!(machine.next_deadline(), Some(7_000));
     let gauges = machine.gauges();
     assert_eq!((gauges.pending_proofs, gauges.queued_proofs, gauges.proving), (1, 1, 0));
-    // A restart begins again with the queue.
+    // After a restart it starts over in the queue.
     machine = Speculation::restore(&machine.snapshot(), 3_000).unwrap();
     assert_eq!(machine.take(), [Output::Prove { task: id("A") }]);
     assert_eq!(machine.next_deadline(), Some(10_000));
@@ -69,7 +69,7 @@ fn a_proof_that_comes_in_time_goes_out() {
     machine.submitted(task, submission, 20).unwrap();
     assert_eq!(machine.commitment(&task).unwrap().status, CommitmentStatus::Submitted);
     machine.answer(task, submission, Answer::Confirmed, 30).unwrap();
-    // Whoever is confirmed needs no proof any more.
+    // The proof of a confirmed task is dropped.
     assert_eq!(machine.proof(&task), None);
     assert_eq!(machine.task(&task).unwrap().proof, ProofStatus::Confirmed);
     assert_eq!(machine.counters().proofs_confirmed, 1);

@@ -1,4 +1,4 @@
-//! Snapshots that are read back, and bytes that are none.
+//! Restored snapshots, and bytes that are not snapshots.
 
 use super::{
     super::{
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::primitives::{Wei, keccak256};
 
-/// A machine with a task in every state, and nothing in flight.
+/// A machine with tasks in every state, none in flight.
 fn varied() -> Speculation {
     let settings = [
         ("maxConcurrent", "1"),
@@ -75,7 +75,7 @@ fn what_was_in_flight_goes_out_again_as_the_same_attempt() {
     let again = |name: &str, submission| Output::Submit { task: id(name), submission, attempt: 1 };
     assert_eq!(outputs, [again("A", 2), again("B", 3), Output::Prove { task: id("D") }]);
     oracle::check(&restored);
-    // What was answered to the machine before is no answer any more; times begin anew.
+    // Answers to the previous machine no longer count, and timeouts restart.
     let (task, submission) = first[0];
     restored.answer(task, submission, Answer::Confirmed, 20_000).unwrap_err();
     restored.advance(49_999);
@@ -106,7 +106,7 @@ fn bytes_that_are_no_snapshot_are_refused() {
     codec(&[image.as_slice(), &[0]].concat());
 }
 
-/// Changes a sound machine to one that cannot be, and looks for what its snapshot is refused for.
+/// Puts a sound machine into an impossible state, and checks why its snapshot is refused.
 fn refused(change: impl FnOnce(&mut Speculation), expected: &str) {
     let mut machine = varied();
     change(&mut machine);
@@ -126,7 +126,7 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
             let task = at(machine, "after");
             machine.graph.nodes[task].status = Status::Confirmed;
         },
-        "the retired tasks are not those that nobody waits for",
+        "the retired tasks are not those that no live task depends on",
     );
     refused(
         |machine| {
@@ -159,7 +159,7 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
             machine.breaker.record_failure(limits, failure, &[]);
             machine.breaker.proceed(limits, 10, task);
         },
-        "the task that the breaker let through is not on its way",
+        "the task that the breaker let through is not live",
     );
     refused(
         |machine| {
@@ -170,7 +170,7 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     );
     refused(
         |machine| machine.away = Some(Away { since: 10, tries: 0, next: 0 }),
-        "the chain is away since later than now, or was tried too often",
+        "the chain was lost later than now, or was tried too often",
     );
     refused(|machine| machine.deferral.next_order = 0, "a proof was queued later than the next");
     refused(
@@ -179,7 +179,7 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
             let child = machine.graph.nodes[task].first_child;
             machine.graph.edges[child].parent = at(machine, "casualty");
         },
-        "its tasks are no graph: one stands twice, or waits for itself",
+        "its tasks are not a graph: one occurs twice, or waits for itself",
     );
 }
 
@@ -211,7 +211,7 @@ fn no_bytes_bring_the_machine_into_a_state_that_it_cannot_be_in() {
             }
         }
     }
-    // Ids, hashes, salts, proofs and times may be any.
+    // Ids, hashes, salts, proofs and times may have any value.
     assert!(refused > 2_000 && accepted > 2_000, "{refused} refused, {accepted} accepted");
 }
 

@@ -1,4 +1,4 @@
-//! Weights against the four terms as they are written.
+//! Weights compared with a literal computation of the four terms.
 
 use super::*;
 use crate::primitives::codec::{from_slice, to_vec};
@@ -13,7 +13,8 @@ fn actor(n: u8) -> Address {
     Address([n; 20])
 }
 
-/// Timers that wait so many blocks and have a tip, of which the first so many fire.
+/// The standing of timers, each with its waiting time in blocks and its tip; the first `fires`
+/// fire.
 fn standing(timers: &[(u32, Option<u64>)], fires: usize, cycles: u64) -> Standing {
     let mut standing = Standing::default();
     for &(waited, tip) in timers {
@@ -43,7 +44,7 @@ fn a_standing_counts_what_the_terms_ask_for() {
 #[test]
 fn weights_follow_the_four_terms() {
     let mut auction = Auction::default();
-    // One timer that fires at once and uses half the lane; two that wait, of a lower tip.
+    // One timer that fires at once and uses half the lane; two timers with a lower tip that wait.
     auction.record(
         LANE,
         [
@@ -139,7 +140,7 @@ struct Seen {
     fires: bool,
 }
 
-/// Which timers are due in an epoch's blocks, by the number of their actor.
+/// The timers that are due in each of an epoch's blocks, with the number of their actor.
 type Blocks = Vec<Vec<(u8, Seen)>>;
 
 fn blocks() -> impl Strategy<Value = Blocks> {
@@ -153,7 +154,7 @@ fn millionths(part: usize, whole: usize) -> u64 {
     part as u64 * 1_000_000 / whole as u64
 }
 
-/// The weights that actors have after an epoch at whose beginning all are at 1.0.
+/// The actors' weights after an epoch that all begin at 1.0.
 fn model(blocks: &Blocks) -> [u64; 4] {
     let of = |n: u8| -> Vec<(usize, Seen)> {
         let seen = blocks.iter().enumerate().flat_map(|(at, block)| {
@@ -187,7 +188,7 @@ fn model(blocks: &Blocks) -> [u64; 4] {
     })
 }
 
-/// What a fire takes.
+/// Cycles that a fire uses.
 const CYCLES: u64 = 100;
 
 proptest! {

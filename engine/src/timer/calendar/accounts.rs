@@ -1,26 +1,25 @@
-//! Accounts as small numbers, which entries have instead of addresses.
+//! Accounts as small numbers, which replace addresses in entries.
 
 use crate::primitives::Address;
 use std::collections::BTreeMap;
 
-/// Accounts that are found without the tree, by the first 16 bits of their addresses. Whoever looks
-/// for addresses that meet there finds the tree, not a list.
+/// Number of accounts that are found without the tree, by the first 16 bits of their addresses.
+/// Addresses that are chosen to collide fall back to the tree, not to a list.
 const RECENT: usize = 1 << 16;
 
-/// The accounts that some entry names. A number is given to another account once no entry names
-/// the one that had it.
+/// The accounts that entries name. A number is reused when no entry names its account.
 pub(super) struct Accounts {
     numbers: BTreeMap<Address, u32>,
     named: Vec<Named>,
-    /// Numbers that no account has.
+    /// Numbers without an account.
     free: Vec<u32>,
-    /// The numbers of those looked up last; only what `named` confirms holds.
+    /// The numbers of the accounts looked up last; `named` decides whether they are valid.
     recent: Box<[u32]>,
 }
 
 struct Named {
     address: Address,
-    /// How many entries name it.
+    /// Number of entries that name the account.
     entries: u32,
 }
 
@@ -31,7 +30,7 @@ impl Accounts {
         Self { numbers, named, free, recent }
     }
 
-    /// The number of an account that one more entry names.
+    /// The number of an account, which one more entry names.
     #[inline]
     pub(super) fn hold(&mut self, address: &Address) -> u32 {
         let number = self.recent[recent(address)];
@@ -44,7 +43,7 @@ impl Accounts {
         }
     }
 
-    /// As [`Accounts::hold`], for an account that was not looked up last of those that meet there.
+    /// Like [`Accounts::hold`], for an account that is not in its slot of `recent`.
     #[inline(never)]
     fn find(&mut self, address: &Address) -> u32 {
         let number = match self.numbers.get(address) {
@@ -72,7 +71,7 @@ impl Accounts {
         number
     }
 
-    /// One entry less names the account.
+    /// One entry fewer names the account.
     pub(super) fn release(&mut self, number: u32) {
         let Named { address, entries } = &mut self.named[number as usize];
         *entries -= 1;
@@ -82,18 +81,18 @@ impl Accounts {
         }
     }
 
-    /// The account that has a number.
+    /// The account with this number.
     pub(super) fn address(&self, number: u32) -> Address {
         self.named[number as usize].address
     }
 
-    /// One more than the highest number that was ever given.
+    /// One more than the highest number ever assigned.
     pub(super) fn bound(&self) -> u32 {
         self.named.len() as u32
     }
 }
 
-/// Where an address is looked for before the tree.
+/// The slot of an address in `recent`.
 fn recent(address: &Address) -> usize {
     let [high, low, ..] = address.0;
     usize::from(u16::from_be_bytes([high, low]))

@@ -1,22 +1,22 @@
-//! Buckets of entries: lists of pieces out of one pool.
+//! Buckets of entries: lists of pieces from one pool.
 //!
-//! A bucket that grew by doubling would copy itself and leave half of itself unused, thousands of
-//! times over. Here a bucket is a list of pieces, all but the last of them full. The first is
-//! short, since most buckets have few entries; later ones are long, since memory is read fastest
-//! in its own order. Pieces come from slabs that are never given back: what one bucket leaves,
-//! another takes.
+//! A bucket that grew by doubling would copy its entries and leave half of its memory unused,
+//! thousands of times over. So a bucket is a list of pieces, all but the last of them full. The
+//! first is short, because most buckets have few entries; later ones are long, because sequential
+//! reads are fastest. Pieces come from slabs that are never freed: one bucket's freed pieces are
+//! reused by others.
 
 use super::Due;
 use std::mem;
 
-/// Entries of a bucket's first piece, of its second, and of all after it.
+/// Number of entries in a bucket's first piece, in its second, and in all later ones.
 const SIZES: [usize; 3] = [4, 16, 32];
-/// Pieces start at multiples of so many entries, of which all sizes are multiples.
+/// The alignment of pieces, in entries; it divides all sizes.
 const UNIT: usize = SIZES[0];
-/// Entries of a slab, which is what the pool grows by.
+/// Number of entries in a slab, by which the pool grows.
 const SLAB: usize = 1_024;
 
-/// Entries next to each other: where they start in units, and above that the index of their size.
+/// Adjacent entries: their start in units, and above it the index of their size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Piece(u32);
 
@@ -28,7 +28,7 @@ impl Piece {
         Self((start / UNIT) as u32 | (size as u32) << Self::SIZE_SHIFT)
     }
 
-    /// The index of its size.
+    /// The index of the piece's size.
     const fn size(self) -> usize {
         (self.0 >> Self::SIZE_SHIFT) as usize
     }
@@ -37,7 +37,7 @@ impl Piece {
         SIZES[self.size()]
     }
 
-    /// Its place among all pieces: counted in units.
+    /// The start of the piece in the pool, in units.
     const fn unit(self) -> usize {
         (self.0 & ((1 << Self::SIZE_SHIFT) - 1)) as usize
     }
@@ -49,12 +49,11 @@ pub(super) struct Bucket {
     first: Piece,
     last: Piece,
     entries: u32,
-    /// Entries that there still is room for in the last piece.
+    /// Number of entries that still fit into the last piece.
     room: u32,
 }
 
 impl Bucket {
-    /// A bucket of nothing.
     pub(super) const EMPTY: Self =
         Self { first: Piece::NONE, last: Piece::NONE, entries: 0, room: 0 };
 
@@ -64,14 +63,15 @@ impl Bucket {
     }
 }
 
-/// Where the entries of all buckets are.
+/// The storage for the entries of all buckets.
 pub(super) struct Pool {
     slabs: Vec<Box<[Due]>>,
-    /// The piece after the one that starts at a unit: of its bucket, or of those that are free.
+    /// The next piece after the piece that starts at a unit, in its bucket or in the list of free
+    /// pieces.
     next: Vec<Piece>,
-    /// The first of the pieces that no bucket has, of each size.
+    /// The head of the list of free pieces, for each size.
     free: [Piece; SIZES.len()],
-    /// Entries of the last slab that were never in a piece: those from here on.
+    /// The first entry of the last slab that was never in a piece.
     fresh: usize,
 }
 
@@ -92,7 +92,7 @@ impl Pool {
         bucket.room -= 1;
     }
 
-    /// Takes the entries of the first piece out of a bucket.
+    /// Removes and returns the entries of a bucket's first piece.
     pub(super) fn take(&mut self, bucket: &mut Bucket) -> Option<&[Due]> {
         if bucket.entries == 0 {
             return None;
@@ -113,17 +113,17 @@ impl Pool {
         Some(&self.slabs[at / SLAB][at % SLAB..][..here])
     }
 
-    /// Takes all entries out of a bucket: calls `put` with each, in order, and with the pool.
+    /// Empties a bucket: calls `put` with each entry, in order, and with the pool.
     pub(super) fn move_out(&mut self, mut bucket: Bucket, mut put: impl FnMut(&Due, &mut Self)) {
         let mut entries = Vec::with_capacity(SIZES[SIZES.len() - 1]);
         while let Some(piece) = self.take(&mut bucket) {
-            // Copied, since the piece may be the next that is given out.
+            // Copied, because `put` may allocate the same piece again.
             entries.extend_from_slice(piece);
             entries.drain(..).for_each(|entry| put(&entry, self));
         }
     }
 
-    /// Keeps those entries of a bucket for which `keep` says so, in their order.
+    /// Keeps the entries of a bucket for which `keep` returns true, in their order.
     pub(super) fn retain(&mut self, bucket: &mut Bucket, mut keep: impl FnMut(&Due) -> bool) {
         let mut entries = Vec::with_capacity(SIZES[SIZES.len() - 1]);
         let mut kept = Bucket::EMPTY;
@@ -149,7 +149,7 @@ impl Pool {
         bucket.room = piece.entries() as u32;
     }
 
-    /// A piece of the size with that index.
+    /// Allocates a piece of the size with this index.
     fn allocate(&mut self, size: usize) -> Piece {
         let piece = self.free[size];
         if piece != Piece::NONE {
@@ -157,7 +157,7 @@ impl Pool {
             return piece;
         }
         if SLAB - self.fresh < SIZES[size] {
-            // What is left of the slab is good for short pieces.
+            // The rest of the slab is cut into short pieces.
             while self.fresh < SLAB {
                 let short = self.cut(0);
                 self.next[short.unit()] = mem::replace(&mut self.free[0], short);
@@ -169,7 +169,7 @@ impl Pool {
         self.cut(size)
     }
 
-    /// The next piece of the last slab.
+    /// Cuts the next piece from the last slab.
     fn cut(&mut self, size: usize) -> Piece {
         let start = (self.slabs.len() - 1) * SLAB + self.fresh;
         self.fresh += SIZES[size];

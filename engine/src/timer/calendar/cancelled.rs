@@ -1,19 +1,16 @@
-//! Timers that are gone while their entries still stand in a bucket: a bit for each.
+//! Cancelled timers whose entries are still in a bucket: one bit each.
 //!
-//! To take an entry out of its bucket it would have to be found there, or its place kept per
-//! timer. Marking it costs a bit, and who reads the bucket passes over it.
+//! To remove an entry from its bucket, it would have to be searched, or its place kept per timer. A
+//! mark costs one bit, and a reader of the bucket skips marked entries.
 
 use std::collections::VecDeque;
 
-/// Words of a chunk.
 const WORDS: usize = 64;
-/// Timers of a chunk.
+/// Timers per chunk.
 const CHUNK: u64 = 64 * WORDS as u64;
 
-/// A set of places in the order of insertion.
 #[derive(Default)]
 pub(super) struct Cancelled {
-    /// The number of the first chunk.
     first: u64,
     chunks: VecDeque<Option<Box<Chunk>>>,
     len: usize,
@@ -25,7 +22,7 @@ struct Chunk {
 }
 
 impl Cancelled {
-    /// Whether there is none.
+    /// Whether no timer is marked.
     pub(super) const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -54,7 +51,7 @@ impl Cancelled {
         }
     }
 
-    /// Whether a timer is marked; it is not afterwards.
+    /// Unmarks a timer; returns whether it was marked.
     pub(super) fn remove(&mut self, seq: u64) -> bool {
         let index = (seq / CHUNK).checked_sub(self.first).map(|index| index as usize);
         let Some(slot) = index.and_then(|index| self.chunks.get_mut(index)) else { return false };

@@ -1,5 +1,5 @@
-//! The queue and its calendar against a sorted map from height to timers, and against themselves
-//! made anew.
+//! The queue and its calendar against a sorted map from height to timers, and against a rebuilt
+//! queue and calendar.
 
 use super::*;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     timer::{Bid, Timer},
 };
 
-/// The same numbers in every run of a seed.
+/// Random numbers, determined by the seed.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ fn address(n: u64) -> Address {
     Address(*bytes.first_chunk().expect("20 of 32 bytes"))
 }
 
-/// What the calendar says of a due timer, without its own numbers.
+/// The calendar's due timers with their accounts' addresses instead of numbers.
 fn described(calendar: &Calendar) -> Vec<(Due, Address, Address)> {
     let live = calendar.due().iter().filter(|entry| entry.is_live());
     live.map(|entry| {
@@ -36,14 +36,14 @@ fn described(calendar: &Calendar) -> Vec<(Due, Address, Address)> {
     .collect()
 }
 
-/// A chain that has nothing but timers, and what it should be.
+/// A chain with only timers, and a model of it.
 struct Chain {
     random: Random,
     now: Height,
     queue: Queue,
     calendar: Calendar,
     model: BTreeMap<(Height, u64), Timer>,
-    /// Keys of the model in no order, so that one can be drawn.
+    /// Keys of the model in no order, for random draws.
     keys: Vec<(Height, u64)>,
     nonce: u64,
 }
@@ -52,7 +52,7 @@ impl Chain {
     fn new(seed: u64, start: u64) -> Self {
         let now = Height::new(start);
         let mut queue = Queue::default();
-        // The low bits that entries have of the order run over on the way.
+        // The low bits of the order of insertion overflow on the way.
         queue.next_seq_is((seed << 32) - 10_000);
         queue.maintain(now);
         let calendar = Calendar::rebuild(&mut queue, now);
@@ -62,7 +62,7 @@ impl Chain {
 
     fn height(&mut self) -> Height {
         let random = &mut self.random;
-        // Next block, this ring, the ring's end, these epochs, 30 days and what is beyond.
+        // Next block, this ring, the ring's end, these epochs, 30 days and beyond.
         let reach = [1, 40, 5_000, 4_097, 20_000, 2_592_000, 2_700_000, 6_000_000];
         let reach = reach[random.below(8) as usize];
         let ahead = if random.below(8) == 0 { reach } else { 1 + random.below(reach) };
@@ -90,7 +90,7 @@ impl Chain {
             max_priority_fee_per_cycle: Wei::new(u128::from(random.below(1_000))),
             scheduled_at: self.now,
             gba,
-            // No chain has bids this early; the calendar keeps them all the same.
+            // A real chain has no bids this early; the calendar has to keep them anyway.
             bid: gba.filter(|_| random.below(4) == 0).map(|_| Bid {
                 max_fee_per_cycle: Wei::new(5_000),
                 max_priority_fee_per_cycle: Wei::new(11),
@@ -111,7 +111,7 @@ impl Chain {
         self.model.insert((timer.height, timer.seq), timer);
     }
 
-    /// Many timers at one height, most of which go again: a bucket that is cleared.
+    /// Adds many timers at one height and cancels most of them, so that the bucket is cleared.
     fn burst(&mut self) {
         let height = self.height();
         for _ in 0..60 {
@@ -125,7 +125,7 @@ impl Chain {
         }
     }
 
-    /// Some timer: any, or one that is due.
+    /// A random timer: any, or one that is due.
     fn draw(&mut self) -> Option<(Height, u64)> {
         if self.random.below(3) == 0
             && let Some(first) = self.model.range(..(self.now.next(), 0)).next()
@@ -164,7 +164,7 @@ impl Chain {
         }
     }
 
-    /// Fires some due timers, as a lane would: the entry first, then the record.
+    /// Fires some due timers like a lane: the entry first, then the record.
     fn fire(&mut self) {
         self.calendar.apply(&mut self.queue);
         for index in 0..self.calendar.due().len() as u32 {
@@ -192,7 +192,7 @@ impl Chain {
         assert_eq!(self.queue.len(), self.model.len());
     }
 
-    /// Many blocks, with lanes that leave little.
+    /// Advances many blocks with lanes that leave little.
     fn jump(&mut self, blocks: u64) {
         for _ in 0..blocks / 500 {
             self.advance(500);
@@ -215,7 +215,7 @@ impl Chain {
         assert!(agents.eq(with_agent.map(|(key, _)| key.1 as u32)), "agents at {}", self.now);
     }
 
-    /// What the calendar counts, and in which buckets, is what the timers say of themselves.
+    /// Checks the calendar's counts and buckets against the timers.
     fn check_places(&mut self) {
         self.calendar.apply(&mut self.queue);
         let (mut counts, mut overflow) = (Counts::default(), 0);
@@ -240,7 +240,7 @@ impl Chain {
         assert_eq!(self.queue.overflow_len(), overflow);
     }
 
-    /// The queue of the same contents, made in another order.
+    /// Checks the root against a queue with the same contents in another order.
     fn check_root(&mut self) {
         let mut other = Queue::default();
         other.maintain(self.now);
@@ -259,7 +259,7 @@ impl Chain {
         }
     }
 
-    /// A node that starts again from what it stored goes on as if it had not stopped.
+    /// Restarts a node: a restored queue behaves as before.
     fn restart(&mut self) {
         let decoded: Queue = from_slice(&to_vec(&self.queue)).expect("it was just encoded");
         assert_eq!(decoded, self.queue);
@@ -268,7 +268,7 @@ impl Chain {
         self.check_due();
     }
 
-    /// A transaction that fails: whatever it did to the queue, the fork from before it is whole.
+    /// A failed transaction: the fork from before it is unaffected by its changes to the queue.
     fn fail(&mut self) {
         let (fork, root) = (self.queue.clone(), self.queue.root());
         let (model, keys) = (self.model.clone(), self.keys.clone());

@@ -1,29 +1,30 @@
-//! Which due timers go, in which order, and which are removed (timers.md §3–§6).
+//! The order in which due timers fire, and which are removed (timers.md §3–§6).
 //!
-//! Upon a block, [`scan`] reads every due timer once and sends it one of these ways, the first that
-//! applies:
+//! In each block, [`scan`] reads every due timer once and applies the first of these rules that
+//! matches:
 //!
-//! 1. Its lifetime is over (now > expires_at): to be removed.
-//! 2. Its payer has less than its max_cost, without priority where the next applies too: to be
+//! 1. Its lifetime is over (now > expires_at): it is to be removed.
+//! 2. Its payer has less than its max_cost (without priority if rule 3 applies too): it is to be
 //!    removed; under `gba-auction` it waits.
-//! 3. It is priced out: its cap is below the lane basefee (`eip1559`) or the basefee
+//! 3. It is priced out, that is, its cap is below the lane basefee (`eip1559`) or the basefee
 //!    (`gba-auction`): it waits.
-//! 4. It may use more cycles than the policy lets a fire use, or more cells than the lane has: it
+//! 4. It may use more cycles than the policy allows a fire, or more cells than the lane has: it
 //!    waits.
-//! 5. Else it is ranked.
+//! 5. Otherwise it is ranked.
 //!
-//! What is to be removed is so in due order while the GC budget lasts, and waits otherwise,
-//! unranked. The [`Ranking`] that the scan leaves yields the rest best first: `fifo` in due order,
-//! `eip1559` by priority × W, then W, `gba-auction` by effective tip, then weight; ties go to the
-//! lower height, then to the lower timer_id, which its owner can choose but not make count before
-//! the others, then to the earlier insertion. (A [`Due`] has the first 6 bytes of the id. Two
-//! timers that share those and rank equal otherwise do not happen by chance, and whoever finds a
-//! pair on purpose gets an order that every validator agrees on: insertion is part of the state.)
+//! Timers to be removed are removed in due order while the GC budget lasts, and otherwise wait,
+//! unranked. The [`Ranking`] that the scan returns yields the others best first: `fifo` in due
+//! order, `eip1559` by priority × W, then W, `gba-auction` by effective tip, then weight. Ties go
+//! to the lower height, then to the lower timer_id, which its owner can choose but not make count
+//! before the other criteria, then to the earlier insertion. (A [`Due`] has the first 6 bytes of
+//! the id. Two timers that share those and otherwise rank equal do not occur by chance. A pair that
+//! was found on purpose is still ordered the same by every validator, because insertion is part of
+//! the state.)
 //!
-//! A million timers are ranked for the hundred of them that fit. So nothing is sorted but a batch
-//! of the best ([`top`]), the next batch is looked for only where the first runs out, and accounts
-//! are asked for once each and their answers kept in flat arrays. What the pass calls for every
-//! timer is marked `inline`: the pass is generic and compiled into the crate that calls it.
+//! A million timers are ranked although about a hundred of them fit. So only a batch of the best is
+//! sorted ([`top`]), the next batch is selected only when the first runs out, and accounts are
+//! asked for once each and their answers kept in flat arrays. Functions that the pass calls for
+//! every timer are marked `inline`: the pass is generic and compiled into the crate that calls it.
 
 mod prices;
 mod ranking;
@@ -42,10 +43,10 @@ use ranking::Ready;
 use table::Table;
 use top::Top;
 
-/// What the scan asks about accounts, by their numbers in the calendar: each question at most once
-/// per account and block.
+/// The scan's questions about accounts, by their numbers in the calendar: each question at most
+/// once per account and block.
 pub trait Accounts {
-    /// What the account has.
+    /// The account's balance.
     fn balance(&mut self, number: u32) -> Wei;
 
     /// The actor's weight: the numerator of W under `eip1559`
@@ -54,7 +55,7 @@ pub trait Accounts {
     fn weight(&mut self, number: u32) -> u64;
 }
 
-/// Memory that one block leaves to the next. What is in it matters to nobody.
+/// Memory that is reused from block to block. Its contents do not matter.
 #[derive(Debug, Default)]
 pub struct Buffers {
     table: Table,
@@ -62,41 +63,40 @@ pub struct Buffers {
     top: Top,
 }
 
-/// What became of the due timers.
+/// The result of a scan of the due timers.
 #[derive(Debug)]
 pub struct Scan<'a> {
-    /// Indexes of timers to remove since their lifetime is over, in due order.
+    /// Indexes of timers to remove because their lifetime is over, in due order.
     pub expired: Vec<u32>,
-    /// Indexes of timers to remove since their payer has too little, in due order. With the
-    /// above at most as many as the GC budget pays for.
+    /// Indexes of timers to remove because their payer has too little, in due order. Together with
+    /// `expired` at most as many as the GC budget pays for.
     pub insolvent: Vec<u32>,
-    /// How many more removals the GC budget pays for.
+    /// Number of further removals that the GC budget pays for.
     pub gc_left: u64,
-    /// How many went which way.
+    /// Number of timers per outcome.
     pub counts: Counts,
-    /// The others, best first.
     pub ranking: Ranking<'a>,
 }
 
-/// How many due timers went which way.
+/// Number of due timers per outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All that are live.
+    /// All live timers.
     pub live: u64,
-    /// Those that are ranked.
+    /// Ranked timers.
     pub ranked: u64,
-    /// Those that wait since their cap is too low.
+    /// Timers that wait because their cap is too low.
     pub priced_out: u64,
-    /// Those that wait since their payer has too little (`gba-auction`).
+    /// Timers that wait because their payer has too little (`gba-auction`).
     pub uncovered: u64,
-    /// Those that wait since they may use more cycles than a fire may, or more cells than there
-    /// are.
+    /// Timers that wait because they may use more cycles than a fire may, or more cells than the
+    /// lane has.
     pub over_cap: u64,
-    /// Those that wait to be removed, beyond the GC budget.
+    /// Timers that wait to be removed, beyond the GC budget.
     pub gc_waiting: u64,
 }
 
-/// Reads what is due at `now`, in due order, and ranks what may fire.
+/// Scans the entries due at `now`, in due order, and ranks those that may fire.
 pub fn scan<'a>(
     due: &'a [Due],
     now: Height,
@@ -108,7 +108,7 @@ pub fn scan<'a>(
     let auction = prices.policy == Policy::GbaAuction;
     let lane = prices.room();
     let mut gc_left = prices.config.gc_cycles_per_block / GC_CYCLES;
-    // A height that no timer's is beyond: cut like theirs.
+    // Saturated like the timers' heights, so that none is beyond it.
     let now = u32::try_from(now.get()).unwrap_or(u32::MAX);
 
     let (mut expired, mut insolvent) = (Vec::new(), Vec::new());
@@ -168,7 +168,7 @@ pub fn scan<'a>(
         }
     }
     top.finish();
-    // Where no slice has room for any timer, the first round is over before it begins.
+    // If no slice has room for any timer, the round of slices is skipped.
     let slices = auction && table.apportion(lane.cycles) >= least.cycles;
     let ranking = Ranking { due, now, rates, least, slices, running: None, buffers };
     Scan { expired, insolvent, gc_left, counts, ranking }

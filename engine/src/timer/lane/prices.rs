@@ -1,4 +1,4 @@
-//! What a block's timers pay, and what that makes of a timer's rank.
+//! The prices of a block's timers, and how they determine a timer's rank.
 
 use super::top::Rank;
 use crate::{
@@ -6,45 +6,43 @@ use crate::{
     timer::{Config, Due, Policy, eip1559, record},
 };
 
-/// What a block's timers pay, the same for all of them.
+/// The prices that are the same for all timers of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// The block's policy.
     pub policy: Policy,
-    /// Basefee of a cycle, in wei.
+    /// Basefee per cycle, in wei.
     pub basefee_cycle: Wei,
-    /// What a cycle of the lane costs beside it, in wei; read under `eip1559` alone.
+    /// Lane basefee per cycle on top of `basefee_cycle`, in wei; used only under `eip1559`.
     pub basefee_lane: Wei,
-    /// Basefee of a cell, in wei.
+    /// Basefee per cell, in wei.
     pub basefee_cell: Wei,
     /// Median priority of the previous block's fires, in wei per cycle.
     pub p50: Wei,
-    /// Limits.
     pub config: Config,
 }
 
 impl Prices {
-    /// What a timer pays the proposer if it fires in this block, in wei per cycle; `None`: its cap
-    /// is too low and it waits.
+    /// The priority that a timer pays the proposer if it fires in this block, in wei per cycle;
+    /// `None`: its cap is too low and it waits.
     ///
-    /// Its agent, where it has one that has not answered yet, bids 2 × the price that its cap must
-    /// reach and a priority of p50: `eip1559`'s default bid, and the like under `gba-auction`.
+    /// An agent that has not answered yet counts as bidding twice the price that the cap must reach
+    /// and a priority of p50: the default bid of `eip1559` and its equivalent under `gba-auction`.
     pub fn priority(&self, due: &Due) -> Option<Wei> {
         Rates::new(self).priority(due).map(|wei| Wei::new(u128::from(wei)))
     }
 
-    /// What a cycle of a fire with that priority costs, in wei: basefee, lane basefee and priority
+    /// The price of a cycle with that priority, in wei: basefee, lane basefee and priority
     /// (timers.md §3).
     pub fn cycle_price(&self, priority: Wei) -> Wei {
         Rates::new(self).base.saturating_add(priority)
     }
 
-    /// The most that such a fire of a timer with these limits costs, in wei.
+    /// The maximum cost of such a fire with these limits, in wei.
     pub fn max_cost(&self, gas_limit: u64, cell_limit: u64, priority: Wei) -> Wei {
         record::max_cost(gas_limit, self.cycle_price(priority), cell_limit, self.basefee_cell)
     }
 
-    /// What a cycle of the lane costs beside the cycle basefee, in wei.
+    /// The price of a cycle of the lane on top of the cycle basefee, in wei.
     pub const fn lane(&self) -> Wei {
         match self.policy {
             Policy::Eip1559 => self.basefee_lane,
@@ -52,28 +50,26 @@ impl Prices {
         }
     }
 
-    /// What the lane has.
+    /// The lane's capacity.
     pub const fn room(&self) -> Room {
         Room { cycles: self.config.lane_timer_cycles, cells: self.config.lane_timer_cells }
     }
 
-    /// Cycles beyond which a timer is not attempted.
+    /// Maximum cycles of a timer that may be attempted.
     pub const fn cap(&self) -> u64 {
         self.config.cycle_cap(self.policy)
     }
 }
 
-/// What a lane has left for fires, or what one takes of it.
+/// The remaining capacity of a lane, or the usage of one fire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// In cycles.
     pub cycles: u64,
-    /// In cells.
     pub cells: u64,
 }
 
 impl Room {
-    /// What is left once `used` is taken.
+    /// The rest after `used`, saturating at 0.
     pub const fn less(self, used: Self) -> Self {
         Self {
             cycles: self.cycles.saturating_sub(used.cycles),
@@ -81,7 +77,6 @@ impl Room {
         }
     }
 
-    /// Both together.
     pub const fn plus(self, more: Self) -> Self {
         Self {
             cycles: self.cycles.saturating_add(more.cycles),
@@ -90,23 +85,23 @@ impl Room {
     }
 }
 
-/// [`Prices`] as a pass over all due timers reads them.
+/// [`Prices`] in the form that a pass over all due timers uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) policy: Policy,
-    /// The price that a timer's cap must reach. Cut to the width of the cap, which is always below
-    /// the most: a price that is wider is out of reach still.
+    /// The price that a timer's cap must reach, saturated to the width of caps. Caps are always
+    /// below the maximum, so a wider price is still out of reach.
     floor: u64,
-    /// The priority of the default bid.
+    /// The priority of the default bid, in wei per cycle.
     default: u64,
-    /// The most that a priority can be.
+    /// The maximum priority, in wei per cycle.
     most: u64,
-    /// What a cycle costs without priority.
+    /// The price of a cycle without priority.
     base: Wei,
-    /// What a cell costs.
+    /// The price of a cell.
     cell: Wei,
-    /// Both of these where they fit, which makes a product of two of 64 bits; they always do where
-    /// a chain can be.
+    /// `base` and `cell` if both fit into 64 bits, as on every realistic chain, so that products
+    /// need only 64-bit factors.
     narrow: Option<[u64; 2]>,
     /// See [`Prices::cap`].
     pub(super) cap: u64,
@@ -164,7 +159,7 @@ impl Rates {
         price.saturating_mul(u128::from(due.gas_limit)).saturating_add(cells)
     }
 
-    /// Where a timer stands among those of its block.
+    /// The rank of a timer among those of its block.
     #[inline]
     pub(super) fn rank(
         &self,

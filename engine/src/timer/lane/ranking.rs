@@ -1,15 +1,16 @@
 //! The timers that may fire, best first.
 //!
-//! Upon a request for the next one within some room: the best of the batch that fits; those before
-//! it are passed over for good, since room only shrinks. Upon the end of a batch: the next batch is
-//! the best of what ranks behind it and still fits. Each is several times as large as the last, so
-//! that a block passes over all due timers a logarithmic number of times, whatever they ask for.
+//! A request for the next timer within some room returns the best one of the batch that fits. Those
+//! before it are skipped for good, because room only shrinks. When a batch ends, the next batch is
+//! the best of the timers that rank behind it and still fit. Each batch is several times as large
+//! as the last, so that a block passes over all due timers a logarithmic number of times, whatever
+//! limits they have.
 //!
-//! Under `gba-auction` there are two rounds, each in rank order (timers.md §6). In the first a
-//! timer has to fit what is left of its actor's slice too: floor(lane × weight / sum of weights)
-//! cycles, over the actors with a live due timer whose lifetime is not over, of which the actor's
-//! fires take what they use. In the second, all that did not fire compete for what the lane has
-//! left, slices or not.
+//! Under `gba-auction` there are two rounds, each in order of rank (timers.md §6). In the first, a
+//! timer also has to fit the rest of its actor's slice. A slice is floor(lane × weight / sum of
+//! weights) cycles, over the actors with a live due timer whose lifetime is not over, and shrinks
+//! by the cycles that the actor's fires use. In the second, all timers that did not fire compete
+//! for the rest of the lane, regardless of slices.
 
 use super::{Buffers, Room, prices::Rates, top::Rank};
 use crate::{
@@ -17,37 +18,38 @@ use crate::{
     timer::{Due, Policy, auction::Standing},
 };
 
-/// A timer whose turn it is.
+/// The timer that is next to fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Its place among the due timers.
+    /// The index among the due timers.
     pub index: u32,
-    /// What it pays the proposer per cycle ([`Prices::priority`](super::Prices::priority)).
+    /// Its payment to the proposer in wei per cycle
+    /// ([`Prices::priority`](super::Prices::priority)).
     pub priority: Wei,
 }
 
 /// The timers that may fire, best first.
 ///
-/// The caller asks [`next`](Self::next) with the room that the lane has left, runs what it is
-/// given, and tells [`used`](Self::used) what that took, until nothing comes any more;
-/// [`fill`](Self::fill) is that loop.
+/// The caller calls [`next`](Self::next) with the room left in the lane, runs the pick, and reports
+/// the cycles used with [`used`](Self::used), until there are no more picks; [`fill`](Self::fill)
+/// is that loop.
 #[derive(Debug)]
 pub struct Ranking<'a> {
     pub(super) due: &'a [Due],
     pub(super) now: u32,
     pub(super) rates: Rates,
-    /// The smallest limits of all: with less room there is nothing to look for.
+    /// The minimum of all limits: with less room no timer fits.
     pub(super) least: Room,
     /// Whether this is the round of slices.
     pub(super) slices: bool,
-    /// The pick that runs.
+    /// The pick that is running.
     pub(super) running: Option<u32>,
     pub(super) buffers: &'a mut Buffers,
 }
 
 impl Ranking<'_> {
-    /// The best that has not been passed over and whose limits are within `room`, which is never
-    /// more than the time before.
+    /// The best timer that has not been skipped and whose limits are within `room`, which must not
+    /// exceed the room of the previous call.
     pub fn next(&mut self, room: Room) -> Option<Pick> {
         self.running = None;
         if room.cycles < self.least.cycles || room.cells < self.least.cells {
@@ -70,7 +72,7 @@ impl Ranking<'_> {
         }
     }
 
-    /// The pick at hand fired and took so many cycles. Not called where it did not.
+    /// The current pick fired and used this many cycles. Must not be called if it did not fire.
     pub fn used(&mut self, cycles: u64) {
         if let Some(index) = self.running.take()
             && self.rates.policy == Policy::GbaAuction
@@ -82,14 +84,14 @@ impl Ranking<'_> {
         }
     }
 
-    /// What each actor's due timers did so far in this block, by the actor's number
-    /// (`gba-auction`; nothing under other policies).
+    /// The results of each actor's due timers in this block so far, by the actor's number (only
+    /// under `gba-auction`; otherwise empty).
     pub fn standings(&self) -> impl Iterator<Item = (u32, Standing)> {
         self.buffers.table.entrants().iter().map(|entrant| (entrant.number, entrant.standing))
     }
 
-    /// Fills a lane: `fire` runs a pick and yields what it took, or `None` where it did not fire
-    /// after all. Yields the sum.
+    /// Fills a lane: `fire` runs a pick and returns its usage, or `None` if it did not fire.
+    /// Returns the total usage.
     pub fn fill(&mut self, lane: Room, mut fire: impl FnMut(Pick) -> Option<Room>) -> Room {
         let mut consumed = Room::default();
         while let Some(pick) = self.next(lane.less(consumed)) {
@@ -109,7 +111,7 @@ impl Ranking<'_> {
             && (!self.slices || gas_limit <= slice())
     }
 
-    /// Looks for the next batch; false: there is none.
+    /// Selects the next batch; returns false at the end.
     fn refill(&mut self, room: Room) -> bool {
         let after = self.buffers.top.dropped_after();
         if after.is_some() {
@@ -162,7 +164,7 @@ impl Ready {
         self.0.len()
     }
 
-    /// The indexes whose bits a word has set.
+    /// The indexes of the set bits in a word.
     fn ones(&self, word: usize) -> impl Iterator<Item = u32> + use<> {
         let mut bits = self.0[word];
         std::iter::from_fn(move || {

@@ -1,17 +1,17 @@
-//! What was asked about accounts in this block, by their numbers.
+//! Answers about accounts in this block, by the accounts' numbers.
 
 use super::Accounts;
 use crate::{primitives::Wei, timer::auction::Standing};
 
-/// Answers, each valid in the block in which it was given.
+/// Answers, each valid only in its block.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Counts blocks, so that a new one forgets all answers without touching them.
+    /// The number of the current block, so that a new block invalidates all answers at once.
     block: u32,
     accounts: Vec<Answers>,
-    /// The actors with due timers, in the order in which they were met (`gba-auction`).
+    /// The actors with due timers, in order of first occurrence (`gba-auction`).
     entrants: Vec<Entrant>,
-    /// Each entrant's place among them, by its number.
+    /// The index of each entrant, by its number.
     places: Vec<u32>,
 }
 
@@ -29,13 +29,13 @@ const _: () = assert!(size_of::<Answers>() == 32, "two to a cache line");
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entrant {
     pub(super) number: u32,
-    /// Cycles of its slice that are left.
+    /// The rest of its slice, in cycles.
     pub(super) slice: u64,
     pub(super) standing: Standing,
 }
 
 impl Table {
-    /// A new block: nothing was asked.
+    /// Starts a new block without answers.
     pub(super) fn start(&mut self) {
         self.entrants.clear();
         self.block = self.block.wrapping_add(1);
@@ -67,13 +67,13 @@ impl Table {
         known.weight
     }
 
-    /// The weight of an actor that was asked already.
+    /// The weight of an actor whose weight was asked before.
     #[inline]
     pub(super) fn known_weight(&self, number: u32) -> u64 {
         self.accounts.get(number as usize).map_or(0, |known| known.weight)
     }
 
-    /// An actor has a due timer (`gba-auction`).
+    /// Adds an actor with a due timer (`gba-auction`).
     #[inline]
     pub(super) fn enter(&mut self, number: u32, accounts: &mut impl Accounts) -> &mut Entrant {
         if self.at(number).weight_in != self.block {
@@ -85,7 +85,7 @@ impl Table {
         &mut self.entrants[self.places[number as usize] as usize]
     }
 
-    /// Gives each entrant its slice: floor(lane × its weight / all their weights). Yields the
+    /// Assigns each entrant its slice: floor(lane × its weight / the sum of weights). Returns the
     /// largest.
     pub(super) fn apportion(&mut self, lane: u64) -> u64 {
         let weight = |entrant: &Entrant| self.accounts[entrant.number as usize].weight;
@@ -99,12 +99,12 @@ impl Table {
         largest
     }
 
-    /// The actors with due timers, in the order in which they were met.
+    /// The actors with due timers, in order of first occurrence.
     pub(super) fn entrants(&self) -> &[Entrant] {
         &self.entrants
     }
 
-    /// The entrant of that number, which entered in this block.
+    /// The entrant with this number, which must have entered in this block.
     #[inline]
     pub(super) fn entrant(&self, number: u32) -> Option<&Entrant> {
         self.entrants.get(*self.places.get(number as usize)? as usize)

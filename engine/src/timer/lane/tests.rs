@@ -1,4 +1,4 @@
-//! The lane against its plain form: classify, sort everything, fill.
+//! The lane against a simple model: classify, sort everything, fill.
 
 use super::*;
 use crate::timer::{Config, auction::Standing, eip1559, record};
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Accounts that count what they are asked.
+/// Accounts that count the questions.
 struct World {
     balances: Vec<Wei>,
     weights: Vec<u64>,
@@ -50,7 +50,7 @@ impl Accounts for World {
 
 const NOW: u32 = 1_000;
 
-/// A block's worth of everything, with ties, misfits, expired and broke ones among it.
+/// A random block's worth of timers, with ties, misfits, expired ones and ones without funds.
 struct Case {
     due: Vec<Due>,
     uses: Vec<Room>,
@@ -117,7 +117,7 @@ fn case(policy: Policy, seed: u64) -> Case {
     }
 }
 
-/// What a block does with its due timers.
+/// The outcome of a block for its due timers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     expired: Vec<u32>,
@@ -145,7 +145,7 @@ fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
     (Outcome { expired, insolvent, fired, consumed, counts, standings }, world)
 }
 
-/// The same, as the spec says it.
+/// The same outcome, computed literally from the spec.
 fn model(case: &Case) -> Outcome {
     let Case { due, uses, prices, balances, weights } = case;
     let lane = prices.room();
@@ -260,7 +260,7 @@ proptest! {
 
     #[test]
     fn agrees_with_the_plain_form(seeds in prop::collection::vec(any::<u64>(), 3)) {
-        // One block's buffers serve the next, of whatever policy.
+        // The buffers of one block are reused by the next, under any policy.
         let mut buffers = Buffers::default();
         for seed in seeds {
             for &policy in Policy::ALL {
@@ -273,7 +273,7 @@ proptest! {
     }
 }
 
-/// A timer of nothing, for tests to say more of.
+/// A minimal timer, for tests to adapt.
 const TIMER: Due = Due {
     id_and_cells: 0,
     max_fee: 0,
@@ -287,7 +287,7 @@ const TIMER: Due = Due {
 };
 
 proptest! {
-    /// Each timer's way is the one that the scan counts it under.
+    /// Each timer's way matches the scan's count.
     #[test]
     fn ways_are_those_of_the_scan(seed in any::<u64>(), policy in 0usize..3) {
         let case = case(Policy::ALL[policy], seed);
@@ -366,7 +366,7 @@ fn the_widest_products_order_and_nobody_pays_beyond_the_range() {
     let fired =
         |outcome: Outcome| outcome.fired.iter().map(|(index, _)| *index).collect::<Vec<_>>();
     assert_eq!(fired(run(&case, &mut buffers).0), [0, 1, 2]);
-    // The cost saturates: only who has all there can be could pay it.
+    // The cost saturates: only an account with the maximum balance could pay it.
     case.prices.basefee_cycle = Wei::new(u128::MAX);
     case.balances = vec![Wei::new(u128::MAX), Wei::new(u128::MAX - 1)];
     case.due[1].payer = 1;

@@ -1,29 +1,30 @@
-//! The best of many, best first, without sorting the rest.
+//! Selects the best of many, best first, without sorting the rest.
 //!
-//! Upon an offer that is better than the bar: it is kept. Once [`SLACK`] times as many are kept as
-//! are wanted, the wanted are selected, the worst of them becomes the bar, the others go. Each
-//! selection is linear and drops all but a part of what it reads, so that an offer costs amortized
-//! constant time in whatever order offers come, ties or not.
+//! An offer that is better than the bar is kept. When [`SLACK`] times as many are kept as wanted,
+//! the wanted number is selected, the worst of them becomes the bar, and the others are dropped.
+//! Each selection is linear and drops most of what it reads, so an offer takes amortized constant
+//! time in any order of offers, with or without ties.
 
 use crate::timer::Due;
 
-/// How many the first batch has: more than a lane usually takes.
+/// Size of the first batch: more than a lane usually takes.
 const FIRST: usize = 256;
-/// By how much each batch is larger than the one before it, so that n offers take log n batches.
+/// The factor by which each batch is larger than the previous one, so that n offers take log n
+/// batches.
 const GROWTH: usize = 8;
-/// How many times the wanted are kept before the rest is dropped.
+/// The multiple of the wanted number that is kept before the rest is dropped.
 const SLACK: usize = 8;
 
-/// Where a timer stands among those of its block: the least goes first.
+/// The rank of a timer among those of its block: the smallest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// How much the key lacks of the highest: the upper and the lower half.
+    /// The key's distance from the maximum: the upper and the lower half.
     lack: [u64; 2],
-    /// How much the weight does.
+    /// The weight's distance from the maximum.
     light: u64,
     height: u32,
     id: u64,
-    /// The timer's place among the due ones, which is the order of insertion within a height.
+    /// The timer's index among the due ones, which is the order of insertion within a height.
     pub(super) index: u32,
 }
 const _: () = assert!(size_of::<Rank>() == 40, "a batch is moved as a whole");
@@ -37,8 +38,8 @@ impl Rank {
         index: u32::MAX,
     };
 
-    /// By a key, then by weight, the highest first; then the longest waiting first; then by id,
-    /// then by insertion.
+    /// By key, then by weight, highest first; then longest waiting first; then by id, then by
+    /// insertion.
     #[inline]
     pub(super) const fn by_key(key: u128, weight: u64, due: &Due, index: u32) -> Self {
         let lack = u128::MAX - key;
@@ -46,19 +47,19 @@ impl Rank {
         Self { lack, light: u64::MAX - weight, height: due.height, id: due.id(), index }
     }
 
-    /// In due order.
+    /// In due order (`fifo`).
     #[inline]
     pub(super) const fn in_turn(index: u32) -> Self {
         Self { lack: [0, index as u64], light: 0, height: 0, id: 0, index }
     }
 }
 
-/// The best of what was offered.
+/// The best of the offers.
 #[derive(Debug)]
 pub(super) struct Top {
     wanted: usize,
     kept: Vec<Rank>,
-    /// Nothing is kept that is worse, nothing was dropped that is better.
+    /// No kept rank is worse, and no dropped rank is better.
     bar: Rank,
     dropped: bool,
 }
@@ -70,13 +71,13 @@ impl Default for Top {
 }
 
 impl Top {
-    /// Empties it for a first batch.
+    /// Clears it for a first batch.
     pub(super) fn start(&mut self) {
         self.wanted = FIRST;
         self.empty();
     }
 
-    /// Empties it for a batch larger than the last.
+    /// Clears it for a batch larger than the last.
     pub(super) fn grow(&mut self) {
         self.wanted = self.wanted.saturating_mul(GROWTH);
         self.empty();
@@ -101,7 +102,7 @@ impl Top {
         }
     }
 
-    /// Drops all but the wanted.
+    /// Drops all but the wanted number.
     fn select(&mut self) {
         if self.kept.len() > self.wanted {
             self.bar = *self.kept.select_nth_unstable(self.wanted - 1).1;
@@ -110,18 +111,18 @@ impl Top {
         }
     }
 
-    /// After the last offer: the best can be taken.
+    /// Ends a batch: the best can be taken.
     pub(super) fn finish(&mut self) {
         self.select();
         self.kept.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Takes the best.
+    /// Removes and returns the best.
     pub(super) fn pop(&mut self) -> Option<Rank> {
         self.kept.pop()
     }
 
-    /// Where what was dropped begins: all of it is worse than this.
+    /// The bar if anything was dropped: all dropped ranks are worse.
     pub(super) fn dropped_after(&self) -> Option<Rank> {
         self.dropped.then_some(self.bar)
     }

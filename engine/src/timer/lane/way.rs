@@ -1,5 +1,5 @@
-//! Which way one due timer goes: what [`scan`](super::scan) decides of all of them, for those who
-//! look at a few.
+//! The outcome of one due timer: the same decision as [`scan`](super::scan), for callers with only
+//! a few timers.
 
 use super::Prices;
 use crate::{
@@ -7,31 +7,31 @@ use crate::{
     timer::{Due, journal::narrow},
 };
 
-/// What a scan does with a due timer, before the lane has room for it or not.
+/// A scan's decision about a due timer, regardless of the room in the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Its lifetime is over: to be removed.
+    /// Its lifetime is over: it is to be removed.
     Expired,
-    /// Its payer has less than the most that the fire may cost: to be removed, or waiting under
+    /// Its payer has less than the maximum cost of the fire: it is to be removed, or waits under
     /// `gba-auction`.
     Unfunded {
-        /// That most, without priority where it is priced out too.
+        /// The maximum cost in wei, without priority if it is priced out too.
         needs: Wei,
     },
-    /// Its cap is below the price: waiting.
+    /// Its cap is below the price: it waits.
     PricedOut,
-    /// It asks for more cycles than a fire gets under the policy: waiting.
+    /// It asks for more cycles than the policy allows a fire: it waits.
     OverCycles,
-    /// It asks for more cells than the lane has: waiting.
+    /// It asks for more cells than the lane has: it waits.
     OverCells,
-    /// It is ranked.
     Ranked {
-        /// What it pays the proposer, in wei per cycle.
+        /// Its payment to the proposer, in wei per cycle.
         priority: Wei,
     },
 }
 
-/// The way of a live timer that is due in the block at `now` and whose payer has this balance.
+/// The decision about a live timer that is due in the block at `now` and whose payer has this
+/// balance.
 pub fn way(due: &Due, now: Height, prices: &Prices, balance: Wei) -> Way {
     if due.expires_at < narrow(now.get()) {
         return Way::Expired;

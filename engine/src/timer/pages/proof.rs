@@ -1,20 +1,20 @@
-//! Proofs over pages: the part of the trie that a range of keys needs, the rest as hashes.
+//! Proofs over pages: the part of the trie for a range of keys, and the rest as hashes.
 //!
 //! A proof for the keys from `low` to `high` is the trie from its root down, each node before its
-//! children and those in order of their digits:
+//! children, and children in order of their digits:
 //!
 //! ```text
 //! hidden  = 0x00 ‖ hash (32 bytes)
 //! page    = 0x01 ‖ bytes of the records (4, big-endian) ‖ records
 //! branch  = 0x02 ‖ digit (1) ‖ bitmap (1) ‖ a node for each bit of the bitmap, the lowest first
-//! nothing = 0x03, of a trie without records
+//! nothing = 0x03, for a trie without records
 //! ```
 //!
-//! The root is opened, that is, no `hidden`. All keys below a branch begin with the same digits,
-//! which each page below it shows; so the keys that a child can have are known, and a child is
-//! opened exactly if the range has one of them. Where it has none of any child, the first child is
-//! opened, to show those digits. So each range has one proof, which shows every record in it: what
-//! is hidden has no key of the range.
+//! The root is always opened, that is, not `hidden`. All keys below a branch begin with the same
+//! digits, which each page below it shows. So the range of keys that a child can have is known, and
+//! a child is opened exactly if the ranges overlap. If no child's range overlaps, the first child
+//! is opened, to show those digits. So each range has exactly one proof, which shows every record
+//! in it: hidden parts have no key of the range.
 
 use super::{
     BRANCH_TAG, FAN_OUT, LENGTH_BYTES, Node, PAGE_TAG, Pages, digit, first, first_difference,
@@ -27,47 +27,44 @@ const OPEN_PAGE: u8 = 1;
 const OPEN_BRANCH: u8 = 2;
 const NOTHING: u8 = 3;
 
-/// A proof would take more bytes than it may.
+/// The proof would exceed its maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proof takes more than {limit} bytes")]
 pub struct Oversize {
-    /// The bound.
     pub limit: usize,
 }
 
-/// Why bytes do not show what a trie has in a range.
+/// Why bytes do not prove a trie's records in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// No node in its one form.
+    /// Not a node in its canonical form.
     #[error("byte {at} of the tree: {what}")]
     Malformed {
-        /// Where, from the tree's first byte.
+        /// The position, counted from the tree's first byte.
         at: usize,
-        /// What was expected.
         what: &'static str,
     },
-    /// A key where no key like it belongs.
+    /// A key that does not belong at its place.
     #[error("a key of the tree is not where its digits put it")]
     Misplaced,
-    /// A part that may have keys of the range is left out.
+    /// A part that may have keys of the range is hidden.
     #[error("a part of the tree that may have keys of the range is hidden")]
     Hidden,
-    /// A part that has no key of the range is there.
+    /// A part without keys of the range is opened.
     #[error("a part of the tree that has no key of the range is not hidden")]
     Needless,
 }
 
-/// What a trie has in a range.
+/// The proven records of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown<'a, const K: usize> {
-    /// The trie's root.
     pub root: Hash,
     /// Keys and bodies of all records whose keys are in the range, in order.
     pub records: Vec<(&'a [u8; K], &'a [u8])>,
 }
 
 impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
-    /// Shows what is under the keys from `low` to `high`, both included.
+    /// Proves the records with keys from `low` to `high`, both included, in at most `limit` bytes.
     pub fn prove(&self, low: &[u8; K], high: &[u8; K], limit: usize) -> Result<Vec<u8>, Oversize> {
         let mut proof = Vec::new();
         match &self.root {
@@ -123,7 +120,7 @@ impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
     }
 }
 
-/// Which children of a branch a proof opens, as a bitmap. `key`: any key below the branch.
+/// The children of a branch that a proof opens, as a bitmap. `key` is any key below the branch.
 fn opened<const K: usize>(bitmap: u8, at: u8, key: &[u8; K], low: &[u8; K], high: &[u8; K]) -> u8 {
     let meets = |child: u8| {
         let (byte, shift) = (usize::from(at / 4), 6 - at % 4 * 2);
@@ -141,8 +138,8 @@ fn opened<const K: usize>(bitmap: u8, at: u8, key: &[u8; K], low: &[u8; K], high
     if opened == 0 { bitmap & bitmap.wrapping_neg() } else { opened }
 }
 
-/// What the bytes of a proof show of the keys from `low` to `high`, both included. Takes memory and
-/// time in proportion to the bytes, and no recursion.
+/// Checks a proof for the keys from `low` to `high`, both included. Takes memory and time in
+/// proportion to the bytes, and does not recurse.
 pub fn check<'a, const K: usize>(
     bytes: &'a [u8],
     low: &[u8; K],
@@ -152,7 +149,7 @@ pub fn check<'a, const K: usize>(
         return Ok(Shown { root: Hash::ZERO, records: Vec::new() });
     }
     let mut input = Input { bytes, at: 0 };
-    // As deep as digits ascend: 4 K at most.
+    // Digits ascend along the path, so its depth is at most 4 K.
     let mut path: Vec<Frame<'a, K>> = Vec::new();
     let mut records = Vec::new();
     loop {
@@ -186,7 +183,7 @@ pub fn check<'a, const K: usize>(
             }
             _ => return Err(malformed("expected a node that belongs there")),
         };
-        // Given to the branch above it, which may be complete with that, and so on.
+        // The node is added to the branch above it, which may be complete then, and so on.
         loop {
             let Some(frame) = path.last_mut() else {
                 return match input.at == bytes.len() {
@@ -206,18 +203,18 @@ pub fn check<'a, const K: usize>(
     }
 }
 
-/// A node whose bytes were read.
+/// A node that was read completely.
 struct Checked<'a, const K: usize> {
     hash: Hash,
-    /// The first key below it that was shown, and the last.
+    /// The first and the last key below it that were shown.
     keys: Option<(&'a [u8; K], &'a [u8; K])>,
 }
 
-/// A branch of which some children were read.
+/// A branch some of whose children were read.
 struct Frame<'a, const K: usize> {
     digit: u8,
     bitmap: u8,
-    /// The children still to come.
+    /// The bitmap of the children still to come.
     left: u8,
     opened: u8,
     hashes: [u8; FAN_OUT * 32],
@@ -265,7 +262,7 @@ impl<'a, const K: usize> Frame<'a, K> {
     }
 }
 
-/// Reads the records of a page, one at least; yields its first key and its last.
+/// Reads the records of a page, at least one; returns its first key and its last.
 fn read_page<'a, const K: usize>(
     mut page: &'a [u8],
     mut each: impl FnMut(&'a [u8; K], &'a [u8]),
@@ -287,7 +284,7 @@ fn read_page<'a, const K: usize>(
     keys
 }
 
-/// Bytes that are read from the front.
+/// A byte string that is read from the front.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,4 +1,4 @@
-//! The queue against a map of timers: roots, ranges and proofs, whatever the order of changes.
+//! The queue against a map of timers: roots, ranges and proofs, in any order of changes.
 
 use super::*;
 use crate::{
@@ -43,7 +43,7 @@ fn timer(n: u64, height: u64) -> Timer {
 enum Op {
     Schedule(u64, u64),
     Remove(u64),
-    /// Removed, and scheduled for another height.
+    /// Removes a timer and schedules it for another height.
     Move(u64, u64),
     Extend(u64),
     Maintain(u64),
@@ -97,7 +97,7 @@ fn apply(queue: &mut Queue, model: &mut Model, op: Op) {
     }
 }
 
-/// All that the queue says, against the map.
+/// Checks all answers of the queue against the map.
 fn check(queue: &Queue, model: &Model) {
     let commitment = queue.commitment();
     let mut scratch = Queue { next_seq: queue.next_seq, epoch: queue.epoch, ..Queue::default() };
@@ -154,7 +154,7 @@ proptest! {
     }
 }
 
-/// Nodes that were hashed for the root, of both trees.
+/// Number of nodes hashed for the root, in both trees.
 fn hashed(queue: &Queue) -> u64 {
     super::super::pages::HASHED.set(0);
     queue.root();
@@ -167,7 +167,7 @@ fn a_block_hashes_what_it_changed() {
     const FIRED: u64 = 1_000;
     let mut queue = Queue::default();
     for n in 0..TIMERS {
-        // A thousand at one height, the others wherever.
+        // A thousand at one height, the others anywhere.
         let height = if n < FIRED { 77 } else { 100 + n * 7_919 % 2_000_000 };
         queue.schedule(timer(n, height));
     }
@@ -186,7 +186,7 @@ fn a_block_hashes_what_it_changed() {
         queue.remove(id);
     }
     let changed = hashed(&queue);
-    // Their ids are all over the one tree; in the other they are neighbours, and what is left of
-    // that place is a path.
+    // Their ids are spread over one tree; in the other they are neighbours, and a path remains at
+    // their place.
     assert!(changed < all / 4 && changed < 4 * FIRED, "{changed} of {all}");
 }

@@ -1,4 +1,4 @@
-//! One kind of work each: what stands before a loop, and what is in it.
+//! Loops with one kind of work each.
 
 /// Name, statements before the loop, statement within it.
 pub(super) type Case = (&'static str, &'static str, &'static str);

@@ -1,5 +1,5 @@
-//! `costs`: for every kind of work a program that does nothing else, on the inputs that make it
-//! slowest for what it is charged. A table of nanoseconds per cycle, the worst first.
+//! `costs`: times a program for every kind of work, on the inputs that are slowest for their
+//! charge. Prints a table of nanoseconds per cycle, the worst first.
 
 mod loops;
 mod modules;
@@ -10,17 +10,17 @@ use loops::LOOPS;
 use modules::built;
 use std::{fmt::Write as _, time::Duration};
 
-/// What a cycle may take at most.
+/// The maximum time of a cycle.
 pub const MOST_NANOSECONDS: f64 = 50.0;
-/// Below so many cycles it is the time itself that counts.
+/// Programs with fewer cycles are judged by their total time.
 pub const FEW_CYCLES: u64 = 2_000;
-/// What a load or a call of few cycles may take.
+/// The maximum time of a load or a call with fewer than [`FEW_CYCLES`].
 pub const FEW_CYCLES_TIME: Duration = Duration::from_micros(100);
 
-/// How often each program runs; its fastest run counts.
+/// Number of runs of each program; the fastest counts.
 const ROUNDS: usize = 3;
 
-/// What was measured of one kind of work.
+/// The measurement of one kind of work.
 pub struct Row {
     name: String,
     rate: f64,
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row of what took so long and used so much.
+    /// The row of a measurement.
     pub fn new(name: String, elapsed: Duration, usage: &Usage, error: Option<&Error>) -> Self {
         let cycles = usage.cycles();
         Self {
@@ -52,7 +52,7 @@ impl Row {
         self
     }
 
-    /// Whether it took more than there may be for its cycles.
+    /// Whether it took more than the maximum time for its cycles.
     pub fn is_finding(&self) -> bool {
         if self.cycles < FEW_CYCLES {
             return self.elapsed > FEW_CYCLES_TIME;
@@ -81,7 +81,7 @@ fn measure(name: &str, source: &str) -> Vec<Row> {
     rows
 }
 
-/// Prints the table of what matches `filter`; how many lines of it are findings.
+/// Prints the table of the work that matches `filter`; returns the number of findings.
 pub fn costs(filter: &str) -> usize {
     let filter = filter.to_owned();
     let rows = run::on_a_thread(move || {
@@ -128,7 +128,7 @@ pub fn print(rows: &[Row]) {
     }
 }
 
-/// Prints how many kinds of work each cause has, the median and the worst.
+/// Prints for each cause the number of kinds of work, the median and the worst.
 pub fn summary(rows: &[Row]) {
     let causes = ["loading", "evaluation", "data", "heap", "storage", "effects", "hashing"];
     for cause in causes {

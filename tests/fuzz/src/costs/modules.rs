@@ -1,7 +1,7 @@
-//! Modules whose size is the work.
+//! Modules whose work is in their size.
 
-/// Modules built by repetition: those whose function `f` is run, and those whose load is what
-/// costs.
+/// Modules built by repetition: first those whose function `f` is measured, then those whose load
+/// is.
 pub(super) fn built() -> Vec<(String, String)> {
     let list = |count: usize, item: &dyn Fn(usize) -> String, separator: &str| {
         (0..count).map(item).collect::<Vec<_>>().join(separator)

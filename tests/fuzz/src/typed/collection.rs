@@ -208,7 +208,7 @@ impl Typed<'_> {
 
     /// A clause, and the name it binds.
     pub(super) fn clause(&mut self, d: usize) -> String {
-        // Some hide names that are there already.
+        // Some hide existing names.
         let hides = !self.variables.is_empty() && self.rng.chance(15);
         let name = if hides { self.rng.pick(&self.variables).0.clone() } else { self.name("c") };
         let (over, of) = if self.rng.chance(50) {

@@ -6,7 +6,7 @@ mod scalar;
 use crate::rng::Rng;
 use std::fmt::Write as _;
 
-/// What an expression is to be.
+/// The type that an expression is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     Int,
@@ -35,12 +35,12 @@ struct Typed<'a> {
     next: usize,
     indent: usize,
     in_loop: bool,
-    /// How many of 1,000 expressions are of any type instead.
+    /// Number of expressions in 1,000 that have any type instead.
     wild: usize,
     left: usize,
     loops: usize,
-    /// Whether strings may be other than ASCII. Then none is printed within another: the full
-    /// evaluator escapes in `repr` what is not ASCII.
+    /// Whether strings may be other than ASCII. Then none is printed within another, because the
+    /// full evaluator escapes non-ASCII characters in `repr`.
     wide: bool,
 }
 
@@ -110,7 +110,7 @@ const INTEGERS: &[&str] = &[
     "0b1011",
 ];
 
-/// A random program whose `f` takes nothing and returns all that it made.
+/// A random program whose `f` takes no arguments and returns all values that it made.
 pub fn program(rng: &mut Rng) -> String {
     let left = 40 + rng.below(160);
     let wide = rng.chance(40);
@@ -281,7 +281,7 @@ impl Typed<'_> {
                     places = false;
                 }
                 None if places => texts.push(self.expression(&of, depth)),
-                // After one that is left out, those by place would shift.
+                // Positional arguments after an omitted one would shift.
                 None => return self.atom(&self.functions[index].returns.clone()),
             }
         }
@@ -377,7 +377,7 @@ impl Typed<'_> {
                 self.put(&line);
             }
             89..94 if !simple => {
-                // A function within, which sees what is around it.
+                // An inner function, which sees the names around it.
                 let name = self.name("h");
                 let parameter = self.name("p");
                 let line = format!("def {name}({parameter}):");
@@ -405,8 +405,8 @@ impl Typed<'_> {
         }
     }
 
-    /// A block, whose variables may be unset after it and so are forgotten; now and then one is
-    /// read nevertheless.
+    /// A block. Its variables may be unset afterwards, so they are forgotten; sometimes one is read
+    /// nevertheless.
     fn block(&mut self, most: usize) {
         self.indent += 1;
         let known = self.variables.len();
@@ -469,7 +469,7 @@ impl Typed<'_> {
             Type::List(_) if self.rng.chance(20) => format!("{name} *= {}", self.rng.below(3)),
             _ => {
                 let more = self.expression(&of.clone(), 2);
-                // A tuple grows by more parts, and so into another type.
+                // A tuple that grows has another type.
                 if matches!(of, Type::Tuple(_)) {
                     return self.assignment();
                 }
@@ -479,7 +479,7 @@ impl Typed<'_> {
         self.put(&line);
     }
 
-    /// Changes a list or dict where it is.
+    /// Changes a list or dict in place.
     fn change(&mut self) {
         let Some((name, of)) = self.own(|t| matches!(t, Type::List(_) | Type::Dict(..))) else {
             return self.assignment();

@@ -1,4 +1,4 @@
-//! Expressions that are integers or bools, and what all types have in common.
+//! Expressions that are integers or bools, and forms that all types share.
 
 use super::{INTEGERS, Type, Typed, WORDS};
 
@@ -62,7 +62,7 @@ impl Typed<'_> {
             return self.atom(of);
         }
         let d = depth - 1;
-        // What every type can be made by.
+        // Forms that work for every type.
         if self.rng.chance(12) {
             return match self.rng.below(8) {
                 0 | 1 => {
@@ -149,7 +149,7 @@ impl Typed<'_> {
             0..5 => {
                 let (a, b) = (self.expression(&Type::Int, d), self.expression(&Type::Int, d));
                 let operator = *self.rng.pick(&["+", "-", "*", "&", "|", "^"]);
-                // The full evaluator multiplies constants before it runs, of any type and size.
+                // The full evaluator multiplies constants of any type and size before it runs.
                 if operator == "*" && self.wild > 0 {
                     return format!("mul({a}, {b})");
                 }
@@ -204,7 +204,7 @@ impl Typed<'_> {
                 let method = *self.rng.pick(&["find", "rfind", "count"]);
                 match self.rng.below(3) {
                     0 => format!("{a}.{method}({b}, {})", self.small()),
-                    // Where nothing is looked for between two places, the two differ.
+                    // The evaluators differ for an empty string between two indexes.
                     1 => format!(
                         "({a} + \"a\").{method}({b} + \"a\", {}, {})",
                         self.small(),
@@ -294,7 +294,7 @@ impl Typed<'_> {
             12 => {
                 let methods =
                     ["isalnum", "isalpha", "isdigit", "islower", "isspace", "isupper", "istitle"];
-                // What the full evaluator takes for a title where nothing has case.
+                // The full evaluator's `istitle` differs for text without case.
                 let most = methods.len() - usize::from(self.wide);
                 let method = *self.rng.pick(&methods[..most]);
                 format!("{}.{method}()", self.expression(&Type::Str, d))

@@ -1,9 +1,9 @@
-//! The graph for Graphviz.
+//! Draws the graph for Graphviz.
 
 use super::edges;
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
 
-/// The graph as DOT: a box per task filled by status, dashed edges where only the order counts.
+/// The graph as DOT: a box per task filled by status, dashed edges where only the order matters.
 /// Ends with a line feed.
 pub fn dot(pipeline: &Pipeline) -> String {
     let mut text = format!(
@@ -11,7 +11,7 @@ pub fn dot(pipeline: &Pipeline) -> String {
         quoted(&pipeline.summary.name)
     );
     for task in &pipeline.graph {
-        // In a label, and nowhere else, a backslash and an n are a line's end.
+        // Only in a label do a backslash and an n make a line break.
         let label = format!("{}\\n{}", escaped(&task.task), standing(task));
         let (name, fill) = (quoted(&task.task), fill(task.status));
         text += &format!("  {name} [label=\"{label}\", fillcolor=\"{fill}\"];\n");
@@ -39,7 +39,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ")
 }
 
-/// Names that Graphviz knows, light enough for black text.
+/// Graphviz colours that are light enough for black text.
 const fn fill(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Waiting => "white",

@@ -24,7 +24,7 @@ pub struct Graph<'a> {
     drawn: &'a Pipeline,
 }
 
-/// A task: what the API says of it, and its name and its parents' as scripts know them.
+/// A task: the API's fields, and its name and its parents' under the names that scripts use.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Node<'a> {
@@ -43,7 +43,7 @@ pub struct Edge<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The graph of this pipeline.
+    /// The graph of a pipeline.
     pub fn of(pipeline: &'a Pipeline) -> Self {
         let tasks = &pipeline.graph;
         let name = |at: usize| tasks[at].task.as_str();

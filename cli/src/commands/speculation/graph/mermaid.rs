@@ -1,14 +1,14 @@
-//! The graph as a flowchart that Markdown viewers draw.
+//! Draws the graph as a flowchart for Markdown viewers.
 
 use super::{edges, statuses};
 use cowboy_devnet::api::types::{Pipeline, TaskStatus};
 
-/// The graph as Mermaid: a class per status, dotted edges where only the order counts. Ends with a
+/// The graph as Mermaid: a class per status, dotted edges where only the order matters. Ends with a
 /// line feed.
 pub fn mermaid(pipeline: &Pipeline) -> String {
     let mut text = "flowchart TD\n".to_owned();
     for (at, task) in pipeline.graph.iter().enumerate() {
-        // Identifiers are numbers: words as `end` mean something to Mermaid.
+        // Identifiers are numbers, because words such as `end` are keywords of Mermaid.
         let (name, status) = (escaped(&task.task), task.status);
         text += &format!("  t{at}[\"{name}<br/>{status}\"]:::{status}\n");
     }
@@ -22,7 +22,7 @@ pub fn mermaid(pipeline: &Pipeline) -> String {
     text
 }
 
-/// A label's text: what means something in it as an entity of Mermaid's.
+/// A label's text, with Mermaid's special characters as entities.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,8 +1,7 @@
-//! A pipeline's graph, drawn: as a tree for people, as DOT, Mermaid and JSON for programs.
+//! Draws a pipeline's graph: as a tree for people, as DOT, Mermaid and JSON for programs.
 //!
-//! Functions of what the API says of a pipeline, without recursion: a chain of any length is
-//! drawn. An answer whose tasks make a cycle, or name tasks that are not there, is drawn as far as
-//! it goes.
+//! These are functions of the API's answer, without recursion, so a chain of any length can be
+//! drawn. If the tasks of an answer form a cycle or name missing tasks, the rest is drawn.
 
 mod dot;
 mod json;
@@ -17,27 +16,28 @@ mod tests;
 pub use dot::dot;
 pub use json::Graph;
 pub use mermaid::mermaid;
+pub(super) use tree::GAP;
 pub use tree::tree;
 
 use crate::output::{AWAITED, BUSY, DONE, FAILED, FAINT, UNDONE, forest};
 use anstyle::Style;
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
 
-/// What a graph is drawn as.
+/// The format of a drawn graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Form {
-    /// Lines with their columns, for people.
+    /// A tree with columns, for people.
     #[default]
     Tree,
-    /// For Graphviz.
+    /// DOT, for Graphviz.
     Dot,
-    /// A flowchart for Markdown.
+    /// A Mermaid flowchart, for Markdown.
     Mermaid,
-    /// Tasks and edges.
+    /// Tasks and edges in JSON.
     Json,
 }
 
-/// How a status is shown.
+/// The style of a status.
 pub const fn colour(status: TaskStatus) -> Style {
     match status {
         TaskStatus::Waiting | TaskStatus::Cancelled => FAINT,
@@ -49,7 +49,7 @@ pub const fn colour(status: TaskStatus) -> Style {
     }
 }
 
-/// The edges: position of the parent, position of the child, whether only the order counts.
+/// The edges: position of the parent, position of the child, whether only the order matters.
 fn edges(tasks: &[SpeculativeTask]) -> Vec<(usize, usize, bool)> {
     forest::parents(tasks)
         .into_iter()
@@ -66,7 +66,7 @@ fn statuses(pipeline: &Pipeline) -> impl Iterator<Item = TaskStatus> {
     TaskStatus::ALL.iter().copied().filter(occurs)
 }
 
-/// The beginning of a text that is longer than so many columns.
+/// The beginning of a text, if it is longer than `columns`.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

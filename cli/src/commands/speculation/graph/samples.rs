@@ -1,4 +1,4 @@
-//! Pipelines as the API has them, for tests of what is drawn of them.
+//! Sample pipelines in the API's form, for tests of their drawings.
 
 use cowboy_devnet::api::types::{
     Pipeline, PipelineStatus, PipelineSummary, ProofCounts, SpeculativeTask, TaskParent,
@@ -29,7 +29,7 @@ pub fn task(at: usize, name: &str, parents: &[&str], status: TaskStatus) -> Spec
     }
 }
 
-/// What a list says of these tasks.
+/// The summary of these tasks in a list.
 pub fn summary(status: PipelineStatus, graph: &[SpeculativeTask]) -> PipelineSummary {
     let undone = [TaskStatus::Failed, TaskStatus::RolledBack, TaskStatus::Cancelled];
     let confirmed = graph.iter().filter(|task| task.status == TaskStatus::Confirmed).count();
@@ -54,8 +54,8 @@ fn pipeline(status: PipelineStatus, graph: Vec<SpeculativeTask>) -> Pipeline {
     Pipeline { summary: summary(status, &graph), graph }
 }
 
-/// Confirmed tasks that depend on one another in a row: half a second of work, five of proof, two
-/// of confirmation each.
+/// Confirmed tasks in a row, each of which depends on the previous one: half a second of work, five
+/// of proof, two of confirmation each.
 pub fn chain(length: usize) -> Pipeline {
     let mut graph = Vec::with_capacity(length);
     let mut before = None;
@@ -81,7 +81,7 @@ pub fn chain(length: usize) -> Pipeline {
     pipeline(PipelineStatus::Completed, graph)
 }
 
-/// Two tasks between one and one.
+/// A diamond: two tasks between a first and a last one.
 pub fn diamond() -> Pipeline {
     let graph = [("top", vec![]), ("left", vec!["top"]), ("right", vec!["top"])]
         .into_iter()
@@ -110,7 +110,7 @@ pub fn statuses() -> Pipeline {
     .enumerate()
     .map(|(at, (name, parents, status))| task(at, name, &parents, status))
     .collect();
-    // So many of the steps has each come by, in seconds.
+    // Each task has passed the steps with a time, in seconds.
     let steps = |seconds: &[u64]| {
         let at = |step: usize| seconds.get(step).map(|seconds| 1_000 * seconds);
         let (scheduled_ms, executed_ms, proved_ms) = (at(0), at(1), at(2));
@@ -149,8 +149,8 @@ pub fn statuses() -> Pipeline {
     pipeline(PipelineStatus::Failed, graph)
 }
 
-/// Sixty tasks in branches of different lengths, some with branches of their own, and one that
-/// waits for all.
+/// Sixty tasks in branches of different lengths, some with their own branches, and one that waits
+/// for all.
 pub fn branches() -> Pipeline {
     let mut names: Vec<(String, Vec<String>)> = vec![("source".to_owned(), vec![])];
     for branch in 0..6 {
@@ -158,7 +158,7 @@ pub fn branches() -> Pipeline {
         for step in 0..8 {
             let name = format!("branch-{branch}.{step}");
             names.push((name.clone(), vec![above.clone()]));
-            // Branches 1, 3 and 5 have three leaves beside their fourth step.
+            // Branches 1, 3 and 5 have three leaves next to their fourth step.
             if branch % 2 == 1 && step == 2 {
                 for side in ["a", "b", "c"] {
                     names.push((format!("{name}{side}"), vec![name.clone()]));
@@ -187,7 +187,7 @@ pub fn branches() -> Pipeline {
     pipeline(PipelineStatus::Running, graph)
 }
 
-/// Many tasks below one.
+/// One task with many children.
 pub fn fan(width: usize) -> Pipeline {
     let mut graph = vec![task(0, "root", &[], TaskStatus::Confirmed)];
     for at in 1..=width {

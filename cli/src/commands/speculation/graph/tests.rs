@@ -1,4 +1,4 @@
-//! What graphs look like.
+//! Tests of drawn graphs.
 
 use super::{
     samples::{branches, chain, diamond, fan, statuses, task},
@@ -7,7 +7,7 @@ use super::{
 use crate::output::within;
 use cowboy_devnet::api::types::TaskParent;
 
-/// A tree as people see it without colours, within so many columns.
+/// A tree without colours, at most `columns` wide.
 fn plain(pipeline: &Pipeline, columns: usize) -> String {
     let text = within(Some(columns), || tree(pipeline, columns));
     let text = anstream::adapter::strip_str(&text).to_string();
@@ -122,7 +122,8 @@ fn ten_thousand_in_a_row_are_drawn() {
     assert_eq!(mermaid(&long).lines().count(), 1 + 10_000 + 9_999 + 1);
 }
 
-/// A spine whose every task has a leaf beside the next, and a tree that halves at every level.
+/// A spine whose every task has a leaf next to its successor, and a tree that doubles at every
+/// level.
 #[test]
 fn deep_trees_stay_narrow() {
     let mut spine = diamond();

@@ -1,4 +1,4 @@
-//! The graph as lines: roots first, children below, and where each task stands.
+//! The graph as lines: roots first, children below, with the status of each task.
 
 use super::{colour, cut};
 use crate::{
@@ -13,18 +13,18 @@ use crate::{
 };
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
 
-/// The columns beside the first, and whether they are aligned to the right.
+/// The columns after the first, and whether they are aligned to the right.
 const HEADER: [(&str, bool); 5] =
     [("STATUS", false), ("DEPTH", true), ("BOND", true), ("RUNNER", false), ("AT", true)];
 
-/// The fewest columns that names get, however narrow the terminal.
+/// The minimum width of names, even on a narrow terminal.
 const LEAST_NAME: usize = 16;
 
-/// What stands between columns.
-const GAP: &str = "  ";
+/// The gap between columns.
+pub(in crate::commands::speculation) const GAP: &str = "  ";
 
-/// The graph in lines for so many columns: none is wider where a terminal limits them, nothing is
-/// cut or left out where none does. In styles, without a line feed at the end.
+/// The graph in lines of at most `columns` columns. Without a limit by a terminal, nothing is cut
+/// or left out. Styled, without a line feed at the end.
 pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
     let tasks = &pipeline.graph;
     let forest = Forest::of(tasks);
@@ -37,13 +37,13 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
         }
     }
     let shown = shown(&widths);
-    let beside: usize = widths[..shown].iter().map(|width| GAP.len() + width).sum();
+    let others: usize = widths[..shown].iter().map(|width| GAP.len() + width).sum();
     // No line ends with spaces.
     if let Some(last) = shown.checked_sub(1).filter(|last| !HEADER[*last].1) {
         widths[last] = 0;
     }
     let longest = lines.iter().map(|line| line.width(tasks)).max().unwrap_or(0);
-    let least = columns.saturating_sub(beside).max(LEAST_NAME);
+    let least = columns.saturating_sub(others).max(LEAST_NAME);
     let name_width = longest.min(room().map_or(longest, |_| least)).max("TASK".len());
 
     let mut text = headline(&pipeline.summary);
@@ -70,7 +70,7 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
             };
         }
         let Some(note) = note(&forest, line, tasks) else { continue };
-        let whole = taken.max(name_width) + beside;
+        let whole = taken.max(name_width) + others;
         if whole + GAP.len() + note.chars().count() <= columns {
             text += &format!("{GAP}{FAINT}{note}{FAINT:#}");
         } else {
@@ -90,8 +90,8 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
     }
 }
 
-/// How many columns are shown beside the names: those that do not fit are left out, for half a
-/// number is another number.
+/// Number of columns shown after the names. Those that do not fit are left out, because a cut
+/// number would be a wrong number.
 fn shown(widths: &[usize]) -> usize {
     let Some(mut left) = room().map(|columns| columns.saturating_sub(LEAST_NAME)) else {
         return widths.len();
@@ -112,7 +112,7 @@ impl Line {
     }
 }
 
-/// A text in lines of at most so many columns, but for words that are longer.
+/// A text in lines of at most `columns` columns; a longer word gets its own line.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -142,7 +142,7 @@ fn cells(task: &SpeculativeTask) -> [String; 5] {
     ]
 }
 
-/// What the columns do not say: parents that it is not drawn under, attempts, why it failed.
+/// Notes that no column shows: other parents, attempts, and why it failed.
 fn note(forest: &Forest, line: &Line, tasks: &[SpeculativeTask]) -> Option<String> {
     let task = &tasks[line.task];
     let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! The agent, its pipelines, the graph of one of them drawn, and what was rolled back.
+//! The agent, its pipelines, the drawn graph of one of them, and the rollbacks.
 
 mod tasks;
 
@@ -32,16 +32,16 @@ use ratatui::{
 };
 use tasks::{draw_about, draw_tasks};
 
-/// The width from which the graph stands beside the pipelines.
+/// The minimum width to show the graph next to the pipelines.
 const WIDE: u16 = 150;
 
-/// Columns of the pipelines beside a graph at least.
+/// Minimum columns for the pipelines next to a graph.
 const LISTS: u16 = 72;
 
-/// Rows of the agent, with their rule.
+/// Rows for the agent, including their rule.
 const AGENT: u16 = 6;
 
-/// Rows of the task under the cursor, with their rule.
+/// Rows for the task under the cursor, including their rule.
 const ABOUT: u16 = 5;
 
 /// The columns of the pipelines.
@@ -68,7 +68,7 @@ const ROLLBACKS: [Column; 8] = [
     Column::long("leaves first"),
 ];
 
-/// Where things are.
+/// The layout of the pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     agent: Rect,
@@ -79,40 +79,40 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Pipelines that fit.
+    /// Number of pipelines that fit.
     pub fn pipeline_rows(&self) -> usize {
         self.pipelines.height.saturating_sub(2).into()
     }
 
-    /// Tasks that fit.
+    /// Number of tasks that fit.
     pub fn task_rows(&self) -> usize {
         self.graph.height.saturating_sub(2).into()
     }
 
-    /// The line of the pipelines at a place.
+    /// The line of the pipelines at a position.
     pub fn pipeline_line(&self, at: Position) -> Option<usize> {
         line_at(self.pipelines, at)
     }
 
-    /// The line of the tasks at a place.
+    /// The line of the tasks at a position.
     pub fn task_line(&self, at: Position) -> Option<usize> {
         line_at(self.graph, at)
     }
 }
 
-/// The line at a place of a table with a rule and a header.
+/// The line at a position, in a table with a rule and a header.
 fn line_at(area: Rect, at: Position) -> Option<usize> {
     let line = at.y.checked_sub(area.y + 2)?;
     area.contains(at).then_some(line.into())
 }
 
-/// The rows of an area from `from` on, so many of them at most.
+/// At most `height` rows of an area, starting at `from`.
 fn part(area: Rect, from: u16, height: u16) -> Rect {
     let from = from.min(area.height);
     Rect { y: area.y + from, height: height.min(area.height - from), ..area }
 }
 
-/// Where things are in the pane's area.
+/// The layout of the pane's area.
 pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
     let area = cx.area;
     let none = Rect { height: 0, ..area };
@@ -136,7 +136,7 @@ pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
         let rollbacks = part(left, pipelines.height, undone);
         return Shape { agent, pipelines, rollbacks, graph, about: none };
     }
-    // In a low terminal the rollbacks have their own page only.
+    // On a low terminal the rollbacks only have their own page.
     let undone = if rest.height < 24 { 0 } else { undone };
     let pipelines = part(rest, 0, count.min(rest.height / 3).max(4));
     let graph = part(rest, pipelines.height, rest.height - pipelines.height - undone);
@@ -202,12 +202,12 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
 }
 
-/// A pipeline in a line that is shorter than the command's.
+/// A pipeline on one line that is shorter than the command's.
 fn headline(summary: &PipelineSummary) -> String {
     format!("{} ({}): {}", summary.name, summary.pipeline, standing(summary))
 }
 
-/// How the agent is, in two columns.
+/// Draws the agent's status, in two columns.
 fn draw_agent(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let look = cx.look;
     let area = section("agent", area, look, buffer);
@@ -218,7 +218,7 @@ fn draw_agent(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) 
     facts::draw(&agent(status, look), &stake(status, look), area, look, buffer);
 }
 
-/// What the agent does.
+/// The agent's mode and health.
 fn agent(status: &SpeculationStatus, look: Look) -> Facts {
     let mode = match status.enabled {
         true => format!("{}, {}", status.mode, status.policy),
@@ -258,7 +258,7 @@ fn agent(status: &SpeculationStatus, look: Look) -> Facts {
     facts.map(|(name, text, style)| (name, facts::styled(text, style))).into()
 }
 
-/// What it has at stake, and what became of its tasks.
+/// The agent's stake, and the outcomes of its tasks.
 fn stake(status: &SpeculationStatus, look: Look) -> Facts {
     let plain = Style::new();
     let slashed = if status.stake_slashed.get() > 0 { look.bad() } else { plain };
@@ -316,13 +316,13 @@ fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &Shape, buffer: &mut B
     grid(&PIPELINES, &rows, selected, area, cx.look, buffer);
 }
 
-/// The graph of the pipeline under the cursor, as far as it fits.
+/// Draws the graph of the pipeline under the cursor, as much as fits.
 fn draw_preview(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let Some(graph) = pane.chosen(cx).and_then(|number| pane.graph(number)) else {
         return;
     };
     let inner = section(&headline(&graph.summary), area, cx.look, buffer);
-    // What narrows the list of pipelines does not hide their tasks.
+    // The filter on pipelines does not hide their tasks.
     let everything = Filter::default();
     let drawn = Speculation::drawn(graph, &Cx { filter: &everything, ..*cx });
     let fits = usize::from(inner.height).saturating_sub(1);
@@ -352,7 +352,7 @@ fn rollback_rows(rollbacks: &[Rollback], cx: &Cx<'_>) -> Vec<Vec<Cell>> {
     rollbacks.iter().map(row).collect()
 }
 
-/// All rollbacks: the table, and below it what each one undid.
+/// All rollbacks: the table, and below it the tasks that each one undid.
 pub fn rollbacks(rollbacks: &[Rollback], cx: &Cx<'_>) -> Page {
     let mut page = Page::new(cx.area.width, cx.look);
     let accepted = |rollback: &&Rollback| {
@@ -368,7 +368,7 @@ pub fn rollbacks(rollbacks: &[Rollback], cx: &Cx<'_>) -> Page {
         page.text(&none, cx.look.faint());
         return page;
     }
-    // What each undid stands below.
+    // The tasks that each rollback undid are listed below.
     page.table(&ROLLBACKS[..ROLLBACKS.len() - 1], &rollback_rows(&shown, cx));
     page.title("undone, leaves first");
     for rollback in &shown {

@@ -1,5 +1,5 @@
-//! The tasks of a pipeline as its graph is drawn, with what each spent its time with, and one of
-//! them in full.
+//! The tasks of a pipeline in the form of its graph, with the time that each spent in each step,
+//! and one of them in full.
 
 use crate::{
     dashboard::{
@@ -21,7 +21,7 @@ use crate::{
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus, TaskTransaction};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-/// The width from which the bars of times are explained.
+/// The minimum width to explain the bars of times.
 const TIMED: u16 = 110;
 
 /// The columns of the tasks.
@@ -35,13 +35,13 @@ const TASKS: [Column; 7] = [
     Column::long("runner"),
 ];
 
-/// What a task spent its time with, as bars, where there is room.
+/// The times of a task as bars, if there is room.
 const TIME: Column = Column::text("time");
 
-/// The parents that a task is not drawn under, where there are such.
+/// The parents that a task is not drawn under, if there are any.
 const AFTER: Column = Column::long("also after");
 
-/// Columns of bars at least and at most.
+/// Minimum and maximum columns of bars.
 const NARROWEST: usize = 16;
 const WIDEST: usize = 100;
 
@@ -57,7 +57,7 @@ fn style(status: TaskStatus, look: Look) -> Style {
     }
 }
 
-/// Draws tasks, a row each; with their times as bars where there is room.
+/// Draws tasks, one row each; with their times as bars if there is room.
 pub fn draw_tasks(
     graph: &Pipeline,
     drawn: &[Drawn],
@@ -89,8 +89,8 @@ pub fn draw_tasks(
     let taken: usize = TASKS.iter().enumerate().map(|(index, column)| wide(index, column)).sum();
     let room = usize::from(area.width).saturating_sub(taken);
     let after = drawn.iter().map(|line| width(&line.after)).max().unwrap_or(0);
-    let beside = if after > 0 { after.min(room / 2).max(width(AFTER.name)) + 2 } else { 0 };
-    let bars = room.saturating_sub(beside).min(WIDEST);
+    let aside = if after > 0 { after.min(room / 2).max(width(AFTER.name)) + 2 } else { 0 };
+    let bars = room.saturating_sub(aside).min(WIDEST);
     if bars >= NARROWEST {
         columns.push(TIME);
         let last = graph.graph.iter().filter_map(reached_ms).max();
@@ -99,8 +99,9 @@ pub fn draw_tasks(
             row.push((bar(&graph.graph[line.task], total, bars), cx.look.chart()));
         }
     }
-    // It does not take room from the names: what is under the cursor has its parents below.
-    let left = if bars >= NARROWEST { beside } else { room };
+    // It takes no room from the names, because the parents of the task under the cursor are shown
+    // below.
+    let left = if bars >= NARROWEST { aside } else { room };
     if after > 0 && left >= width(AFTER.name) + 2 {
         columns.push(AFTER);
         for (row, line) in rows.iter_mut().zip(drawn) {
@@ -110,8 +111,8 @@ pub fn draw_tasks(
     grid(&columns, &rows, selected, area, cx.look, buffer);
 }
 
-/// What a task spent its time with, on a scale of `total` ms: it runs, is proved, waits for its
-/// ancestors, is confirmed.
+/// The times of a task, on a scale of `total` ms: it runs, is proved, waits for its ancestors, is
+/// confirmed.
 fn bar(task: &SpeculativeTask, total: u64, columns: usize) -> String {
     let times = &task.times;
     let Some(start) = times.scheduled_ms else { return String::new() };
@@ -127,7 +128,7 @@ fn bar(task: &SpeculativeTask, total: u64, columns: usize) -> String {
         let middle = (2 * column as u128 + 1) * u128::from(total) / (2 * columns as u128);
         let step = steps.iter().find(|(_, until)| until.is_none_or(|at| middle <= at.into()));
         match step {
-            // However short it is, the execution is seen.
+            // Even a short execution is visible.
             _ if column == scaled(start).min(columns - 1) => '█',
             Some((sign, _)) if (start.into()..=end.into()).contains(&middle) => *sign,
             _ => ' ',
@@ -137,7 +138,7 @@ fn bar(task: &SpeculativeTask, total: u64, columns: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// What is said of the task under the cursor.
+/// Draws the text about the task under the cursor.
 pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let title = task.map_or("no task like that", |task| task.task.as_str());
     let area = section(title, area, cx.look, buffer);
@@ -167,7 +168,7 @@ fn depends_on(task: &SpeculativeTask) -> String {
     }
 }
 
-/// A task in full.
+/// The page of a task.
 pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(cx.area.width, look);
@@ -243,7 +244,7 @@ mod tests {
         check("confirmed", times.clone(), 1_000, "███▒▒▒··══");
         // On a longer scale it ends earlier.
         check("confirmed", times, 2_000, "██▒·═");
-        // What goes on lasts until now; what is short is seen.
+        // A current step lasts until now; a short step is visible.
         check(
             "proving",
             serde_json::json!({"scheduled_ms": 500, "executed_ms": 501}),

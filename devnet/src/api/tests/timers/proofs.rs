@@ -1,4 +1,4 @@
-//! Proofs over the API, of each kind, checked as a stranger would: from header and committee alone.
+//! Proofs of each kind over the API, checked as a stranger would, with only header and committee.
 
 use super::*;
 use crate::{
@@ -56,7 +56,8 @@ async fn each_kind_is_proved_with_header_and_certificate() {
     devnet.until(here + 8);
 
     let (answer, proof) = devnet.proved("timer", &of(&ids[2])).await;
-    // The head's certificate is in no block yet: the one before names the state before it.
+    // No block embeds the head's certificate yet, so the block before it names the state before
+    // that.
     assert_eq!((answer.height, answer.header_height), (devnet.here() - 2, devnet.here() - 1));
     let found = proof.check().unwrap().found;
     assert!(matches!(found, Found::Value(_)), "{found:?}");
@@ -115,7 +116,7 @@ async fn a_proof_is_of_the_state_that_is_asked_for() {
     let (code, _) = devnet.refused_proof("timer", &asked(head + 1)).await;
     assert_eq!(code, ErrorCode::NotFound);
 
-    // The head's certificate never comes: no header names the state after it.
+    // The head's certificate never arrives, so no header names the state after the head.
     let (code, _) = devnet.refused_proof("timer", &asked(head - 1)).await;
     assert_eq!(code, ErrorCode::Unavailable);
     devnet.push_to(&[0, 1], vec![], vec![]);
@@ -133,11 +134,11 @@ async fn what_is_no_question_is_refused() {
     for (kind, key, message) in [
         ("nothing", "x", "nothing of kind `nothing` can be proved"),
         ("timer", "0xzz", "there is no timer `0xzz`"),
-        ("timers", "9..8", "`9..8` is no range of heights"),
-        ("timers", "9", "`9` is no range of heights"),
-        ("timers", "-1..8", "`-1..8` is no range of heights"),
+        ("timers", "9..8", "`9..8` is not a range of heights"),
+        ("timers", "9", "`9` is not a range of heights"),
+        ("timers", "-1..8", "`-1..8` is not a range of heights"),
         ("job", "0x12", "no job's id begins with 0x12"),
-        ("stored", "n", "`n` is no place in a store"),
+        ("stored", "n", "`n` is not a key in a store"),
         ("presence", "n", "presence has no key"),
         ("validators", "n", "validators has no key"),
         ("account", "zed", "there is no account `zed`"),

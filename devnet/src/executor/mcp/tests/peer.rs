@@ -1,4 +1,4 @@
-//! The server: the SDK's own, with tools that behave and tools that do not.
+//! The server: the SDK's, with well-behaved and badly behaved tools.
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::{env, fs, future, process};
 use tokio::sync::mpsc;
 
-/// Where a server that runs as a process writes numbers of processes.
+/// The variable with the file for the process numbers of a server that runs as a process.
 pub(super) const PIDS: &str = "MCP_TEST_PIDS";
 
-/// Serves. Over HTTP it tells the test what happens.
+/// The test server. Over HTTP it reports events to the test.
 #[derive(Clone, Default)]
 pub(super) struct Peer {
     pub(super) events: Option<mpsc::UnboundedSender<&'static str>>,

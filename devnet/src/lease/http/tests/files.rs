@@ -13,7 +13,7 @@ fn check(answer: &Answer, status: u16, code: &str, field: &str) {
     assert_eq!(got, (status, code, field), "{}", answer.text);
 }
 
-/// A lab with a job that runs: the runner's token, the lease, the job.
+/// A lab with a running job: the runner's token, the lease, the job.
 async fn running() -> (Lab, String, String, String) {
     let lab = Lab::new().await;
     let token = lab.token("r").await;
@@ -112,7 +112,7 @@ async fn caches_are_found_by_their_whole_key() {
     check(&lab.send(request).await, 400, "MISSING_FIELD", LEASE_HEADER);
 }
 
-/// An upload whose first piece has come: what sends more of it, until it is dropped.
+/// An upload whose first piece has arrived: a sender for more of it, until it is dropped.
 async fn begun(
     lab: &Lab,
     path: &str,
@@ -165,7 +165,7 @@ async fn a_stop_leaves_an_upload_its_time() {
     let (pieces, upload) = begun(&lab, "internal/artifacts/a", &token, &lease).await;
     let address = lab.url("").trim_start_matches("http://").to_owned();
     let finish = async {
-        // No connection is taken any more.
+        // Wait until no connection is accepted.
         while TcpStream::connect(&address).await.is_ok() {
             tokio::task::yield_now().await;
         }

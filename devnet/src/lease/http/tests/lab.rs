@@ -1,4 +1,4 @@
-//! A server to try things on.
+//! A test server and requests to it.
 
 use crate::{
     http::bind,
@@ -20,10 +20,10 @@ use tokio::time::timeout;
 pub const OPERATOR: &str = "c0ffee-operator-c0ffee";
 /// Longer than anything here takes.
 pub const LONG: Duration = Duration::from_secs(30);
-/// When a lab's clock begins, in seconds.
+/// The start of a lab's clock, in seconds.
 const START: u64 = 1_000;
 
-/// An answer, as far as it is looked at.
+/// The parts of an answer that tests check.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -33,18 +33,18 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The code of a refusal.
+    /// The error code of a refusal.
     pub fn code(&self) -> &str {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// The field that a refusal is about.
+    /// The field of a refusal.
     pub fn field(&self) -> &str {
         self.body["error"]["field"].as_str().unwrap_or_default()
     }
 }
 
-/// A server in a folder of its own.
+/// A server with its own folder.
 pub struct Lab {
     pub folder: TempDir,
     pub keep_runs: usize,
@@ -70,7 +70,7 @@ impl Lab {
         lab
     }
 
-    /// Starts the server that was stopped or killed.
+    /// Starts the server again after it was stopped or killed.
     pub async fn restart(&mut self) {
         let running = Server::start(Options {
             folder: self.folder.path().to_owned(),
@@ -89,17 +89,16 @@ impl Lab {
         self.running.take().unwrap().abort().await;
     }
 
-    /// Whether it stops in time.
+    /// Stops the server. Returns whether it stopped in time.
     pub async fn stop(&mut self) -> bool {
         self.running.take().unwrap().stop(LONG).await
     }
 
-    /// What tells the server of a chain, which it has from then on.
+    /// The reporter of a chain, which the server has from then on.
     pub fn schedules(&self) -> Schedules {
         self.running.as_ref().unwrap().schedules()
     }
 
-    /// Time passes.
     pub fn advance(&self, seconds: u64) {
         self.hands.advance(Duration::from_secs(seconds));
     }
@@ -127,7 +126,7 @@ impl Lab {
         self.send(body.into_iter().fold(request, |request, body| request.json(&body))).await
     }
 
-    /// A message of a runner.
+    /// A runner's message.
     pub async fn message(&self, token: &str, path: &str, body: Value) -> Answer {
         let request = self.request("POST", &format!("/api/v1/internal/{path}"));
         self.send(request.bearer_auth(token).json(&body)).await
@@ -139,14 +138,14 @@ impl Lab {
         self.send(request.header(LEASE_HEADER, lease_id).body(body.to_owned())).await
     }
 
-    /// A new token of a runner.
+    /// Issues a runner's token.
     pub async fn token(&self, runner: &str) -> String {
         let made = self.operator("POST", "tokens", Some(json!({"runner_id": runner}))).await;
         assert_eq!(made.status, 201);
         made.body["token"].as_str().unwrap().to_owned()
     }
 
-    /// Hands a run in. The ids of its jobs.
+    /// Submits a run. Returns the ids of its jobs.
     pub async fn submit(&self, jobs: Value) -> Vec<String> {
         let run = self.operator("POST", "runs", Some(json!({"jobs": jobs}))).await;
         assert_eq!(run.status, 201, "{}", run.text);
@@ -154,7 +153,7 @@ impl Lab {
         jobs.map(|job| job["job"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Asks for work, without waiting.
+    /// Asks for work without waiting.
     pub async fn lease(&self, token: &str, runner: &str) -> Option<Value> {
         let answer = self.message(token, "lease", json!({"runner_id": runner})).await;
         assert!(matches!(answer.status, 200 | 204), "{}", answer.text);
@@ -178,7 +177,7 @@ impl Lab {
         self.message(token, "heartbeat", message).await
     }
 
-    /// Waits until so many runners wait for work.
+    /// Waits until this many runners wait for work.
     pub async fn until_waiting(&self, runners: u64) {
         let waiting = async {
             while self.operator("GET", "status", None).await.body["waiting_runners"] != runners {
@@ -188,7 +187,7 @@ impl Lab {
         timeout(LONG, waiting).await.expect("they wait");
     }
 
-    /// Waits until there is no such file or folder any more.
+    /// Waits until the file or folder is gone.
     pub async fn until_gone(&self, path: &str) {
         let path = self.folder.path().join(path);
         let gone = async {
@@ -199,7 +198,7 @@ impl Lab {
         timeout(LONG, gone).await.expect("it goes");
     }
 
-    /// Every file of the server, with its bytes.
+    /// Every file of the server with its bytes.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let (mut files, mut folders) = (Vec::new(), vec![self.folder.path().to_owned()]);
         while let Some(folder) = folders.pop() {
@@ -217,12 +216,11 @@ impl Lab {
     }
 }
 
-/// A job of one step.
+/// A job with one step.
 pub fn one(name: &str) -> Value {
     json!({"name": name, "steps": ["true"]})
 }
 
-/// A completion.
 pub fn report(granted: &Value, runner: &str, status: &str) -> Value {
     json!({
         "type": "Complete", "lease_id": granted["lease_id"], "runner_id": runner,

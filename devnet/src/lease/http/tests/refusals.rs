@@ -1,4 +1,4 @@
-//! Every refusal, and that it changes nothing.
+//! All refusals, and that they change nothing.
 
 use super::lab::{Answer, Lab, OPERATOR, one, report};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn check(answer: &Answer, status: u16, code: &str, field: &str) {
     assert_eq!(answer.headers["x-content-type-options"], "nosniff");
 }
 
-/// Every route, with what stands for its parameters.
+/// Every route, with values for its parameters.
 const ROUTES: &[(&str, &str, bool)] = &[
     ("POST", "internal/lease", true),
     ("POST", "internal/ack-lease", true),
@@ -186,7 +186,7 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
         });
         assert_eq!((answer.status, answer.body), (409, expected));
     };
-    // The lease lives: it is not stale.
+    // The lease is alive, so the answer is not a stale one.
     check(&lab.beat(&r, "r", &granted).await, 409, "NOT_ACKED", "");
     let early = lab.message(&r, "complete", report(&granted, "r", "FAILED")).await;
     check(&early, 409, "NOT_ACKED", "");
@@ -227,7 +227,7 @@ async fn a_lease_is_its_holders_and_good_for_what_its_state_allows() {
     for path in ["jobs/job_none/cancel", "jobs/job_none/revoke", "runs/run_none/cancel"] {
         check(&lab.operator("POST", path, None).await, 404, "NOT_FOUND", "");
     }
-    check(&lab.operator("DELETE", "tokens/nobody", None).await, 404, "NOT_FOUND", "");
+    check(&lab.operator("DELETE", "tokens/unknown", None).await, 404, "NOT_FOUND", "");
 }
 
 #[tokio::test]
@@ -304,7 +304,7 @@ async fn a_run_is_taken_whole_or_not_at_all() {
     assert_eq!(lab.operator("GET", "tokens", None).await.body, json!([]));
 }
 
-/// Sends bytes as they are. What comes back until the end of the connection.
+/// Sends raw bytes. Returns everything received until the end of the connection.
 async fn raw(lab: &Lab, head: &str, body: usize) -> String {
     let url = lab.url("");
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Schedules over HTTP: made, refused, told of fires, removed.
+//! Schedules over HTTP: add, refuse, report fires, remove.
 
 use super::lab::{Answer, LONG, Lab, OPERATOR, one};
 use crate::lease::schedules::Fire;
@@ -50,7 +50,7 @@ async fn a_schedule_is_made_makes_runs_and_is_removed() {
         "created_at": "1970-01-01T00:16:40.000Z", "since": 41, "runs": 0, "skipped": 0,
     });
     assert_eq!(made.body, expected);
-    // Nothing fired in 42, and the block is told again after a restart.
+    // Nothing fired in block 42, and it is reported again after a restart.
     chain.reached(43);
     chain.block(42, Vec::new()).await;
     let other = Fire { handler: "other".to_owned(), position: 1, ..fire(43) };
@@ -97,7 +97,7 @@ async fn secrets_go_from_the_disk_with_their_schedule() {
     assert!(is_there());
     let id = made.body["schedule"].as_str().unwrap();
     assert_eq!(lab.operator("DELETE", &format!("schedules/{id}"), None).await.status, 200);
-    // The owner's next turn: it knows that they have gone.
+    // The owner's next turn notices that they have gone.
     lab.operator("GET", "status", None).await;
     lab.advance(1);
     let gone = async {

@@ -1,4 +1,4 @@
-//! What nobody but its holder may see: in no answer, file or text about itself.
+//! Secrets appear in no answer, file or debug text, except for their holder.
 
 use super::lab::{Answer, LONG, Lab, OPERATOR, one, report};
 use serde_json::json;
@@ -45,7 +45,7 @@ async fn secrets_are_in_no_answer_and_no_file() {
             assert!(!answer.contains(secret), "{answer}");
         }
     }
-    // With the last connection the log of changes becomes part of the file.
+    // Closing the last connection merges the write-ahead log into the file.
     assert!(lab.stop().await);
     let files = lab.files();
     assert!(files.iter().any(|(path, _)| path.ends_with("lease.db")));
@@ -124,18 +124,18 @@ async fn a_name_is_its_runners_as_long_as_it_is_at_work() {
         lab.operator("POST", "tokens", Some(body)).await
     };
     let text = |answer: &Answer, field: &str| answer.body[field].as_str().unwrap().to_owned();
-    // Nothing was heard of the first so far.
+    // The first runner has made no request so far.
     issue(false).await;
     let first = issue(false).await;
     let (token, id) = (text(&first, "token"), text(&first, "token_id"));
-    assert!(!token.contains(&id), "the id is no part of the secret");
+    assert!(!token.contains(&id), "the id is not part of the secret");
     assert!(lab.lease(&token, "r").await.is_none());
     lab.advance(119);
     let refused = issue(false).await;
     assert_eq!((refused.status, refused.code()), (409, "NAME_IN_USE"));
-    assert!(refused.text.contains("heard of 119 s ago"), "{}", refused.text);
+    assert!(refused.text.contains("made a request 119 s ago"), "{}", refused.text);
     assert!(lab.lease(&token, "r").await.is_none(), "the first goes on");
-    // One that waits is at work.
+    // A waiting runner counts as being at work.
     let waits = tokio::spawn({
         let (lab, token) = (lab.clone(), token.clone());
         async move {
@@ -151,7 +151,7 @@ async fn a_name_is_its_runners_as_long_as_it_is_at_work() {
     assert_eq!(timeout(LONG, waits).await.unwrap().unwrap(), 204, "it waits for nothing");
     let lost = lab.message(&token, "lease", json!({"runner_id": "r"})).await;
     assert_eq!((lost.status, lost.code()), (401, "UNAUTHORIZED"));
-    // The first leaves, and takes its own token with it alone.
+    // The first runner leaves, and removes only its own token.
     let left = lab.operator("DELETE", &format!("tokens/r?token_id={id}"), None).await;
     assert_eq!((left.status, left.code()), (404, "NOT_FOUND"));
     let token = text(&second, "token");
@@ -160,7 +160,7 @@ async fn a_name_is_its_runners_as_long_as_it_is_at_work() {
     let left = lab.operator("DELETE", &format!("tokens/r?token_id={id}"), None).await;
     assert_eq!(left.status, 200);
     assert_eq!(lab.message(&token, "lease", json!({"runner_id": "r"})).await.status, 401);
-    // Who has left has no name, and who was silent for a lease's time loses it.
+    // A runner that has left frees its name; one that is silent for a lease's duration loses it.
     let third = text(&issue(false).await, "token");
     assert!(lab.lease(&third, "r").await.is_none());
     lab.advance(120);

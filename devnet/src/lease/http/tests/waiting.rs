@@ -67,11 +67,11 @@ async fn a_job_that_is_queued_again_goes_to_who_waits() {
 
     let asked = ask(&lab, &a, "a", &[], 30);
     lab.until_waiting(1).await;
-    // The second lease is not acked in time: nobody but the clock says so.
+    // The second lease is not acked in time; only the clock tells.
     lab.advance(29);
     lab.advance(1);
     let (status, third) = answer(asked).await;
-    // At that moment the wait is over too: whichever comes first, the job is not lost.
+    // The wait ends at the same moment: in either order, the job is not lost.
     if status == 204 {
         assert_eq!(lab.lease(&a, "a").await.unwrap()["attempt"], 3);
     } else {
@@ -137,7 +137,7 @@ async fn a_stop_answers_whoever_waits() {
     let log = tokio::spawn(log.bearer_auth(OPERATOR).send());
     assert!(lab.stop().await);
     assert_eq!(timeout(LONG, work).await.unwrap().unwrap().unwrap().status(), 204);
-    // It may not have come as far as to wait.
+    // The request may not have begun to wait.
     if let Ok(answer) = timeout(LONG, log).await.unwrap().unwrap() {
         assert_eq!(answer.status(), 200);
     }
@@ -177,7 +177,7 @@ async fn a_wait_for_a_cancel_ends_with_it_or_with_the_lease() {
     let change = async |job: &str, what: &str| {
         lab.operator("POST", &format!("jobs/{job}/{what}"), None).await
     };
-    // Whether the wait has begun by then or not: the answer is the same.
+    // The answer is the same whether the wait has begun by then or not.
     let (job, granted) = held().await;
     let waits = await_cancel(&lab, &token, &granted, 30);
     change(&job, "cancel").await;
@@ -222,7 +222,7 @@ async fn a_runner_has_so_many_waits_for_a_cancel() {
     let granted = lab.lease(&token, "a").await.unwrap();
     lab.ack(&token, "a", &granted).await;
     let mut waits: Vec<_> = (0..20).map(|_| await_cancel(&lab, &token, &granted, 30)).collect();
-    // Of twenty at once twelve are too many, in whatever order they come.
+    // Twelve of twenty concurrent requests are too many, in any order.
     let mut full = 0;
     let refused = async {
         while full < 12 {
@@ -290,8 +290,8 @@ async fn who_is_there_and_why_a_job_waits_is_told() {
         let job = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
         job["why_queued"].as_str().map(str::to_owned)
     };
-    let nobody = "no runner asked for work in the last minute";
-    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
+    let no_runner = "no runner asked for work in the last minute";
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(no_runner));
     let granted = lab.lease(&a, "a").await.unwrap();
     assert_eq!(granted["job_id"], jobs[1]);
     lab.ack(&a, "a", &granted).await;
@@ -310,8 +310,8 @@ async fn who_is_there_and_why_a_job_waits_is_told() {
     assert_eq!(seen(1), (&json!("b"), &json!("last"), &json!(true)));
     assert_eq!(known[1]["capabilities"], json!(["arm", "tpu"]));
     lab.advance(60);
-    assert_eq!(why(&jobs[0]).await.as_deref(), Some(nobody));
-    // The second lease was not acked in time: who waits gets the job.
+    assert_eq!(why(&jobs[0]).await.as_deref(), Some(no_runner));
+    // The second lease was not acked in time, so the waiting runner gets the job.
     assert_eq!(answer(waits).await.0, 200);
 
     let events = lab.operator("GET", &format!("jobs/{}/events", jobs[1]), None).await.body;

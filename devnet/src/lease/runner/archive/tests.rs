@@ -9,7 +9,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// An archive with these entries: name, kind, where a link leads, how long a file is.
+/// An archive with these entries: name, kind, link target, file size.
 fn archive(entries: &[(&str, EntryType, &str, usize)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (name, kind, to, length) in entries {
@@ -17,7 +17,7 @@ fn archive(entries: &[(&str, EntryType, &str, usize)]) -> Vec<u8> {
         header.set_entry_type(*kind);
         header.set_mode(0o755);
         header.set_size(*length as u64);
-        // As bytes: the builder's own checks are what an attacker has not.
+        // Raw bytes, because the builder's own checks do not stop an attacker.
         let old = header.as_old_mut();
         old.name[..name.len()].copy_from_slice(name.as_bytes());
         old.linkname[..to.len()].copy_from_slice(to.as_bytes());
@@ -108,7 +108,7 @@ fn nothing_is_written_through_a_link_or_twice() {
     check_refused(&[("work/f", FILE, "", 1), ("work/f", FILE, "", 1)], exists);
     check_refused(&[("work/f", FILE, "", 1), ("work/f/x", FILE, "", 1)], exists);
     check_refused(&[("work/f", FILE, "", 1), ("work/f", LINK, "x", 0)], exists);
-    // A folder may be named again.
+    // A folder may be named twice.
     let twice = archive(&[("work/d/", FOLDER, "", 0), ("work/d", FOLDER, "", 0)]);
     let into = folder();
     assert_eq!(unpack(&twice[..], LIMITS, into.path()).unwrap().entries, 2);
@@ -125,7 +125,7 @@ fn more_than_the_limits_is_neither_packed_nor_unpacked() {
     let bytes = Limits { bytes: 9, ..limits };
     let error = unpack(&archive(&three)[..], bytes, folder().path()).unwrap_err();
     assert_eq!(error.to_string(), "more than 9 bytes");
-    // Folders that nobody names count too.
+    // Folders without an entry of their own count too.
     let deep = [("work/a/b/c/d", FILE, "", 0)];
     unpack(&archive(&deep)[..], limits, folder().path()).unwrap_err();
 
@@ -146,7 +146,7 @@ fn an_archive_that_grows_where_nobody_looks_is_given_up() {
     let limits = Limits { entries: 3, bytes: 10 };
     let most = usize::try_from(10 + 5 * ENTRY).unwrap();
     let expected = "longer than 3 files and folders with 10 bytes can be";
-    // A folder has no bytes, and these are skipped.
+    // Data of a folder entry is skipped.
     let check = |bytes: &[u8]| {
         let error = unpack(bytes, limits, folder().path()).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -164,7 +164,7 @@ fn an_archive_that_grows_where_nobody_looks_is_given_up() {
 fn what_is_broken_off_or_no_archive_is_told() {
     let whole = archive(&[("work/a", FILE, "", 5_000), ("work/b", FILE, "", 5_000)]);
     for length in 0..whole.len() {
-        // Without the marks at its end, of which nothing is lost, it may pass.
+        // Without its end marks, which hold no data, it may be accepted.
         let unpacked = unpack(&whole[..length], LIMITS, folder().path());
         assert!(unpacked.is_err() || length + 16 > whole.len(), "{length} of {}", whole.len());
     }

@@ -1,5 +1,5 @@
-//! The program that runs containers: whether there is one that works, and its commands. Every wait
-//! for one of them has a limit.
+//! The program that runs containers: how to find one that works, and its commands. Every command
+//! has a time limit.
 
 use super::LastLine;
 use crate::executor::command::{Tree, locate, shown};
@@ -19,74 +19,69 @@ use tokio::{
     time::timeout,
 };
 
-/// How long an engine may take to say that it works: one whose daemon is stuck does not.
+/// Time limit for checking that an engine works; one with a stuck daemon does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same, for one that was asked for by name.
+/// The same for an engine that was requested by name.
 const LONG_PATIENCE: Duration = Duration::from_secs(20);
-/// How long the removal of a container may take, with all that it has written.
+/// Time limit for removing a container with its files.
 const REMOVE_LIMIT: Duration = Duration::from_secs(30);
-/// After a command's end: how long output is waited for that another process may hold open.
+/// How long to wait, after a command's end, for output that another process may hold open.
 const DRAIN: Duration = Duration::from_millis(100);
-/// The most that is kept of what a command says, in bytes.
+/// How much of a command's output is kept, in bytes.
 const MAX_SAID: usize = 64 << 10;
 
-/// Which engine a runner is to have.
+/// The engine that a runner should use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// podman or docker, the first that works, if one does.
+    /// podman or docker, the first that works, or none.
     Auto,
-    /// docker.
     Docker,
-    /// podman.
     Podman,
-    /// None.
     Off,
 }
 
-/// What kind of engine a program is, whatever it is called.
+/// The kind of an engine, whatever its program is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Docker,
     Podman,
 }
 
-/// An engine that works.
+/// An engine that is known to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     program: PathBuf,
     kind: Kind,
     version: String,
-    /// The options that make a container's processes the runner's user.
+    /// Options that run a container's processes as the runner's user.
     user: Vec<String>,
 }
 
-/// Why a runner has not the engine that it is to have.
+/// The reason why a runner does not have the requested engine.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} does not work: {reason}")]
 pub struct EngineError {
     /// `podman` or `docker`.
     pub name: &'static str,
-    /// Why not.
     pub reason: String,
 }
 
-/// Why a command of an engine did not do what it should.
+/// The reason why a command of an engine failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// The system.
     #[error("{0}")]
     Local(#[from] io::Error),
-    /// It took too long, and was ended.
+    /// The command exceeded its time limit and was killed.
     #[error("no answer in time")]
     Silent,
-    /// It failed, and says why.
+    /// The command failed with this message.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Engine {
-    /// The engine of this choice, which says that it works. `runner` is the runner's folder, which
-    /// marks its processes. `None`: no engine works, and the choice names no engine.
+    /// Finds a working engine for this choice. `runner` is the runner's folder, which marks its
+    /// processes. `None` if no engine works and the choice names none.
     pub async fn find(choice: Choice, runner: &Path) -> Result<Option<Self>, EngineError> {
         let (names, patience): (&[&'static str], _) = match choice {
             Choice::Off => return Ok(None),
@@ -111,13 +106,13 @@ impl Engine {
         Ok(None)
     }
 
-    /// The engine that this program is. Errors: why it does not work.
+    /// The engine with this program. Errors: the reason why it does not work.
     pub(in crate::lease::runner) async fn at(
         program: &Path,
         runner: &Path,
         patience: Duration,
     ) -> Result<Self, String> {
-        // The same whatever the directory where a command starts.
+        // So that it does not depend on a command's working directory.
         let program = std::path::absolute(program).map_err(|error| error.to_string())?;
         let mark = mark(runner);
         let say = async |args: &[&str]| {
@@ -126,7 +121,7 @@ impl Engine {
                 .await
                 .map_err(|error| error.to_string())
         };
-        // Podman may be called docker.
+        // The program `docker` may be podman.
         let kind = match say(&["--version"]).await?.to_ascii_lowercase().contains("podman") {
             true => Kind::Podman,
             false => Kind::Docker,
@@ -144,7 +139,7 @@ impl Engine {
         Ok(Self { program, kind, version: shown(version.as_bytes()), user })
     }
 
-    /// What it is, with its version.
+    /// The engine's kind and version.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             Kind::Docker => "docker",
@@ -153,19 +148,18 @@ impl Engine {
         format!("{kind} {}", self.version)
     }
 
-    /// Its program.
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// A command of it.
+    /// A command of the engine.
     pub(super) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir("/");
         command
     }
 
-    /// Runs a command of it, for what it writes.
+    /// Runs a command of the engine and returns its output.
     pub(super) async fn ask<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
@@ -175,22 +169,22 @@ impl Engine {
         ask(&mut self.command(args), mark, limit).await
     }
 
-    /// The options of a container's mount and user.
+    /// The options for a container's mount and user.
     pub(super) fn options(&self, job: &Path, inside: &str) -> Result<Vec<String>, String> {
         let at = job.to_str().filter(|at| !at.contains([',', '"', '\n', '\r']));
         let Some(at) = at else {
             return Err(format!(
-                "the runner's folder cannot be mounted: there is a comma, a quote or no UTF-8 in \
-                 its path {}",
+                "the runner's folder cannot be mounted, because its path has a comma, a quote or \
+                 no UTF-8: {}",
                 job.display()
             ));
         };
         let mut mount = format!("type=bind,source={at},target={inside}");
         let mut options = self.user.clone();
         if self.kind == Kind::Podman {
-            // Where the system labels files, the directory is the container's.
+            // If the system uses SELinux labels, this gives the directory the container's label.
             mount += ",relabel=private";
-            // Steps have the job's environment and nothing of the runner's.
+            // Steps get the job's environment and nothing of the runner's.
             options.push("--http-proxy=false".to_owned());
         }
         options.extend(["--mount".to_owned(), mount]);
@@ -198,8 +192,8 @@ impl Engine {
     }
 }
 
-/// The options that make a container's processes the user that the runner is, so that it can read
-/// and remove what they write. Errors: the engine has none such.
+/// The options that run a container's processes as the runner's user, so that the runner can read
+/// and remove their files. Errors: the engine cannot do that.
 fn user(kind: Kind, security: &str) -> Result<Vec<String>, String> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let own = format!("{}:{}", user.as_raw(), group.as_raw());
@@ -210,20 +204,20 @@ fn user(kind: Kind, security: &str) -> Result<Vec<String>, String> {
                         could not write what the runner reads"
                 .to_owned());
         }
-        // There a container's root is the user that runs the engine.
+        // In rootless mode, root in a container is the user that runs the engine.
         Kind::Docker if security.contains("name=rootless") => &["--user", "0:0"],
         Kind::Docker | Kind::Podman => &["--user", &own],
     };
     Ok(options.iter().map(|&option| option.to_owned()).collect())
 }
 
-/// What marks a runner's own commands of an engine.
+/// The mark of a runner's own engine commands.
 fn mark(runner: &Path) -> PathBuf {
     runner.join("engine")
 }
 
-/// Removes a container with all that it has, whether it runs or not. One that is not there is
-/// removed.
+/// Removes a container with its volumes, whether it runs or not. A container that does not exist
+/// counts as removed.
 pub(super) async fn remove(program: &Path, name: &str, runner: &Path) -> Result<(), AskError> {
     let mark = mark(runner);
     let say = async |args: &[&str]| {
@@ -241,14 +235,13 @@ pub(super) async fn remove(program: &Path, name: &str, runner: &Path) -> Result<
     }
 }
 
-/// Runs a command with all that it starts, for what it writes to its standard output, without
-/// spaces around it.
+/// Runs a command in a process tree and returns its standard output, trimmed.
 pub(super) async fn ask(
     command: &mut Command,
     mark: &Path,
     limit: Duration,
 ) -> Result<String, AskError> {
-    // Before the start, or the exit of a quick command could be missed.
+    // Registered before the start, because the exit of a quick command could be missed otherwise.
     let mut exits = signal(SignalKind::child())?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut tree = Tree::start(command, mark)?;
@@ -277,7 +270,7 @@ pub(super) async fn ask(
                 }
             }
             if !drained {
-                // An error of time: another process holds on.
+                // A timeout means that another process holds the output open.
                 let _ = timeout(DRAIN, &mut read).await;
             }
             io::Result::Ok(())
@@ -293,7 +286,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Hands on what comes until there is no more, or it cannot be read.
+/// Passes on data until the end or a read error.
 pub(super) async fn pump(from: Option<impl AsyncRead + Unpin>, mut take: impl FnMut(&[u8])) {
     let Some(mut from) = from else { return };
     let mut buffer = vec![0; 4096];

@@ -1,11 +1,10 @@
-//! Names of images, as far as a job may choose them: that of an image in a registry, or of one
-//! that the engine has, and nothing that an engine would take for an option or for a file of its
-//! machine.
+//! Names of images that a job may use: images of a registry or of the engine's own store. Names
+//! that an engine would take for an option or for a file of its machine are refused.
 
 use crate::spelling::Quoted;
 
-/// What podman takes for another place than a registry before a colon: files of its machine,
-/// mostly.
+/// Prefixes with a colon that podman takes for another source than a registry, mostly files of its
+/// machine.
 const TRANSPORTS: [&str; 14] = [
     "atomic",
     "containers-storage",
@@ -25,30 +24,30 @@ const TRANSPORTS: [&str; 14] = [
 
 /// Refuses a text that is not the name of an image, and says why.
 pub(super) fn check(image: &str) -> Result<(), String> {
-    let refused = |why: &str| Err(format!("{} names no image: {why}", Quoted(image)));
+    let refused = |why: &str| Err(format!("{} is not an image name: {why}", Quoted(image)));
     let known = |c: char| c.is_ascii_alphanumeric() || "._-/:@+[]".contains(c);
     if !image.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
-        return refused("it begins with a letter, a digit or [");
+        return refused("it must begin with a letter, a digit or [");
     }
     if let Some(other) = image.chars().find(|c| !known(*c)) {
-        return refused(&format!("there is {} in it", Quoted(&other.to_string())));
+        return refused(&format!("it contains {}", Quoted(&other.to_string())));
     }
     if image.split('/').any(|part| part.is_empty() || part.starts_with(['.', '-'])) {
-        return refused("no part of it is empty or begins with . or -");
+        return refused("no part may be empty or begin with . or -");
     }
     if let Some((before, _)) = image.split_once(':')
         && TRANSPORTS.iter().any(|name| name.eq_ignore_ascii_case(before))
     {
-        return refused("images come from registries, or are the engine's own");
+        return refused("only images of registries and the engine's own are allowed");
     }
-    // Of all parts but the last, only the first has a colon: before a port.
+    // Except for the last part, only the first may have a colon, before a port.
     let (folders, _) = image.rsplit_once('/').unwrap_or_default();
     let mut folders = folders.split('/');
     let host = folders.next().unwrap_or_default();
     let port = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map(|(_, port)| port);
     let number = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
     if port.is_some_and(|port| !number(port)) || folders.any(|part| part.contains(':')) {
-        return refused("what follows a registry's colon is its port");
+        return refused("a registry's colon must be followed by its port");
     }
     Ok(())
 }
@@ -101,7 +100,7 @@ mod tests {
             "$(id)",
         ] {
             let error = check(image).unwrap_err();
-            assert!(error.contains("names no image") && !error.contains('\n'), "{error}");
+            assert!(error.contains("is not an image name") && !error.contains('\n'), "{error}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Which containers a runner has made, on its disk, so that the next one can remove what a runner
-//! that was killed has left.
+//! A record on disk of the containers that a runner has created, so that the next runner can remove
+//! those of a killed one.
 //!
 //! ```text
 //! <runner's folder>/containers/NAME      the path of the engine's program
 //! ```
 //!
-//! A file is there from before its container is made until it is removed. Names are random, so that
-//! no other container is ever meant, whatever machine or folder the engine shares with others.
+//! A file exists from before its container is created until the container is removed. Names are
+//! random, so that they never match another container, even if the engine is shared with other
+//! machines or folders.
 
 use super::engine::{self, AskError};
 use crate::executor::command::Directories;
@@ -21,11 +22,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How the name of a job's container begins; 32 hexadecimal digits follow.
+/// Prefix of the name of a job's container; 32 hexadecimal digits follow.
 const PREFIX: &str = "cowboyctl-";
-/// The folder, in a runner's.
+/// The folder in the runner's folder.
 const FOLDER: &str = "containers";
-/// The longest path of a program that is read, in bytes.
+/// Longest path of a program, in bytes.
 const MAX_PATH: u64 = 4 << 10;
 
 /// A name that no other container has.
@@ -38,12 +39,12 @@ fn is_name(name: &OsStr) -> bool {
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The folder with the names, in that of a runner.
+/// The folder with the names, in a runner's folder.
 pub(super) fn path(runner: &Path) -> PathBuf {
     runner.join(FOLDER)
 }
 
-/// Notes that a container of this name may be there from now on.
+/// Notes that a container with this name may exist from now on.
 pub(super) fn note(runner: &Path, name: &str, program: &Path) -> io::Result<()> {
     let folder = path(runner);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -57,9 +58,9 @@ pub(super) fn forget(runner: &Path, name: &str) -> io::Result<()> {
     fs::remove_file(path(runner).join(name))
 }
 
-/// Removes the containers that are noted in a runner's folder, which no runner has, with the
-/// processes that were at work on them; `jobs` has the directories of its jobs. Says whether
-/// nothing is left: what cannot be removed stays noted, and the log tells why.
+/// Removes the containers noted in the folder of a runner that no longer runs, after killing the
+/// processes that work on them; `jobs` has the directories of its jobs. Returns whether nothing is
+/// left: a container that cannot be removed stays noted, and the log says why.
 pub(in crate::lease::runner) async fn clear(runner: &Path, jobs: &Path) -> io::Result<bool> {
     let folder = path(runner);
     let names = match fs::read_dir(&folder) {
@@ -68,7 +69,7 @@ pub(in crate::lease::runner) async fn clear(runner: &Path, jobs: &Path) -> io::R
         Err(error) => return Err(error),
     };
     if !names.is_empty() {
-        // Or a client of the engine that goes on could make a container afterwards.
+        // Otherwise a client of the engine that still runs could create a container afterwards.
         let jobs = jobs.to_owned();
         tokio::task::spawn_blocking(move || Directories::kill_left(&jobs)).await?;
     }
@@ -76,16 +77,16 @@ pub(in crate::lease::runner) async fn clear(runner: &Path, jobs: &Path) -> io::R
     for entry in names {
         let (name, path) = (entry.file_name(), entry.path());
         if !is_name(&name) || !entry.file_type()?.is_file() {
-            tracing::warn!(path = %path.display(), "no container's name, left as it is");
+            tracing::warn!(path = %path.display(), "not the name of a container, left as it is");
             all = false;
             continue;
         }
         let name = name.to_string_lossy();
         let removed = match program(&path)? {
-            // An engine that does not answer is asked once.
+            // An engine that did not answer is not asked again.
             _ if silent => Err(AskError::Silent),
             Some(program) => engine::remove(&program, &name, runner).await,
-            // Its runner was killed while noting it: the container was never made.
+            // The runner was killed while noting it, so the container was never created.
             None => Ok(()),
         };
         match removed {
@@ -109,7 +110,7 @@ pub(in crate::lease::runner) async fn clear(runner: &Path, jobs: &Path) -> io::R
     }
 }
 
-/// The program that a note names.
+/// The engine's program in a note.
 fn program(note: &Path) -> io::Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
     let file = OpenOptions::new().read(true).open(note)?;

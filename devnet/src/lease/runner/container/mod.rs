@@ -1,29 +1,29 @@
-//! Jobs with an image: their steps run in a container of their own, with the rules that steps have
+//! Jobs with an image: their steps run in the job's own container, by the same rules as steps
 //! without one.
 //!
 //! ```text
 //! image there? ─▶ pull ─▶ noted ─▶ create ─▶ start ─▶ exec of each step ─▶ kill ─▶ rm ─▶ forgotten
 //! ```
 //!
-//! * There is one container for all steps of a job. The job's directory, and nothing else of the
-//!   machine, is in it at [`INSIDE`]; what a step writes elsewhere is there for the next one.
-//! * The container's own process does nothing but wait for the end of its input, which the runner
-//!   holds open: without the runner it ends, and all that runs in the container with it. The client
-//!   that is attached to it leads a [`Tree`] as long as the container is there: orphans, as the
-//!   engine's monitors are, are not a step's then.
-//! * A step is a script that runs the job's, and kills what that left running ([`script`]). The
-//!   environment comes from a file in the job's directory that only the runner's user reads, and is
-//!   in no process' arguments.
-//! * Upon a halt every process in the container is asked to end, and those that have not when the
-//!   time is over are killed with the container. When the lease is lost they are killed at once.
-//! * Before a container is made its name is noted in the runner's folder, until it is removed
-//!   ([`left`]): the next runner removes what a killed one left.
+//! * All steps of a job share one container. The only part of the machine in it is the job's
+//!   directory, at [`INSIDE`]; files that a step writes elsewhere stay for the next step.
+//! * The container's main process only waits for the end of its input, which the runner holds open:
+//!   when the runner dies, that process ends, and with it everything in the container. The client
+//!   attached to it leads a [`Tree`] for as long as the container exists, so that orphans such as
+//!   the engine's monitors do not count as a step's.
+//! * A step is a script that runs the job's command and kills the processes that it leaves running
+//!   ([`script`]). The environment comes from a file in the job's directory that only the runner's
+//!   user can read, so that it is in no process' arguments.
+//! * On a halt every process in the container is asked to end. Those that have not ended in time
+//!   are killed with the container. When the lease is lost they are killed at once.
+//! * A container's name is noted in the runner's folder before it is created and until it is
+//!   removed ([`left`]): the next runner removes those of a killed one.
 //!
 //! | file | subject |
 //! |---|---|
 //! | [`engine`] | podman or docker, whether it works, and its commands |
-//! | [`image`] | which names of images are taken |
-//! | [`script`] | what runs in a container for the runner |
+//! | [`image`] | which names of images are accepted |
+//! | [`script`] | the runner's scripts in a container |
 //! | [`left`] | the names of containers on disk |
 
 mod engine;
@@ -34,6 +34,7 @@ mod script;
 pub use engine::{Choice, Engine, EngineError};
 
 use super::{
+    SHELL,
     hold::{Halt, Hold},
     output::Output,
     step::{self, End},
@@ -57,67 +58,64 @@ use tokio::{
     time::timeout,
 };
 
-/// Where a job's directory is in its container.
+/// Path of the job's directory in its container.
 const INSIDE: &str = "/cowboy";
-/// The file with the environment, in the job's directory.
+/// Name of the file with the environment, in the job's directory.
 const ENVIRONMENT: &str = "container-env";
-/// What containers of runners are labelled with; the value is the runner's folder.
+/// Label of the runners' containers; the value is the runner's folder.
 const LABEL: &str = "cowboyctl.runner";
 
-/// How long it may take to look for an image.
+/// Time limit for looking for an image.
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take to make a container or to start it: some engines copy the image.
+/// Time limit for creating a container, and for starting it: some engines copy the image.
 const MAKE_LIMIT: Duration = Duration::from_secs(600);
-/// How long it may take to send a signal to what runs in a container.
+/// Time limit for sending a signal to the processes in a container.
 const SIGNAL_LIMIT: Duration = Duration::from_secs(5);
-/// How long the client that is attached to a container is waited for that has ended.
+/// How long to wait for the client of a container that has ended.
 const ENDED_LIMIT: Duration = Duration::from_secs(1);
-/// The longest number of a process, in digits.
+/// Longest process id, in digits.
 const MAX_DIGITS: usize = 16;
-/// The most that is kept of a line, in bytes.
-const MAX_LINE: usize = 1024;
+/// How much of a line is kept, in bytes.
+const MAX_ERROR_LINE: usize = 1024;
 
-/// What a runner needs for jobs with an image.
+/// A runner's means to run jobs with an image.
 #[derive(Debug)]
 pub(super) struct Containers {
-    /// What runs them.
     pub(super) engine: Engine,
     /// The runner's folder.
     pub(super) runner: PathBuf,
 }
 
-/// A job's container: not made yet, at work, or removed.
+/// A job's container: not created yet, running, or removed.
 pub(super) struct Container<'a> {
     containers: Option<&'a Containers>,
     /// The job's directory.
     job: &'a Path,
-    /// Its name, as long as it may be there.
+    /// Its name, for as long as it may exist.
     name: Option<String>,
     held: Option<Held>,
 }
 
-/// A container that runs.
+/// A running container.
 struct Held {
-    /// The client that is attached to it.
+    /// The attached client.
     tree: Tree,
-    /// The number of the container's own process, there.
+    /// Id of the container's main process, inside the container.
     process: String,
-    /// Its input: when this ends, the container does.
+    /// The container's input: the container ends when this is closed.
     _stdin: Option<ChildStdin>,
     _stdout: Option<ChildStdout>,
     _stderr: Option<ChildStderr>,
 }
 
-/// Why a job has no container.
+/// The reason why a job has no container.
 #[derive(Debug)]
 pub(super) enum Unmade {
-    /// The job has to stop.
     Halted(Halt),
-    /// This.
     Failed(String),
 }
 
-/// Where what is in a job's directory is for the steps of a job with an image.
+/// The path of a file in a job's directory as the steps of a job with an image see it.
 pub(super) fn inside(job: &Path, path: &Path) -> PathBuf {
     match path.strip_prefix(job) {
         Ok(below) if below.as_os_str().is_empty() => INSIDE.into(),
@@ -127,12 +125,12 @@ pub(super) fn inside(job: &Path, path: &Path) -> PathBuf {
 }
 
 impl<'a> Container<'a> {
-    /// One for the job with this directory, which is not made yet.
+    /// The container for the job with this directory, not created yet.
     pub(super) fn new(containers: Option<&'a Containers>, job: &'a Path) -> Self {
         Self { containers, job, name: None, held: None }
     }
 
-    /// Why a job of this image and environment cannot run on this runner, if it cannot.
+    /// Checks whether a job with this image and environment can run on this runner.
     pub(super) fn check(
         &self,
         image: &str,
@@ -145,8 +143,8 @@ impl<'a> Container<'a> {
         script::environment(env).map(drop)
     }
 
-    /// Makes it, with the image and an environment that were [`check`](Self::check)ed, and has it
-    /// wait for steps.
+    /// Creates and starts the container. The image and the environment have been
+    /// [`check`](Self::check)ed.
     pub(super) async fn start(
         &mut self,
         image: &str,
@@ -181,7 +179,7 @@ impl<'a> Container<'a> {
         options.write(true).create_new(true).mode(0o600).open(path)?.write_all(&text)
     }
 
-    /// Has the engine have the image.
+    /// Pulls the image unless the engine has it.
     async fn bring(
         &self,
         containers: &Containers,
@@ -194,7 +192,7 @@ impl<'a> Container<'a> {
             Ok(_) => return Ok(()),
             Err(AskError::Failed(_)) => {}
             Err(error) => {
-                return Err(failed(&format!("image {image} cannot be looked for"), error));
+                return Err(failed(&format!("image {image} cannot be checked"), error));
             }
         }
         tell(&format!("pulling image {image}"), hold, output).await;
@@ -225,7 +223,7 @@ impl<'a> Container<'a> {
             let args = creation(containers, name, image, &options, init);
             let asked = self.ask(containers, args, MAKE_LIMIT, hold).await?;
             let Err(error) = asked else { return Ok(()) };
-            // Podman has its own only where another package is installed.
+            // Podman has an init binary only if another package is installed.
             if !(init && matches!(&error, AskError::Failed(why) if why.contains("init binary"))) {
                 return Err(failed(&what, error));
             }
@@ -234,7 +232,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Starts the container with a client attached to it, and waits until it says that it runs.
+    /// Starts the container with a client attached, and waits until it reports that it runs.
     async fn attach(&self, containers: &Containers, name: &str) -> Result<Held, AskError> {
         let mut exits = signal(SignalKind::child())?;
         let mut command = containers.engine.command(["start", "--attach", "--interactive", name]);
@@ -249,7 +247,7 @@ impl<'a> Container<'a> {
         if let Some(process) = process {
             return Ok(Held { tree, process, _stdin: stdin, _stdout: stdout, _stderr: stderr });
         }
-        // It has failed, and says why; or what the image has is no shell.
+        // It has failed with a message, or the image's shell is not a shell.
         drop((stdin, stdout));
         let mut complaint = LastLine::default();
         let _ = timeout(ENDED_LIMIT, async {
@@ -259,21 +257,21 @@ impl<'a> Container<'a> {
         .await;
         let status = tree.end(|| ()).await?;
         let reason = match status.success() {
-            true => format!("its {} is no shell", script::SHELL),
+            true => format!("its {SHELL} is not a shell"),
             false => complaint.or(status),
         };
         Err(AskError::Failed(reason))
     }
 
-    /// The client that runs `step` from `workdir` on, in the job's directory. `None`: it does not
-    /// run.
+    /// A client that runs `step` in `workdir` of the job's directory. `None` if the container does
+    /// not run.
     pub(super) fn step(&self, workdir: &Path, step: &str) -> Option<Command> {
         let environment = inside(self.job, &self.job.join(ENVIRONMENT));
         let workdir = inside(self.job, workdir);
         self.exec(script::STEP, &[environment.as_os_str(), workdir.as_os_str(), step.as_ref()])
     }
 
-    /// Asks all processes in it to end: a step's client ends when they have.
+    /// Asks all processes in the container to end; a step's client ends when they have.
     pub(super) async fn ask_to_end(&self) {
         let Some(mut command) = self.exec(script::END, &[]) else { return };
         if let Err(error) = engine::ask(&mut command, &self.mark(), SIGNAL_LIMIT).await {
@@ -283,17 +281,17 @@ impl<'a> Container<'a> {
 
     fn exec(&self, script: &str, more: &[&OsStr]) -> Option<Command> {
         let (containers, name, held) = (self.containers?, self.name.as_ref()?, self.held.as_ref()?);
-        let mut command = containers.engine.command(["exec", name, script::SHELL, "-c", script]);
+        let mut command = containers.engine.command(["exec", name, SHELL, "-c", script]);
         command.args(["sh", &held.process]).args(more);
         Some(command)
     }
 
-    /// Whether it ran, and does no longer.
+    /// Whether the container ran and has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.tree.has_exited().unwrap_or(true))
     }
 
-    /// Kills what runs in it.
+    /// Kills all processes in the container.
     pub(super) async fn kill(&self) {
         let (Some(containers), Some(name), Some(_)) = (self.containers, &self.name, &self.held)
         else {
@@ -308,7 +306,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Removes it, with all that runs in it. What cannot be removed stays noted.
+    /// Removes the container with all its processes. If it cannot be removed, it stays noted.
     pub(super) async fn remove(self) {
         if let (Some(containers), Some(name)) = (self.containers, self.name) {
             let program = containers.engine.program();
@@ -347,13 +345,13 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// What marks the engine's clients: not what marks a step, with which they would end.
+    /// The mark of the engine's clients. It differs from a step's, with which they would be killed.
     fn mark(&self) -> PathBuf {
         self.job.join("engine")
     }
 }
 
-/// How a container is made.
+/// The arguments that create a container.
 fn creation(
     containers: &Containers,
     name: &str,
@@ -367,14 +365,14 @@ fn creation(
         args.push("--init");
     }
     args.extend(options.iter().map(String::as_str));
-    // What is removed is killed, not asked.
+    // Removal kills at once instead of asking first.
     args.extend(["--stop-signal", "KILL", "--stop-timeout", "0"]);
     args.extend(["--interactive", "--workdir", INSIDE]);
-    args.extend(["--entrypoint", script::SHELL, "--", image, "-c", script::HOLD]);
+    args.extend(["--entrypoint", SHELL, "--", image, "-c", script::HOLD]);
     args.into_iter().map(str::to_owned).collect()
 }
 
-/// Says something in the job's log, as long as the job has not to stop.
+/// Writes a note to the job's log unless the job has to stop.
 async fn tell(text: &str, hold: &Hold, output: &mut Output<'_>) {
     tokio::select! {
         biased;
@@ -387,7 +385,7 @@ fn failed(what: &str, why: impl std::fmt::Display) -> Unmade {
     Unmade::Failed(format!("{what}: {why}"))
 }
 
-/// The number that a line has which comes first.
+/// The number on the first line.
 async fn number(from: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut digits = String::new();
     while digits.len() < MAX_DIGITS {
@@ -400,7 +398,7 @@ async fn number(from: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     None
 }
 
-/// The last line with words that was written, or what is there of it.
+/// The last nonempty line that was written, up to [`MAX_ERROR_LINE`] bytes.
 #[derive(Debug, Default)]
 pub(super) struct LastLine {
     line: Vec<u8>,
@@ -408,20 +406,20 @@ pub(super) struct LastLine {
 }
 
 impl LastLine {
-    /// What was written next.
+    /// Adds the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.ended && !piece.trim_ascii().is_empty() {
                 self.line.clear();
                 self.ended = false;
             }
-            let room = MAX_LINE.saturating_sub(self.line.len());
+            let room = MAX_ERROR_LINE.saturating_sub(self.line.len());
             self.line.extend_from_slice(&piece[..piece.len().min(room)]);
             self.ended |= piece.ends_with(b"\n") && !self.line.trim_ascii().is_empty();
         }
     }
 
-    /// The line, or, without a line, how its writer ended.
+    /// The line, or, without one, the writer's exit status.
     fn or(&self, status: ExitStatus) -> String {
         match shown(&self.line) {
             line if line.is_empty() => status.to_string(),

@@ -1,8 +1,7 @@
-//! What runs in a container for the runner: scripts for any `sh`, with nothing but what it has
-//! built in, and `/proc`.
+//! The runner's scripts in a container, for any `sh`: they use only its built-ins and `/proc`.
 //!
-//! They know a process of the job by its number: all but the first, which is the container's; the
-//! one that holds the container; and their own.
+//! They recognize the job's processes by id: all except the first, which is the container's own,
+//! the one that holds the container, and the script's own.
 
 use crate::spelling::Quoted;
 use std::{
@@ -11,17 +10,14 @@ use std::{
     os::unix::ffi::OsStrExt as _,
 };
 
-/// The shell, in every image.
-pub(super) const SHELL: &str = "/bin/sh";
-
-/// Says its number, and goes on until its input ends: that is when the runner ends, however. Deaf
-/// to what asks the job to end.
+/// Prints its process id and runs until its input ends, which is when the runner ends, in whatever
+/// way. It ignores the signals that ask the job to end.
 pub(super) const HOLD: &str = "trap '' TERM HUP INT QUIT; echo $$; read -r _";
 
-/// Runs a step: `$1` is the number of the process that holds the container, `$2` the file with the
-/// environment, `$3` where the step begins, `$4` what it is. What it leaves running is killed;
-/// unless it was asked to end: then that is waited for, as far as the image can wait, and what it
-/// writes is heard.
+/// Runs a step: `$1` is the id of the process that holds the container, `$2` the file with the
+/// environment, `$3` the working directory, `$4` the step's command. Processes that the step leaves
+/// running are killed. If the step was asked to end, the script waits for them first, as far as the
+/// image can, and passes on their output.
 pub(super) const STEP: &str = r#"asked= hold=$1
 trap 'asked=1' TERM HUP INT
 ( . "$2" && cd "$3" && exec /bin/sh -c "$4" ) < /dev/null
@@ -52,10 +48,10 @@ exit $code"#;
 /// Asks every process to end.
 pub(super) const END: &str = "trap '' TERM; kill -TERM -1";
 
-/// What shells keep for themselves: to set it fails, or is without effect.
+/// Variables that shells reserve: setting them fails or has no effect.
 const OWN: [&str; 7] = ["BASHOPTS", "BASH_VERSINFO", "EUID", "OPTIND", "PPID", "SHELLOPTS", "UID"];
 
-/// An environment as a shell reads it. Errors: what it would not take.
+/// An environment as a script that a shell reads. Errors: a variable that it cannot have.
 pub(super) fn environment(env: &BTreeMap<String, OsString>) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     for (name, value) in env {
@@ -69,15 +65,15 @@ pub(super) fn environment(env: &BTreeMap<String, OsString>) -> Result<Vec<u8>, S
     Ok(text)
 }
 
-/// Whether a step in a container can have a variable of this name.
+/// Checks that a step in a container can have a variable with this name.
 fn check(name: &str) -> Result<(), String> {
-    let refused = |why| Err(format!("{} is no variable in a container: {why}", Quoted(name)));
+    let refused = |why| Err(format!("{} cannot be a variable in a container: {why}", Quoted(name)));
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     if !name.starts_with(letter) || !name.chars().all(|c| letter(c) || c.is_ascii_digit()) {
-        return refused("letters, digits and _ are expected, no digit at the beginning");
+        return refused("expected letters, digits and _, no digit first");
     }
     match OWN.contains(&name) {
-        true => refused("its shell keeps that for itself"),
+        true => refused("the shell reserves it"),
         false => Ok(()),
     }
 }
@@ -116,7 +112,7 @@ mod tests {
         fs::write(&file, environment(&env(values)).unwrap()).unwrap();
         for (name, value) in values {
             let script = format!(". \"$1\" && printf %s \"${name}\"; env | grep -q ^{name}=");
-            let mut command = Command::new(SHELL);
+            let mut command = Command::new(crate::lease::runner::SHELL);
             let output = command.env_clear().env("PATH", "/usr/bin:/bin").args(["-c", &script]);
             let output = output.arg("sh").arg(&file).output().unwrap();
             assert!(output.status.success(), "{name}: {output:?}");
@@ -128,7 +124,10 @@ mod tests {
     fn what_a_shell_would_not_take_is_refused() {
         for name in ["a.b", "a-b", "1a", "", "a b", "x;id", "BASH_FUNC_id%%", "ü", "UID", "PPID"] {
             let error = environment(&env([(name, "1")])).unwrap_err();
-            assert!(error.starts_with(&format!("{} is no variable", Quoted(name))), "{error}");
+            assert!(
+                error.starts_with(&format!("{} cannot be a variable", Quoted(name))),
+                "{error}"
+            );
         }
     }
 }

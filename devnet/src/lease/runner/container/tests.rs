@@ -1,4 +1,4 @@
-//! Paths in a container, and what an engine says went wrong.
+//! Paths in a container, and an engine's error messages.
 
 use super::*;
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,5 +28,5 @@ fn the_last_line_with_words_tells_what_went_wrong() {
     check(&["one\ntwo\n"], "two");
     check(&["one\nError: t", "wo\n\n"], "two");
     check(&["one\ntwo \u{1b}[2J without an end"], "two  [2J without an end");
-    check(&[&"x".repeat(5000), "\n"], &"x".repeat(MAX_LINE));
+    check(&[&"x".repeat(5000), "\n"], &"x".repeat(MAX_ERROR_LINE));
 }

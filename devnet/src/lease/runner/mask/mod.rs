@@ -1,11 +1,11 @@
-//! Secrets out of what a job writes, wherever its output is cut.
+//! Removes secrets from a job's output, wherever the output is cut into pieces.
 //!
-//! [`Masker`] puts `***` in the place of each secret, and one in that of several that overlap. It
-//! looks for secrets as they are and as programs write them: in URLs, in JSON, in base64, in
-//! hexadecimal digits ([`readings`] has the rules). What it does not pass on yet may be the
-//! beginning of a secret: never more than the longest takes in the longest of these forms.
+//! [`Masker`] replaces each secret with `***`, and overlapping ones with a single `***`. It finds
+//! secrets in plain text and in the forms in which programs write them: in URLs, JSON, base64 and
+//! hexadecimal digits ([`readings`] has the rules). Bytes that may be the beginning of a secret are
+//! held back, at most as many as the longest secret takes in the longest of these forms.
 //!
-//! Time is linear in what is written, memory in the secrets.
+//! The time is linear in the output, the memory in the secrets.
 
 mod readings;
 mod secrets;
@@ -17,21 +17,21 @@ pub(super) use secrets::Secrets;
 use readings::{Found, Readings};
 use std::sync::Arc;
 
-/// What replaces a secret.
+/// The replacement of a secret.
 pub(super) const MASK: &[u8] = b"***";
 
 impl Secrets {
-    /// A text without them.
+    /// A text with its secrets masked.
     pub(super) fn mask(self: &Arc<Self>, text: &str) -> String {
         let mut masker = Masker::new(Arc::clone(self));
         let mut masked = Vec::with_capacity(text.len());
         masker.push(text.as_bytes(), &mut masked);
         masker.flush(&mut masked);
-        // A secret is whole characters, and what is between them too.
+        // Secrets consist of whole characters, and so does the text between them.
         String::from_utf8_lossy(&masked).into_owned()
     }
 
-    /// Whether a text has one.
+    /// Whether a text contains a secret.
     pub(super) fn are_in(self: &Arc<Self>, text: &str) -> bool {
         self.mask(text) != text
     }
@@ -42,12 +42,12 @@ impl Secrets {
 pub(super) struct Masker {
     secrets: Arc<Secrets>,
     readings: Readings,
-    /// Bytes that came and were not passed on yet.
+    /// Bytes that have not been passed on yet.
     held: Vec<u8>,
-    /// Where `held` begins in the stream, as every place here is meant.
+    /// Offset of `held` in the stream; all places here are such offsets.
     passed: usize,
-    /// From where to where secrets are that were not wholly passed. One that begins before
-    /// `passed` has its mask already.
+    /// Ranges of secrets that are not completely passed. One that begins before `passed` already
+    /// has its mask.
     found: Found,
 }
 
@@ -57,7 +57,7 @@ impl Masker {
         Self { secrets, readings, held, passed: 0, found }
     }
 
-    /// Takes more bytes, and adds to `out` what is known to be no secret.
+    /// Takes more bytes and adds to `out` those that are known not to be secret.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.secrets.is_empty() {
             out.extend_from_slice(bytes);
@@ -73,7 +73,7 @@ impl Masker {
         self.pass(open.clamp(self.passed, end), out);
     }
 
-    /// Passes on the rest: nothing follows that could belong to it.
+    /// Passes on the rest, because no more bytes follow.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
         let mut found = Found::new();
         self.readings.end(&self.secrets, &mut found);
@@ -81,13 +81,13 @@ impl Masker {
         self.pass(self.passed + self.held.len(), out);
     }
 
-    /// Adds places to those that are known. A beginning that a line's end had cut off was not held
-    /// back: of that secret the rest is left.
+    /// Adds ranges to the known ones. If the beginning of a secret was already passed at a line's
+    /// end, only its rest is covered.
     fn cover(&mut self, found: Found) {
         let left = found.into_iter().map(|(start, end)| (start.max(self.passed), end));
         self.found.extend(left);
         self.found.sort_unstable();
-        // Those that overlap are one.
+        // Overlapping ranges are merged.
         self.found.dedup_by(|later, earlier| {
             let overlap = later.0 < earlier.1;
             if overlap {
@@ -97,7 +97,7 @@ impl Masker {
         });
     }
 
-    /// Passes on what is before `safe`, where no secret begins that is still to be found.
+    /// Passes on the bytes before `safe`; no secret that is not found yet begins there.
     fn pass(&mut self, safe: usize, out: &mut Vec<u8>) {
         let (base, mut done) = (self.passed, 0);
         for (start, end) in &self.found {
@@ -109,7 +109,7 @@ impl Masker {
                 out.extend_from_slice(MASK);
             }
             self.passed = safe.min(*end);
-            // Otherwise another may overlap it, and share its mask.
+            // Otherwise another range may overlap it and share its mask.
             done += usize::from(*end <= safe);
         }
         self.found.drain(..done);

@@ -1,44 +1,44 @@
-//! The ways to read a stream in which a secret may be written.
+//! The forms in which a secret may appear in a stream.
 //!
-//! | reading | a byte of a secret is |
+//! | reading | a byte of a secret appears as |
 //! |---|---|
 //! | plain | itself |
 //! | [`Escapes::percent`] | itself, `%` and two digits, or `+` for a space: URLs, forms |
-//! | [`Escapes::json`] | itself, or as strings of JSON escape it |
+//! | [`Escapes::json`] | itself, or as escaped in JSON strings |
 //! | [`Digits`] of [`BASE64`] | four thirds of a digit, of either alphabet |
 //! | [`Digits`] of [`HEX`] | two digits, of either case |
 //!
-//! A text that is written in digits may hold a secret anywhere: so digits are read from each place
-//! on that a byte may begin at, base64 in four ways and hexadecimal ones in two. Programs break
-//! long rows of digits into lines or groups: a little white space between digits is skipped.
+//! A text in digits may contain a secret at any position. So digits are read from every position
+//! where a byte may begin: four for base64, two for hexadecimal. Programs break long rows of digits
+//! into lines or groups, so a little white space between digits is skipped.
 
 use super::secrets::{Cursor, Run, Secrets};
 use std::ops::Range;
 
-/// Bytes of the shortest secret that is looked for in rows of digits: of a shorter one, any number
-/// or word might be a part.
+/// Shortest secret that is looked for in rows of digits, in bytes: a shorter one might be part of
+/// any number or word.
 const MIN_CODED: usize = 4;
-/// The most white space between two digits of a row: a line's end, and an indentation.
+/// Most white space between two digits of a row: a line's end and an indentation.
 const MAX_GAP: usize = 8;
-/// Bytes of the shortest beginning of a secret that is held back over the end of a line. Any line
-/// may end with a digit or two that a secret begins with, and has to go out all the same: such
-/// digits stay, and what follows them in the next line is masked.
+/// Shortest beginning of a secret that is held back over the end of a line, in bytes. Any line may
+/// end with a digit or two with which a secret begins, and must still be passed on. Such digits
+/// stay, and what follows them in the next line is masked.
 const MIN_HELD: usize = 2;
-/// The longest escape: two units of UTF-16 in JSON.
+/// Longest escape, in bytes: two UTF-16 units in JSON.
 const MAX_ESCAPE: usize = 12;
 
-/// How many bytes of the stream a byte of a secret takes at most, in any reading.
+/// Most bytes of the stream that one byte of a secret can take, in any reading.
 #[cfg(test)]
 pub(super) const MAX_BYTE: usize = {
-    // An escape for one byte, or two digits with a gap behind each.
+    // An escape for one byte, or two digits with a gap after each.
     let digits = 2 * (1 + MAX_GAP);
     if digits > MAX_ESCAPE { digits } else { MAX_ESCAPE }
 };
 
-/// From where to where secrets are.
+/// Ranges of secrets: start and end offsets in the stream.
 pub(super) type Found = Vec<(usize, usize)>;
 
-/// Every reading of a stream.
+/// All readings of a stream.
 #[derive(Debug)]
 pub(super) struct Readings {
     plain: Cursor,
@@ -59,8 +59,7 @@ impl Readings {
         }
     }
 
-    /// Takes the bytes from this place on, and adds from where to where secrets are that they
-    /// complete.
+    /// Takes the bytes at offset `from`, and adds the ranges of secrets that they complete.
     pub(super) fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
         let fresh = self.plain.is_fresh();
         for (at, byte) in (from..).zip(bytes) {
@@ -70,7 +69,7 @@ impl Readings {
         }
         for escapes in [&mut self.percent, &mut self.json] {
             match fresh && escapes.are_not_in(bytes) {
-                // All is itself, and was read.
+                // There are no escapes, so this reading equals the plain one.
                 true => escapes.cursor.clone_from(&self.plain),
                 false => escapes.read(secrets, from, bytes, found),
             }
@@ -79,7 +78,7 @@ impl Readings {
         self.hex.read(secrets, from, bytes, found);
     }
 
-    /// Where the first secret may begin that is not complete.
+    /// The offset at which the first incomplete secret may begin.
     pub(super) fn open(&self, secrets: &Secrets) -> Option<usize> {
         let plain = self.plain.open(secrets).map(|run| run.start);
         let others = [
@@ -91,7 +90,7 @@ impl Readings {
         others.into_iter().chain([plain]).flatten().min()
     }
 
-    /// The stream has ended: tells what is complete without more.
+    /// Ends the stream, and adds the secrets that are complete without further bytes.
     pub(super) fn end(&mut self, secrets: &Secrets, found: &mut Found) {
         self.percent.end(secrets, found);
         self.json.end(secrets, found);
@@ -99,13 +98,13 @@ impl Readings {
     }
 }
 
-/// What the beginning of a stream is, by the rules of its escapes.
+/// The meaning of the first bytes of a stream, by the rules of its escapes.
 enum Read {
-    /// Maybe a part of an escape.
+    /// Possibly a part of an escape.
     More,
-    /// An escape of these bytes: the array, and its length in use.
+    /// An escape of these bytes: the array and its used length.
     Bytes([u8; 4], usize),
-    /// No escape: its first byte is itself.
+    /// Not an escape: the first byte means itself.
     Itself,
 }
 
@@ -124,11 +123,11 @@ impl Read {
 /// A reading in which some bytes are escaped.
 #[derive(Debug)]
 struct Escapes {
-    /// What escapes begin with, one or the other.
+    /// The two bytes with which an escape may begin.
     signs: [u8; 2],
     read: fn(&[u8]) -> Read,
     cursor: Cursor,
-    /// An escape that is not complete, and where it begins.
+    /// An incomplete escape and its offset.
     escape: Vec<u8>,
     from: usize,
 }
@@ -147,7 +146,7 @@ impl Escapes {
         Self { signs, read, cursor: Cursor::default(), escape, from: 0 }
     }
 
-    /// Whether none of these bytes is escaped, or follows what a secret may begin with.
+    /// Whether none of these bytes is escaped or continues a possible secret.
     fn are_not_in(&self, bytes: &[u8]) -> bool {
         self.cursor.is_fresh()
             && self.escape.is_empty()
@@ -185,7 +184,8 @@ impl Escapes {
         }
     }
 
-    /// What looked like an escape is not one: its first byte is itself, the others are read again.
+    /// What looked like an escape is not one: its first byte means itself, the others are read
+    /// again.
     fn give_up(&mut self, secrets: &Secrets, found: &mut Found) {
         let (bytes, from) = (std::mem::take(&mut self.escape), self.from);
         self.take(secrets, bytes[0], from..from + 1, found);
@@ -254,7 +254,7 @@ fn json(bytes: &[u8]) -> Read {
     }
 }
 
-/// What a backslash and one letter or sign mean.
+/// The meaning of a backslash and one character.
 fn short(sign: u8) -> Read {
     Read::byte(match sign {
         b'"' | b'\\' | b'/' => sign,
@@ -267,7 +267,7 @@ fn short(sign: u8) -> Read {
     })
 }
 
-/// The unit of UTF-16 that four digits encode, and what follows them.
+/// The UTF-16 unit that four digits encode, and the bytes after it.
 fn unit(bytes: &[u8]) -> Result<(u16, &[u8]), Read> {
     let (digits, rest) = bytes.split_at(bytes.len().min(4));
     let mut unit = 0;
@@ -277,20 +277,20 @@ fn unit(bytes: &[u8]) -> Result<(u16, &[u8]), Read> {
     if digits.len() == 4 { Ok((unit, rest)) } else { Err(Read::More) }
 }
 
-/// A reading of digits of `BITS` bits each; `GROUP` of them are a whole number of bytes.
+/// A reading of digits of `BITS` bits each; a `GROUP` of digits makes whole bytes.
 #[derive(Debug)]
 struct Digits<const BITS: usize, const GROUP: usize> {
     /// The value of each byte as a digit, or [`NO_DIGIT`].
     values: &'static [u8; 256],
-    /// One for each digit of a group that the first byte of a text may begin with.
+    /// One cursor for each digit of a group at which a byte may begin.
     cursors: [Cursor; GROUP],
-    /// How many digits the row has so far.
+    /// Number of digits of the row so far.
     count: usize,
-    /// The last one, and where it is.
+    /// The last digit and its offset.
     last: (u8, usize),
-    /// White space since then.
+    /// Length of the white space since then.
     gap: usize,
-    /// A line's end is in it.
+    /// Whether that white space has a line's end.
     cut: bool,
 }
 
@@ -315,7 +315,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
             let (last, start) = self.last;
             let both = usize::from(last) << BITS | usize::from(value);
             for (first, cursor) in self.cursors.iter_mut().enumerate() {
-                // The byte that ends within this digit begins within the last one.
+                // The byte that ends with this digit begins within the previous one.
                 let place = (self.count + GROUP - first) % GROUP;
                 if place > 0 {
                     let beyond = (place + 1) * BITS % 8;
@@ -332,7 +332,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
         (self.gap, self.cut) = (0, false);
     }
 
-    /// What is no digit ends a row, unless it is a little white space.
+    /// Any other byte ends a row, unless it is a little white space.
     fn part(&mut self, byte: u8) {
         if self.count == 0 {
             return;

@@ -1,39 +1,38 @@
-//! The secrets of a job, as an automaton after Aho and Corasick: its state is the longest beginning
-//! of a secret that the bytes so far end with.
+//! The secrets of a job as an Aho-Corasick automaton: its state is the longest prefix of a secret
+//! with which the bytes so far end.
 
 use std::{collections::VecDeque, fmt};
 
-/// Bytes of the shortest line of a secret of several lines that is one by itself: without each `}`
-/// no log could be read.
+/// Shortest line of a secret with several lines that counts as a secret by itself, in bytes: if
+/// every `}` did, no log would be readable.
 const MIN_LINE: usize = 4;
 
-/// A state of [`Secrets`]; [`ROOT`] is that of no beginning.
+/// A state of [`Secrets`]; [`ROOT`] is the empty prefix.
 type State = u32;
 const ROOT: State = 0;
 
 /// Texts that a log must not show.
 pub(in super::super) struct Secrets {
     nodes: Vec<Node>,
-    /// Where each byte leads from the root.
+    /// The state for each first byte.
     first: [State; 256],
 }
 
-/// A beginning of a secret.
+/// A prefix of a secret.
 #[derive(Default)]
 struct Node {
-    /// By the next byte, in order.
+    /// The states after each next byte, sorted by byte.
     next: Vec<(u8, State)>,
-    /// The longest beginning that this one ends with, itself apart.
+    /// The longest other prefix with which this one ends.
     shorter: State,
-    /// Its length.
     depth: usize,
-    /// The length of the longest beginning that it ends with and that goes on, maybe itself.
+    /// Length of the longest prefix with which this one ends and that goes on, possibly itself.
     open: usize,
-    /// The length of the longest secret that it ends with, or 0.
+    /// Length of the longest secret with which this prefix ends, or 0.
     found: usize,
 }
 
-/// How many beginnings there are.
+/// Shows only the number of prefixes.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({})", self.nodes.len() - 1)
@@ -41,12 +40,12 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// These values; of one that has several lines, each line too.
+    /// These values, and each line of those with several lines.
     pub(in super::super) fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut secrets = Self { nodes: vec![Node::default()], first: [ROOT; 256] };
         for value in values {
             secrets.add(value);
-            // What a shell makes of it: `$(…)` takes the line feeds off.
+            // The value after a shell's `$(…)`, which removes trailing line feeds.
             secrets.add(value.trim_end_matches(['\r', '\n']));
             if value.contains('\n') {
                 let lines = value.split('\n').map(|line| line.trim_end_matches('\r'));
@@ -57,7 +56,7 @@ impl Secrets {
         secrets
     }
 
-    /// Whether there is nothing to hide.
+    /// Whether there are no secrets.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
@@ -81,7 +80,7 @@ impl Secrets {
         node.found = node.depth;
     }
 
-    /// Finds, for each beginning, the shorter ones: those of the shorter are known by then.
+    /// Links each prefix to its longest suffix. Those of shorter prefixes are known first.
     fn connect(&mut self) {
         let mut queue = VecDeque::new();
         for (byte, state) in self.nodes[ROOT as usize].next.clone() {
@@ -106,7 +105,7 @@ impl Secrets {
         }
     }
 
-    /// The longest beginning that is there after one more byte.
+    /// The longest prefix after one more byte.
     fn step(&self, mut at: State, byte: u8) -> State {
         while at != ROOT {
             let node = &self.nodes[at as usize];
@@ -119,15 +118,15 @@ impl Secrets {
     }
 }
 
-/// How far one reading of a stream has come.
+/// The progress of one reading of a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cursor {
     state: State,
-    /// Where, in the stream, each byte of the state's beginning was read from.
+    /// The offset from which each byte of the state's prefix was read.
     starts: VecDeque<usize>,
 }
 
-/// Bytes that were read, and where the first of them was read from.
+/// A range of bytes that were read: their number, and the offset of the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) length: usize,
@@ -135,7 +134,7 @@ pub(super) struct Run {
 }
 
 impl Cursor {
-    /// Takes a byte that was read from `start` on: the longest secret that ends with it.
+    /// Takes a byte read at offset `start`. Returns the longest secret that ends with it.
     #[inline]
     pub(super) fn step(&mut self, secrets: &Secrets, byte: u8, start: usize) -> Option<Run> {
         if self.state == ROOT && secrets.first[usize::from(byte)] == ROOT {
@@ -156,7 +155,7 @@ impl Cursor {
         self.run(node.depth, node.found)
     }
 
-    /// The longest beginning of a secret that goes on.
+    /// The longest prefix of a secret that may go on.
     pub(super) fn open(&self, secrets: &Secrets) -> Option<Run> {
         let node = &secrets.nodes[self.state as usize];
         self.run(node.depth, node.open)
@@ -171,7 +170,6 @@ impl Cursor {
         self.state == ROOT
     }
 
-    /// Begins again.
     pub(super) fn reset(&mut self) {
         self.state = ROOT;
         self.starts.clear();

@@ -1,4 +1,4 @@
-//! Secrets in every form, in every way to cut a stream.
+//! Secrets in every form, in streams cut at every place.
 
 use super::{readings::MAX_BYTE, *};
 use base64::{
@@ -12,7 +12,7 @@ fn masker(secrets: &[String]) -> Masker {
     Masker::new(Arc::new(Secrets::new(secrets.iter().map(String::as_str))))
 }
 
-/// What comes of `text` in pieces that end where `cuts` say.
+/// The result for `text` in pieces that end at `cuts`.
 fn in_pieces(secrets: &[String], text: &[u8], cuts: &[usize]) -> Vec<u8> {
     let (mut masker, mut out, mut from) = (masker(secrets), Vec::new(), 0);
     let longest = secrets.iter().map(String::len).max().unwrap_or(0);
@@ -29,7 +29,7 @@ fn in_pieces(secrets: &[String], text: &[u8], cuts: &[usize]) -> Vec<u8> {
     out
 }
 
-/// The rule itself for secrets as they are, on the whole text.
+/// The masking rule for plain secrets, applied to the whole text.
 fn naive(secrets: &[String], text: &[u8]) -> Vec<u8> {
     let mut covered: Vec<(usize, usize)> = Vec::new();
     for start in 0..text.len() {
@@ -72,7 +72,7 @@ fn secrets_that_overlap_have_one_mask() {
     check(&["abc", "bcd"], "abcd abcbcd", "*** ******");
     check(&["aa"], "aaaaa", "***");
     check(&["grö"], "gröber größer", "***ber ***ßer");
-    // A mask is not looked at again.
+    // A mask is not searched again.
     check(&["k*", "**"], "k****", "***");
 }
 
@@ -105,12 +105,12 @@ fn what_is_told_of_secrets_is_how_many_there_are() {
 fn a_secret_is_masked_in_every_form() {
     let secret = "p/ß \"7+\n🤠?x";
     for form in [
-        // encodeURIComponent, urllib's quote with a safe `/`, quote_plus, and each byte by itself.
+        // encodeURIComponent, urllib's quote with a safe `/`, quote_plus, and every byte escaped.
         "p%2F%C3%9F%20%227%2B%0A%F0%9F%A4%A0%3Fx",
         "p/%c3%9f%20%227%2b%0a%f0%9f%a4%a0%3fx",
         "p%2F%C3%9F+%227%2B%0A%F0%9F%A4%A0%3Fx",
         "%70%2f%c3%9f%20%22%37%2b%0a%f0%9f%a4%a0%3f%78",
-        // As JavaScript and jq, Python, and PHP have it.
+        // As written by JavaScript and jq, Python, and PHP.
         "p/ß \\\"7+\\n🤠?x",
         "p/\\u00df \\\"7+\\n\\ud83e\\udd20?x",
         "p\\/\\u00DF \\u00227\\u002b\\n\\uD83E\\uDD20?x",
@@ -125,7 +125,7 @@ fn a_secret_is_masked_in_every_form() {
         let before = &form[..form.len() - own.len()];
         check(&[secret], &format!("<{form}>"), &format!("<{before}***>"));
     }
-    // What only looks like an escape is itself.
+    // Text that only looks like an escape means itself.
     check(&["%4x\\u12"], "a%4x\\u12 \\u123", "a*** \\u123");
     check(&["p%41"], "p%41 pA", "*** pA");
     check(&["secret"], "%%73ecret \\\\u0073ecret \\ud83esecret", "%*** \\\\u0073ecret \\ud83e***");
@@ -141,7 +141,7 @@ fn short_secrets_are_masked_in_digits_from_four_bytes_on() {
 fn a_line_goes_out_though_a_secret_may_begin_at_its_end() {
     let secrets = ["hunter2".to_owned()];
     let (mut masker, mut out) = (masker(&secrets), Vec::new());
-    // `a` begins its base64, `6` its digits.
+    // `a` begins its base64, `6` its hexadecimal digits.
     for line in ["extra\n", "extra", "\n", "6\n", "the 68\n"] {
         masker.push(line.as_bytes(), &mut out);
         assert!(line.ends_with('a') || out.ends_with(line.as_bytes()), "{line}");
@@ -150,7 +150,7 @@ fn a_line_goes_out_though_a_secret_may_begin_at_its_end() {
     assert_eq!(out, b"extra\nextra\n6\nthe 68\n");
 }
 
-/// The digits, of `bits` bits each, that have a bit of the `length` bytes from `from` on.
+/// The digits, of `bits` bits each, that contain a bit of the `length` bytes at `from`.
 fn digits(bits: usize, from: usize, length: usize) -> std::ops::Range<usize> {
     from * 8 / bits..((from + length) * 8).div_ceil(bits)
 }
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(masked, naive(&[secret], &text));
     }
 
-    /// Whatever is around it: of a secret in digits, all that have any of its bits are masked.
+    /// Whatever surrounds a secret in digits, all digits with any of its bits are masked.
     #[test]
     fn no_digits_of_a_secret_are_left(
         secret in "[!-~]{4,40}",
@@ -205,7 +205,7 @@ proptest! {
         }
     }
 
-    /// In rows it is masked too, but for its first bytes, where a row ends behind them.
+    /// It is masked in rows too, except for its first bytes if a row ends after them.
     #[test]
     fn no_rows_of_digits_of_a_secret_are_left(
         secret in "[!-~]{6,80}",
@@ -237,7 +237,7 @@ proptest! {
             json[1..json.len() - 1].to_owned(),
             secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat(),
         ] {
-            // Between what no secret here has.
+            // Surrounded by a byte that no secret here contains.
             let masked = in_pieces(secrets, format!("\0{form}\0").as_bytes(), &cuts);
             prop_assert_eq!(String::from_utf8(masked).unwrap(), "\0***\0");
         }

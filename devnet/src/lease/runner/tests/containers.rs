@@ -1,13 +1,13 @@
-//! Jobs with an image, on an engine that is a script: what it is asked, and how it fails. With a
-//! real one: `tests/cli/lease/containers.rs`.
+//! Jobs with an image, on a scripted engine: its calls, and its failures. For a real engine see
+//! `tests/cli/lease/containers.rs`.
 
 use super::*;
 use crate::lease::messages::StaleReason;
 use container::Engine;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
-/// Does what an engine does, without a container, unless the file `on-COMMAND` next to it does
-/// something else. Notes each call, on a line.
+/// An engine without containers. The file `on-COMMAND` next to it overrides a command. It notes
+/// each call on a line.
 const ENGINE: &str = r#"#!/bin/sh
 here=${0%/*}
 call=$(printf '%s\0' "$@" | tr '\n\0' ' |')
@@ -53,12 +53,12 @@ async fn found(bench: &Bench, program: &Path, patience: Duration) -> Result<Engi
     Engine::at(program, bench.home.path(), patience).await
 }
 
-/// Has the engine do something else upon a command.
+/// Overrides a command of the engine.
 fn upon(engine: &Path, command: &str, script: &str) {
     fs::write(engine.join(format!("on-{command}")), script).unwrap();
 }
 
-/// What the engine was asked, without the container's name and the runner's folders.
+/// The engine's calls, without the container's name and the runner's folders.
 fn calls(engine: &Path) -> Vec<String> {
     let text = fs::read_to_string(engine.join("calls")).unwrap_or_default();
     let job = fs::read_to_string(engine.join("job")).unwrap_or_default();
@@ -74,13 +74,13 @@ fn calls(engine: &Path) -> Vec<String> {
     lines.collect()
 }
 
-/// The first words of what the engine was asked.
+/// The first words of the engine's calls.
 fn commands(engine: &Path) -> Vec<String> {
     let first = |call: String| call.split(' ').next().unwrap_or_default().to_owned();
     calls(engine).into_iter().map(first).collect()
 }
 
-/// The notes of containers that may be there.
+/// The notes of containers that may exist.
 fn notes(bench: &Bench) -> Vec<PathBuf> {
     let folder = bench.jobs_path().with_file_name("containers");
     let entries = fs::read_dir(folder).into_iter().flatten();
@@ -142,7 +142,7 @@ async fn steps_run_in_one_container_that_is_gone_afterwards() {
     assert!(!all.contains("hunter2") && !all.contains("lease_"), "{all}");
     assert!(notes(&bench).is_empty());
 
-    // The server hears that the runner has containers.
+    // The request for work has the capability for containers.
     let request = bench.message("lease");
     assert_eq!(request["capabilities"], json!([consts::OS, consts::ARCH, "container"]));
 }
@@ -204,7 +204,7 @@ async fn what_goes_wrong_before_the_first_step_is_the_summary() {
         (
             "start",
             "echo hello; read -r _; exit 0",
-            "a container of tools cannot be started: its /bin/sh is no shell",
+            "a container of tools cannot be started: its /bin/sh is not a shell",
             &["image", "pull", "create", "start", "rm"],
         ),
     ] {
@@ -228,7 +228,7 @@ async fn what_goes_wrong_before_the_first_step_is_the_summary() {
         assert!(notes(&bench).is_empty());
     }
 
-    // Without the engine's own init the container has no init.
+    // Without the engine's init binary the container has none.
     let (bench, engine) = equipped().await;
     upon(&engine, "create", no_init);
     let spec = json!({ "image": "tools", "steps": ["echo step"] });
@@ -245,20 +245,21 @@ async fn what_no_container_can_have_is_refused_before_the_engine_is_asked() {
     for (spec, summary) in [
         (
             json!({ "image": "--privileged" }),
-            "`--privileged` names no image: it begins with a letter, a digit or [",
+            "`--privileged` is not an image name: it must begin with a letter, a digit or [",
         ),
         (
             json!({ "image": "dir:/etc" }),
-            "`dir:/etc` names no image: images come from registries, or are the engine's own",
+            "`dir:/etc` is not an image name: only images of registries and the engine's own are \
+             allowed",
         ),
         (
             json!({ "image": "tools", "env": { "a.b": "c" } }),
-            "`a.b` is no variable in a container: letters, digits and _ are expected, no digit at \
-             the beginning",
+            "`a.b` cannot be a variable in a container: expected letters, digits and _, no digit \
+             first",
         ),
         (
             json!({ "image": "tools", "env": { "UID": "0" } }),
-            "`UID` is no variable in a container: its shell keeps that for itself",
+            "`UID` cannot be a variable in a container: the shell reserves it",
         ),
         (
             json!({ "image": "tools", "workdir": "../.." }),
@@ -317,7 +318,7 @@ async fn until_there(path: &Path) {
     timeout(LIMIT, there).await.expect("it is written");
 }
 
-/// A job whose step says that it is ready, and what it is asked.
+/// A job whose step reports that it is ready and that it is asked to end.
 fn endless(number: u32) -> Value {
     let step = "trap 'echo cleaned; exit 5' TERM; echo part > part; echo ready; sleep 600 & wait";
     let artifacts = json!([{ "type": "x", "path_glob": "part" }]);
@@ -389,7 +390,7 @@ async fn what_cannot_be_removed_is_tried_again_when_a_runner_starts() {
     let name = note.file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(fs::read(note).unwrap(), engine.join("podman").to_str().unwrap().as_bytes());
 
-    // Any runner that starts in the same home; that of another name removes the folder too.
+    // Any runner that starts in the same home; one with another name removes the folder too.
     let folder = folder::RunnerFolder::of(bench.home.path(), "tested");
     folder::RunnerFolder::sweep(bench.home.path()).await.unwrap();
     assert_eq!(notes(&bench).len(), 1, "it is busy still");
@@ -400,7 +401,7 @@ async fn what_cannot_be_removed_is_tried_again_when_a_runner_starts() {
     assert_eq!(calls, format!("rm|--force|--volumes|{name}|\n"));
     assert!(!folder.path().exists());
 
-    // And the next one of the same name. What is not there any more is removed.
+    // And the next one with the same name. A container that no longer exists counts as removed.
     let left = format!("cowboyctl-{:032x}", 7);
     fs::create_dir_all(bench.jobs_path().with_file_name("containers")).unwrap();
     drop(fs::File::create(folder.path().join("lock")).unwrap());

@@ -1,5 +1,4 @@
-//! A server for tests: does what a lease server does, or what a test wants instead, and remembers
-//! what it was asked.
+//! A test server that acts like a lease server, or as the test wants, and records its requests.
 
 use crate::lease::messages::{ErrorCode, ErrorDetail, LEASE_HEADER, StaleReason};
 use axum::{
@@ -20,41 +19,41 @@ use std::{
 };
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch, time::timeout};
 
-/// How long anything that has to happen may take.
+/// Time limit for everything that must happen.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// What happens to a request instead of an answer.
+/// A fault instead of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
     Unavailable,
-    /// The connection breaks before anything is done.
+    /// The connection breaks before the request is processed.
     Broken,
-    /// It breaks once all is done.
+    /// The connection breaks after the request is processed.
     Unheard,
     Stale(StaleReason),
     Code(StatusCode, ErrorCode),
 }
 
-/// All that was asked, and what the answers are made of.
+/// All requests, and the data for the answers.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) queue: VecDeque<Value>,
-    /// Faults of requests whose path ends so, each for one request.
+    /// Faults of requests whose path has this end, each for one request.
     pub(super) faults: Vec<(&'static str, Fault)>,
-    /// Faults of all such requests, while they are there.
+    /// Faults of all such requests while the entry exists.
     pub(super) lasting: BTreeMap<&'static str, Fault>,
-    /// Seconds that are left to cancel.
+    /// Seconds left to cancel.
     pub(super) cancel: Option<u64>,
-    /// Whether heartbeats and pieces of the log tell nothing of it.
+    /// Whether heartbeats and log pieces do not report the cancel.
     pub(super) cancel_by_wait_alone: bool,
-    /// Seconds that are left of a job's grace.
+    /// Seconds left of a job's grace.
     pub(super) grace_left: Option<u64>,
-    /// Messages that were answered, by the last part of their path.
+    /// Answered messages, by the last part of their path.
     pub(super) messages: Vec<(String, Value)>,
-    /// Paths of requests, as they came.
+    /// Paths of requests in order.
     pub(super) asked: Vec<String>,
     pub(super) log: Vec<u8>,
-    /// How long a log may be.
+    /// Longest log, in bytes.
     pub(super) log_limit: Option<usize>,
     pub(super) artifacts: BTreeMap<String, Bytes>,
     pub(super) caches: BTreeMap<String, Bytes>,
@@ -88,7 +87,7 @@ impl Fake {
         fake
     }
 
-    /// Answers again, at the address where it did before.
+    /// Answers again at the previous address.
     pub(super) fn up(&mut self) {
         let runtime = Runtime::new().unwrap();
         let listener = std::net::TcpListener::bind(self.address).unwrap();
@@ -101,10 +100,10 @@ impl Fake {
         self.runtime = Some(runtime);
     }
 
-    /// Is gone, as if killed: its connections break, new ones are refused.
+    /// Stops as if killed: connections break, new ones are refused.
     pub(super) fn down(&mut self) {
         let runtime = self.runtime.take().unwrap();
-        // Elsewhere, as it is waited for: the address must be free.
+        // On another thread, because this waits: the address must be free.
         std::thread::spawn(move || runtime.shutdown_timeout(LIMIT)).join().unwrap();
     }
 
@@ -118,7 +117,7 @@ impl Fake {
         result.unwrap()
     }
 
-    /// Waits until the world is so.
+    /// Waits until the world meets the condition.
     pub(super) async fn until(&self, what: &str, so: impl FnMut(&World) -> bool) {
         let mut world = self.world.subscribe();
         let seen = timeout(LIMIT, world.wait_for(so)).await.map(drop);

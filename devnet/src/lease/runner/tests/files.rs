@@ -64,7 +64,7 @@ async fn artifacts_that_cannot_be_kept_are_notes_in_the_log() {
         "artifacts": [{ "type": "x", "path_glob": "*" }],
     });
     assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
-    assert!(bench.log().ends_with("[runner] 201 artifacts are not kept: 999 are the most\n"));
+    assert!(bench.log().ends_with("[runner] 201 artifacts are not kept: the maximum is 999\n"));
     assert_eq!(bench.message("complete")["artifacts"].as_array().unwrap().len(), 1_000);
 
     let bench = Bench::new();
@@ -95,7 +95,7 @@ async fn artifacts_that_cannot_be_kept_are_notes_in_the_log() {
         let artifacts = json!([{ "type": "x", "path_glob": glob }]);
         let spec = json!({ "steps": ["true"], "artifacts": artifacts });
         assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
-        let note = format!("no artifacts are kept: `{glob}` is no pattern of files: {reason}");
+        let note = format!("no artifacts are kept: `{glob}` is not a file pattern: {reason}");
         assert!(bench.log().contains(&note), "{}", bench.log());
     }
 }
@@ -121,7 +121,7 @@ async fn what_a_job_caches_the_next_one_has() {
     let log = bench.log();
     let saved = "[runner] cache deps/{hash}: 6 files and folders saved, 1 left out that are neither \
         or lead out of the job's folders\n";
-    assert!(log.starts_with("[runner] cache deps/{hash}: there is none yet\n"), "{log}");
+    assert!(log.starts_with("[runner] cache deps/{hash}: nothing saved yet\n"), "{log}");
     assert!(log.ends_with(saved), "{log}");
     bench.fake.change(|world| world.log.clear());
     bench.run([caching(2, look)]).await;
@@ -130,7 +130,7 @@ async fn what_a_job_caches_the_next_one_has() {
          dep\ndep\ntarget\ndeps\nrun\n640\n500\n755-2001-02-03 04:05:06.789012345\n"
     );
     assert_eq!(bench.log(), expected);
-    // What is there already is not sent again.
+    // Saved caches are not sent again.
     let world = bench.fake.world.borrow();
     let asked = world.asked.iter().filter(|path| path.starts_with("/caches/")).count();
     let keys: Vec<_> = world.caches.keys().map(String::as_str).collect();

@@ -1,10 +1,10 @@
-//! The lease: requests that fail, leases that are lost, jobs that have to stop.
+//! The lease: failing requests, lost leases, jobs that have to stop.
 
 use super::*;
 use crate::lease::messages::{ErrorCode, StaleReason};
 use reqwest::StatusCode;
 
-/// A job that touches every route.
+/// A job that uses every route.
 fn busy(number: u32) -> Value {
     let spec = json!({
         "steps": ["echo text; echo file > file"],
@@ -14,12 +14,12 @@ fn busy(number: u32) -> Value {
     grant(number, spec)
 }
 
-const BUSY_LOG: &str = "[runner] cache key: there is none yet\n\
+const BUSY_LOG: &str = "[runner] cache key: nothing saved yet\n\
     $ echo text; echo file > file\ntext\n\
     [runner] cache key: 1 files and folders saved\n";
 
-/// A job that writes `ready` and goes on until it is ended, deaf to what asks it to, with
-/// descendants elsewhere. `MARKER` tells whether any of them is there.
+/// A job that writes `ready` and runs until it is killed, because it ignores requests to end, with
+/// descendants in other sessions. `MARKER` shows whether any of them still runs.
 fn endless(bench: &Bench, number: u32) -> (Value, String) {
     let marker = format!("{}/marker-{number}", bench.home.path().display());
     let step = "trap '' TERM HUP INT; echo part > part; sleep 1000 &
@@ -34,7 +34,7 @@ fn endless(bench: &Bench, number: u32) -> (Value, String) {
     (grant(number, spec), marker)
 }
 
-/// Has the endless job come so far that its output is there.
+/// Waits until the endless job's output has arrived.
 async fn ready(bench: &Bench) {
     bench.fake.until("the job's output", |world| world.log().contains("\nready\n")).await;
 }
@@ -78,7 +78,7 @@ async fn a_server_that_is_gone_is_asked_until_it_is_back() {
     timeout(LIMIT, wait).await.unwrap();
     bench.fake.up();
     bench.fake.until("a request for work", |world| !world.of("lease").is_empty()).await;
-    // It goes again, while a job runs.
+    // The server goes away again while a job runs.
     let go = bench.home.path().join("go");
     let step = format!("echo ready; until [ -e {} ]; do sleep 0.02; done; echo end", go.display());
     bench.fake.change(|world| world.queue.push_back(grant(1, json!({ "steps": [step] }))));
@@ -106,7 +106,7 @@ async fn a_stale_lease_is_dropped_at_once_whatever_says_so() {
         if matches!(route, "heartbeat" | "log") {
             job["job_spec"]["steps"] = json!(["echo text; trap '' TERM; sleep 1000"]);
         }
-        // The next job is done as if nothing was.
+        // The next job runs normally.
         let outcomes = bench.run([job, grant(2, json!({ "steps": ["echo second"] }))]).await;
         let lost = Outcome::Lost(Loss::Stale(reason));
         assert_eq!(outcomes, [lost, Outcome::Succeeded], "{route}");
@@ -117,11 +117,11 @@ async fn a_stale_lease_is_dropped_at_once_whatever_says_so() {
             of.iter().filter(|complete| complete["lease_id"] == json!(lease)).count()
         };
         assert_eq!((ended(&lease_id(1)), ended(&lease_id(2))), (0, 1), "{route}");
-        // Nothing of the first was asked after the stale answer; the second begins with a request.
+        // No request for the first job after the stale answer; the second begins with a request.
         let stale = world.asked.iter().position(|path| path.contains(route)).unwrap();
         let after: Vec<_> = world.asked[stale + 1..].iter().collect();
         let next = after.iter().position(|path| *path == "/lease").unwrap();
-        // What was under way may still come: a heartbeat, a piece of the log, a wait for a cancel.
+        // Requests in progress may still arrive: a heartbeat, a log piece, a wait for a cancel.
         assert!(next <= 3, "{route}: {after:?}");
         assert!(!after[..next].iter().any(|path| path.contains(route)), "{route}: {after:?}");
     }
@@ -190,7 +190,7 @@ async fn a_canceled_job_is_stopped_with_all_that_it_started() {
 #[tokio::test]
 async fn a_step_that_is_asked_to_end_may_say_a_last_word() {
     let bench = Bench::new();
-    // The shell waits for its child, which is asked too.
+    // The shell waits for its child, which is asked to end too.
     let step = "trap 'echo bye; exit 0' TERM; echo ready; sleep 1000 & wait";
     bench.fake.change(|world| {
         world.queue.push_back(grant(1, json!({ "steps": [step, "echo never"] })));
@@ -280,7 +280,7 @@ async fn a_server_whose_clock_is_ahead_ends_a_jobs_time() {
 #[tokio::test]
 async fn a_job_without_grace_is_stopped_at_once() {
     let bench = Bench::new();
-    // As a server without any answers: its lease is revoked by then.
+    // The server is unreachable: its lease is revoked by then.
     let fault = Fault::Stale(StaleReason::LeaseRevoked);
     bench.fake.change(|world| world.faults.push(("complete", fault)));
     let (mut job, marker) = endless(&bench, 1);
@@ -295,7 +295,7 @@ async fn a_cancel_comes_by_the_wait_for_it() {
     for wait_fails in [false, true] {
         let bench = Bench::new();
         let (mut job, marker) = endless(&bench, 1);
-        // No heartbeat after the first one tells it.
+        // No heartbeat after the first one reports it.
         job["heartbeat_interval_seconds"] = json!(1_000);
         job["lease_ttl_seconds"] = json!(2_000);
         bench.fake.change(|world| {
@@ -323,7 +323,7 @@ async fn a_cancel_comes_with_the_answer_to_a_piece_of_the_log() {
     job["heartbeat_interval_seconds"] = json!(1_000);
     job["lease_ttl_seconds"] = json!(2_000);
     bench.fake.change(|world| {
-        // As of a server that has no wait for it.
+        // Like a server that has no wait for a cancel.
         let fault = Fault::Code(StatusCode::NOT_FOUND, ErrorCode::NotFound);
         world.lasting.insert("await-cancel", fault);
         world.queue.push_back(job);
@@ -368,7 +368,7 @@ async fn a_runner_that_drains_finishes_its_job_and_takes_no_other() {
     let running = bench.start(2);
     ready(&bench).await;
     running.stopper.drain();
-    // Heartbeats go on.
+    // Heartbeats continue.
     let beats = bench.fake.world.borrow().of("heartbeat").len();
     bench.fake.until("heartbeats", |world| world.of("heartbeat").len() > beats + 1).await;
     std::fs::write(go, "").unwrap();
@@ -388,7 +388,7 @@ async fn a_runner_that_drains_can_still_be_stopped() {
     ready(&bench).await;
     running.stopper.drain();
     running.stopper.stop();
-    // What was asked for stays.
+    // Requests to end stay.
     running.stopper.drain();
     running.end().await.unwrap();
     assert_eq!(bench.outcomes(), [Outcome::Stopped]);
@@ -426,7 +426,7 @@ async fn a_log_that_is_full_or_refused_is_no_failure() {
     assert_eq!(bench.message("complete")["summary"], full);
 
     let bench = Bench::new();
-    // It keeps nothing, whatever it is sent.
+    // A server that stores nothing, whatever it receives.
     let fault = Fault::Code(StatusCode::CONFLICT, ErrorCode::LogGap);
     bench.fake.change(|world| world.lasting.insert("log", fault));
     let refused = summary("the log is cut off: as the test wants");
@@ -437,7 +437,7 @@ async fn a_log_that_is_full_or_refused_is_no_failure() {
 async fn a_log_that_does_not_go_out_holds_its_writer_up() {
     let bench = Bench::new();
     let count = bench.home.path().join("count");
-    // Far more than is kept of it; each piece is counted.
+    // Far more than the log keeps; each piece is counted.
     let step = format!(
         "i=0; while [ $i -lt 100 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); \
          echo $i > {}; done",

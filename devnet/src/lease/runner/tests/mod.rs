@@ -1,4 +1,4 @@
-//! The runner against a server of its own, which misbehaves where a test says so; and, in `real`,
+//! The runner against its own test server, which misbehaves where a test says so; and, in `real`,
 //! against a lease server.
 
 mod containers;
@@ -19,12 +19,12 @@ use std::{
 use tempfile::TempDir;
 use tokio::{task::JoinHandle, time::timeout};
 
-/// Lease ids, as the server makes them: no two jobs have the same.
+/// A lease id like the server's, different for each job.
 fn lease_id(number: u32) -> String {
     format!("lease_{number:064x}")
 }
 
-/// A grant of a job with these fields besides those that every job has.
+/// A grant of a job with these fields in addition to those that every job has.
 fn grant(number: u32, spec: Value) -> Value {
     let mut job = json!({ "name": format!("job-{number}"), "workdir": ".", "steps": [] });
     for (name, value) in spec.as_object().unwrap() {
@@ -44,7 +44,7 @@ fn grant(number: u32, spec: Value) -> Value {
     })
 }
 
-/// A runner at work on a server of its own.
+/// A runner with its own test server.
 struct Bench {
     fake: Fake,
     home: TempDir,
@@ -52,7 +52,7 @@ struct Bench {
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-/// A runner that was started.
+/// A started runner.
 struct Running {
     stopper: Stopper,
     task: JoinHandle<Result<(), RunnerError>>,
@@ -68,7 +68,7 @@ impl Bench {
         folder::RunnerFolder::of(self.home.path(), "tested").jobs_path()
     }
 
-    /// Starts a runner that ends after so many jobs.
+    /// Starts a runner that ends after `jobs` jobs.
     fn start(&self, jobs: u64) -> Running {
         let config = RunnerConfig {
             name: "tested".to_owned(),
@@ -85,7 +85,7 @@ impl Bench {
         Running { stopper, task: tokio::spawn(work) }
     }
 
-    /// Has these jobs done, one after the other.
+    /// Runs these jobs one after the other.
     async fn run(&self, grants: impl IntoIterator<Item = Value>) -> Vec<Outcome> {
         let jobs = self.fake.change(|world| {
             world.queue.extend(grants);
@@ -95,7 +95,7 @@ impl Bench {
         self.outcomes()
     }
 
-    /// What became of the jobs so far. Nothing of them is left.
+    /// The outcomes of the jobs so far. Checks that nothing of the jobs is left.
     fn outcomes(&self) -> Vec<Outcome> {
         assert_eq!(std::fs::read_dir(self.jobs_path()).unwrap().count(), 0);
         let notices = self.notices.lock().unwrap();
@@ -106,7 +106,7 @@ impl Bench {
         ended.collect()
     }
 
-    /// The one message of this kind.
+    /// The only message of this kind.
     fn message(&self, kind: &str) -> Value {
         let world = self.fake.world.borrow();
         let of = world.of(kind);
@@ -125,7 +125,7 @@ impl Running {
     }
 }
 
-/// Whether a process has this in its environment or on its command line.
+/// Whether a process has this text in its environment or its command line.
 fn is_anywhere(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let texts = processes.flat_map(|process| {
@@ -149,13 +149,13 @@ async fn what_is_no_runner_is_refused_before_it_asks() {
         let error = Runner::new(config, client).await.map(drop).unwrap_err().to_string();
         assert_eq!(error, expected);
     };
-    let expected = "letters, digits and . _ : - are expected, 128 at most";
+    let expected = "expected letters, digits and . _ : -, at most 128";
     check("", &[], &format!("name ``: {expected}")).await;
     check("a b", &[], &format!("name `a b`: {expected}")).await;
     check("a", &["linux", "ä"], &format!("capability `ä`: {expected}")).await;
     let reason = "this runner has no container engine";
     check("a", &["container"], &format!("capability `container`: {reason}")).await;
-    check("a", &["x"; 33], "capability `x`: 32 are the most").await;
+    check("a", &["x"; 33], "capability `x`: at most 32 are allowed").await;
 }
 
 #[tokio::test]

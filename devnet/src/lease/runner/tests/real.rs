@@ -1,4 +1,4 @@
-//! The runner at a lease server, at the server's defaults.
+//! The runner with a lease server that has default settings.
 
 use super::*;
 use crate::{
@@ -32,7 +32,7 @@ impl Site {
         Self { serving, operator, home }
     }
 
-    /// Hands in a job of one step; its id.
+    /// Submits a job with one step. Returns its id.
     async fn submit(&self, step: &str, more: JobSpec) -> String {
         let job = JobSpec { name: "job".to_owned(), steps: vec![step.to_owned()], ..more };
         let run =
@@ -56,7 +56,7 @@ impl Site {
         Running { stopper, task: tokio::spawn(runner.run(stop, |_| ())) }
     }
 
-    /// A job's log until it has this text, or until the job has ended.
+    /// A job's log until it contains this text, or until the job has ended.
     async fn log(&self, job: &str, until: Option<&str>) -> String {
         let mut query = LogQuery { wait_seconds: MAX_WAIT_SECONDS, ..LogQuery::default() };
         let mut text = String::new();
@@ -74,7 +74,7 @@ impl Site {
         text
     }
 
-    /// A job that has ended, and its log.
+    /// Waits for a job's end. Returns it and its log.
     async fn end(&self, job: &str) -> (Job, String) {
         let log = self.log(job, None).await;
         (self.operator.job(job).await.unwrap(), log)
@@ -118,7 +118,7 @@ async fn a_job_that_takes_too_long_is_tried_again_where_it_asks_for_that() {
     let job = site.submit("test $COWBOY_ATTEMPT = 2 || exec sleep 600", more).await;
     for _ in 0..2 {
         site.start().await.end().await.unwrap();
-        // The name is the next runner's.
+        // Frees the name for the next runner.
         site.operator.revoke_token("tested", None).await.unwrap();
     }
     let (job, _) = site.end(&job).await;
@@ -138,7 +138,7 @@ async fn a_cancel_of_a_quiet_job_takes_no_heartbeat() {
     let took = begun.elapsed();
     println!("canceled within {took:.2?}");
     assert_eq!(job.attempts[0].lease_state, LeaseState::Canceled, "the runner said so");
-    // With the heartbeats alone it would be 20 s.
+    // With heartbeats alone it would take 20 s.
     assert!(took < Duration::from_secs(10), "{took:?}");
     running.end().await.unwrap();
 }
@@ -244,13 +244,13 @@ async fn a_later_run_of_a_group_takes_the_place_of_the_one_at_work() {
     assert_eq!(second.summary.state, JobState::Succeeded);
 }
 
-/// Hands jobs in, and has runners of one job each do them.
+/// Submits jobs and runs each with a new runner.
 async fn run(site: &Site, jobs: Vec<JobSpec>) -> crate::lease::messages::Run {
     let count = jobs.len();
     let run = site.operator.submit(&NewRun { jobs, ..NewRun::default() }).await.unwrap();
     for _ in 0..count {
         site.start().await.end().await.unwrap();
-        // The name is the next runner's.
+        // Frees the name for the next runner.
         site.operator.revoke_token("tested", None).await.unwrap();
     }
     site.operator.run(&run.run_id).await.unwrap()

@@ -1,4 +1,4 @@
-//! Steps: their environment, their output, their ends, and what they leave running.
+//! Steps: their environment, output, ends, and the processes that they leave running.
 
 use super::*;
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
@@ -51,7 +51,7 @@ async fn a_step_has_the_jobs_environment_and_nothing_else() {
     assert_eq!(lines.next().unwrap(), format!("{job}/home"));
     let modes: Vec<_> = lines.by_ref().take(2).map(|line| &line[..10]).collect();
     assert_eq!(modes, ["drwx------"; 2]);
-    // What the shell itself sets.
+    // Variables that the shell itself sets.
     let own = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
     let variables: Vec<_> =
         lines.filter(|line| !own.iter().any(|own| line.starts_with(own))).collect();
@@ -108,7 +108,7 @@ async fn a_job_that_cannot_run_here_fails_with_the_reason() {
         ),
         (
             json!({ "steps": ["true"], "env": { "A=B": "C" } }),
-            "`A=B` names no environment variable",
+            "`A=B` is not an environment variable name",
         ),
         (
             json!({ "steps": ["rm -r ../work", "true"] }),
@@ -135,7 +135,7 @@ async fn a_job_that_cannot_run_here_fails_with_the_reason() {
 async fn what_a_step_leaves_running_goes_with_it() {
     let bench = Bench::new();
     let marker = format!("{}/marker", bench.home.path().display());
-    // In sessions of their own, children of nobody's, deaf to signals; the step ends by itself.
+    // In other sessions, reparented, ignoring signals; the step ends by itself.
     let leaves = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM; sleep 1000' &)";
     let spec = json!({ "steps": [leaves, "echo next"], "env": { "MARKER": marker } });
     assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
@@ -146,7 +146,7 @@ async fn what_a_step_leaves_running_goes_with_it() {
 #[tokio::test]
 async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
     let bench = Bench::new();
-    // Longer than anything here may take, and gone soon after.
+    // Runs longer than anything here may take, and ends soon after.
     let step = "env -i $(command -v setsid) sleep 70 & echo done";
     assert_eq!(bench.run([grant(1, json!({ "steps": [step] }))]).await, [Outcome::Succeeded]);
     assert_eq!(bench.log(), format!("$ {step}\ndone\n"));
@@ -200,7 +200,7 @@ async fn secrets_are_in_nothing_that_is_sent() {
     assert!(world.log.windows(6).any(|bytes| bytes == b"x\xff***\n"));
 }
 
-/// What programs make of `$S`, each where it is there.
+/// Programs' encodings of `$S`, each if the program is installed.
 const WRITES: &str = r#"
     hex() { od -An -v -tx1 | tr -d ' \n'; echo; }
     for before in '' 'u' 'user:'; do
@@ -231,7 +231,7 @@ async fn a_secret_is_masked_whatever_program_writes_it() {
     let log = bench.log();
     let (_, written) = log.split_once('\n').unwrap();
     assert!(written.ends_with("\nend\n") && written.matches("***").count() >= 12, "{log}");
-    // In one alphabet, one case, and one row.
+    // Normalized to one alphabet, one case, and one row.
     let flat = |text: &str| -> String {
         let text: String = text.split_whitespace().collect();
         text.replace('-', "+").replace('_', "/").to_ascii_lowercase()
@@ -239,7 +239,7 @@ async fn a_secret_is_masked_whatever_program_writes_it() {
     let json = serde_json::to_string(secret).unwrap();
     let mut forms = vec![json.trim_matches('"').to_owned(), hex::encode(secret)];
     forms.extend(["S3cr%22t", "S3cr\\u0022t"].map(str::to_owned));
-    // The first digits and the last one may have bits of what is around the secret.
+    // The first digits and the last one may contain bits of the surrounding text.
     forms.extend(["", "\0", "\0\0"].map(|before| {
         let digits = STANDARD_NO_PAD.encode(format!("{before}{secret}"));
         digits[(before.len() * 8).div_ceil(6)..digits.len() - 1].to_owned()

@@ -1,9 +1,10 @@
-//! Runs that timers of the chain hand in.
+//! Runs that are submitted by timers of the chain.
 //!
-//! Upon a fire that a schedule is about, the run, the schedule's count and the place after the fire
-//! are one message's change: all of it is written, or none. A fire before that place is left alone,
-//! so that telling it again does nothing. A run that is refused is skipped, and the schedule says
-//! why; one that cannot be written is not, and has to be told again.
+//! When a fire matches a schedule, the run, the schedule's count and the position after the fire
+//! are one message's change, so that either all or none of it is written. A fire before that
+//! position is ignored, so that reporting it again does nothing. If the run is refused, the fire is
+//! skipped and the schedule records the reason; if the run cannot be written, the fire must be
+//! reported again.
 
 use super::{Answer, Core, Outcome, json, refused};
 use crate::lease::{
@@ -19,7 +20,7 @@ use cowboy_engine::{
 };
 
 impl Trigger {
-    /// Whether the schedule makes a run for this fire, and has not looked at it.
+    /// Whether the fire matches the schedule and is not processed yet.
     fn awaits(&self, fire: &Fire) -> bool {
         let called = self.handler.as_ref().is_none_or(|handler| *handler == fire.handler);
         self.actor == fire.actor && called && fire.place() >= self.next
@@ -27,7 +28,7 @@ impl Trigger {
 }
 
 impl Core {
-    /// Makes a schedule of a run that was looked at. Its id.
+    /// Adds a schedule whose run has been checked. Returns its id.
     pub fn add_schedule(&mut self, actor: Address, new: NewSchedule) -> Outcome<String> {
         let since = match self.shared.chain_head() {
             ChainHead::None => return Err(ServiceError::NoChain),
@@ -68,7 +69,7 @@ impl Core {
         Ok(id)
     }
 
-    /// Refuses a run that would be refused with nothing in the queue.
+    /// Refuses a run that would be refused even with an empty queue.
     fn would_take(&self, run: &NewRun) -> Outcome<()> {
         spec::known_artifacts(run, &self.board)?;
         let ids = run.jobs.iter().map(|job| (job.name.clone(), JobId(job.name.clone())));
@@ -79,7 +80,7 @@ impl Core {
         taken.map_err(|error| refused(&error, run, &ids))
     }
 
-    /// Forgets a schedule, and its secrets.
+    /// Removes a schedule and its secrets.
     pub fn remove_schedule(&mut self, id: &str) -> Outcome<()> {
         let at = self.schedules.iter().position(|schedule| schedule.id == id);
         self.schedules.remove(at.ok_or(Refusal::NotFound)?);
@@ -87,13 +88,13 @@ impl Core {
         Ok(())
     }
 
-    /// The first block that a schedule has not looked at all fires of.
+    /// The first block of which a schedule has not processed all fires.
     pub fn schedules_go_on_at(&self) -> Option<u64> {
         self.schedules.iter().map(|schedule| schedule.next.0).min()
     }
 
-    /// Who makes runs for which of these fires: fires in their order, and for each the schedules in
-    /// theirs.
+    /// The schedules for which these fires are due: by fire, then in the order in which the
+    /// schedules were added.
     pub fn due_schedules(&self, fires: Vec<Fire>) -> Vec<(String, Fire)> {
         let due = fires.into_iter().flat_map(|fire| {
             let awaiting = self.schedules.iter().filter(|schedule| schedule.awaits(&fire));
@@ -102,16 +103,16 @@ impl Core {
         due.collect()
     }
 
-    /// Hands in the run of a schedule for a fire, unless it is gone or has looked at the fire.
+    /// Submits a schedule's run for a fire, unless the schedule is gone or has processed the fire.
     pub fn scheduled(&mut self, id: &str, fire: Fire) -> Outcome<()> {
         let awaits = |schedule: &Trigger| schedule.id == id && schedule.awaits(&fire);
         let Some(at) = self.schedules.iter().position(awaits) else { return Ok(()) };
         let made = match self.store.scheduled_run(id) {
             Ok(run) => self.submit(run).map_err(|error| match error {
-                ServiceError::Full => format!("{MAX_OPEN_JOBS} jobs are open, and no more may be"),
+                ServiceError::Full => format!("{MAX_OPEN_JOBS} jobs are open, the maximum"),
                 other => other.to_string(),
             }),
-            Err(StoreError::Damaged { .. }) => Err("what is stored of it is damaged".to_owned()),
+            Err(StoreError::Damaged { .. }) => Err("its stored run is damaged".to_owned()),
             Err(error) => return Err(self.not_read(&error)),
         };
         if self.failed {
@@ -135,8 +136,8 @@ impl Core {
         Ok(())
     }
 
-    /// No fire up to this block counts that was not told; or, where `missed` says why, those that
-    /// were not told are lost.
+    /// Marks all blocks up to this one as processed: fires that were not reported do not match or,
+    /// if `missed` gives a reason, are lost.
     pub fn followed(&mut self, height: u64, missed: Option<&'static str>) -> Outcome<()> {
         let behind = self.schedules.iter_mut().filter(|schedule| schedule.next.0 <= height);
         let count = behind.map(|schedule| schedule.next = (height + 1, 0)).count();

@@ -1,4 +1,4 @@
-//! Runs by fires: each once, over restarts and writes that fail.
+//! Runs for fires: each once, across restarts and failing writes.
 
 use super::*;
 use crate::lease::{
@@ -19,7 +19,7 @@ fn schedule(handler: Option<&str>, run: NewRun) -> NewSchedule {
     NewSchedule { actor: ACTOR.to_string(), handler: handler.map(str::to_owned), run }
 }
 
-/// Tells a service of fires as the task that follows the chain does.
+/// Reports fires to a service as the task that follows the chain does.
 async fn tell(service: &Service, fires: Vec<Fire>) -> usize {
     let due = service.due_schedules(fires).await.unwrap();
     let count = due.len();
@@ -33,7 +33,7 @@ async fn schedules(service: &Service) -> Vec<Schedule> {
     service.read(|reader| reader.schedules()).await.unwrap()
 }
 
-/// The block and the timer of each run by a schedule, the first first.
+/// The block and the timer of each scheduled run, oldest first.
 async fn made(service: &Service) -> Vec<(u64, String)> {
     let runs = service.read(|reader| reader.runs(1_000)).await.unwrap();
     let by = runs.into_iter().rev().filter_map(|run| run.by_schedule);
@@ -57,7 +57,7 @@ async fn a_fire_makes_one_run_however_often_it_is_told() {
     let beats = add(&service, Some("beat")).await.unwrap();
     let all = add(&service, None).await.unwrap();
     let fires = vec![
-        // Before they were made.
+        // A fire before the schedules were added.
         fire(9, 0),
         fire(10, 3),
         fire(11, 0),
@@ -66,7 +66,7 @@ async fn a_fire_makes_one_run_however_often_it_is_told() {
     ];
     assert_eq!(tell(&service, fires.clone()).await, 3);
     assert_eq!(tell(&service, fires.clone()).await, 0);
-    // Those that were found due before are not made again either.
+    // Fires that were found due earlier are not processed again either.
     service.scheduled(all.clone(), fire(11, 0)).await.unwrap();
     let timer = |height| fire(height, 0).timer.to_string();
     let expected = [(11, timer(11)), (11, timer(11)), (11, timer(11))];
@@ -91,7 +91,7 @@ async fn a_fire_makes_one_run_however_often_it_is_told() {
     assert_eq!((by.schedule, by.height, by.timer_id), (all.clone(), 12, timer(12)));
     assert_eq!(last, ScheduledRun { run_id: run.run_id, height: 12, timer_id: timer(12) });
 
-    // What is gone makes no runs, also where it was found due before.
+    // A removed schedule submits no runs, even if it was found due before.
     let due = service.due_schedules(vec![fire(13, 0)]).await.unwrap();
     service.remove_schedule(all.clone()).await.unwrap();
     for (id, fire) in due {
@@ -144,7 +144,7 @@ async fn a_run_that_is_refused_is_skipped_and_told_of() {
     let mut new = run(&["j"]);
     new.jobs[0].requires = vec!["special".to_owned()];
     service.add_schedule(schedule(None, new)).await.unwrap();
-    // As many sets of requirements as the queue takes.
+    // As many sets of requirements as the queue accepts.
     let names: Vec<_> = (0..1_000).map(|n| format!("j{n}")).collect();
     let mut crowd = run(&names.iter().map(String::as_str).collect::<Vec<_>>());
     for job in &mut crowd.jobs {
@@ -158,7 +158,7 @@ async fn a_run_that_is_refused_is_skipped_and_told_of() {
     assert_eq!((shown.runs, shown.skipped, failure.height), (0, 1, 2));
     assert_eq!(failure.timer_id, Some(fire(2, 0).timer.to_string()));
     assert!(failure.reason.starts_with("jobs[0].requires: "), "{}", failure.reason);
-    // It is over with this fire, and goes on with the next.
+    // This fire is skipped, and the next one is processed.
     service.cancel_run(crowd).await.unwrap();
     assert_eq!(tell(&service, vec![fire(2, 0), fire(3, 0)]).await, 1);
     assert_eq!(made(&service).await, [(3, fire(3, 0).timer.to_string())]);
@@ -211,7 +211,7 @@ async fn blocks_without_fires_are_not_read_again() {
     let more = service.add_schedule(schedule(None, run(&["j"]))).await;
     assert!(matches!(more, Err(ServiceError::SchedulesFull)));
     service.followed(300, None).await.unwrap();
-    // Told late, it moves nothing back.
+    // A late report does not move the position back.
     service.followed(200, None).await.unwrap();
     owner.killed().await;
     let (service, _owner) = start().unwrap();

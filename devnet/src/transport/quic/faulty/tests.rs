@@ -1,4 +1,4 @@
-//! QUIC over sockets that lose and delay.
+//! QUIC over sockets that lose and delay datagrams.
 
 use crate::{
     faults::{At, Fault, Faults, Rule, Tap},
@@ -56,7 +56,7 @@ impl Ends {
     }
 }
 
-/// Runs a test that would hang forever if what it waits for never came.
+/// Runs a test that would otherwise hang forever if an expected event never came.
 async fn bounded(test: impl Future<Output = ()>) {
     timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
 }
@@ -110,7 +110,7 @@ async fn whoever_is_killed_says_nothing() {
         ends.runner.silence();
         dialled.close("goodbye");
         drop((dialled, ends.dialer));
-        // All that it had to say went nowhere.
+        // None of its packets arrived.
         ends.client.endpoint.wait_idle().await;
         assert!(accepted.closed().now_or_never().is_none());
     })

@@ -93,7 +93,7 @@ impl<'a> Compiler<'a, '_> {
                 self.land(end);
             }
             Expr::ListComp(of) => self.list_of(&of.elt, &of.generators, span)?,
-            // Where elements go is all there is to ask of a generator.
+            // A generator is only used for its elements, so a list serves.
             Expr::Generator(of) => self.list_of(&of.elt, &of.generators, span)?,
             Expr::DictComp(of) => {
                 let Some(key) = of.key.as_deref() else {
@@ -107,16 +107,16 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// A value that has a word of its own.
+    /// A value with its own keyword.
     fn known(&mut self, value: Value, span: u32) -> Result<(), Fault> {
-        // It is found as a name is, and costs as much.
+        // It costs as much as finding a name.
         self.meter.pay(Cause::Loading, self.scopes.len() as u64)?;
         self.push_constant(value, span);
         Ok(())
     }
 
-    /// The elements of a list or tuple, and `op` to make it of them; whether it was made as a list
-    /// instead, because collections are spread into it.
+    /// The elements of a list or tuple, and `op`, which makes it. Returns whether a list was made
+    /// instead because collections are spread into it.
     fn elements(&mut self, elements: &'a [Expr], op: Op, span: u32) -> Result<bool, Fault> {
         let starred = |element: &Expr| matches!(element, Expr::Starred(_));
         let Some(first) = elements.iter().position(starred) else {
@@ -155,7 +155,7 @@ impl<'a> Compiler<'a, '_> {
                 None => {
                     self.expression(&item.value)?;
                     self.emit(Op::Merge, at(&item.value));
-                    // What comes after a dict may replace what is in it.
+                    // Entries after a dict may replace its entries.
                     put = Op::Put;
                 }
             }
@@ -177,7 +177,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// A comparison, each operand evaluated once, up to the first pair that does not hold.
+    /// A comparison. Each operand is evaluated once; evaluation ends at the first pair that fails.
     fn comparison(&mut self, of: &'a ast::ExprCompare, span: u32) -> Result<(), Fault> {
         self.expression(&of.left)?;
         let (mut left, mut fails) = (&*of.left, Vec::new());
@@ -198,7 +198,7 @@ impl<'a> Compiler<'a, '_> {
             return Ok(());
         }
         let end = self.emit(Op::Jump(0), span);
-        // Where one fails, the operand that would be compared next is below the result.
+        // If a pair fails, the operand for the next pair is below the result.
         self.body().depth += 1;
         for fail in fails {
             self.land(fail);
@@ -279,10 +279,10 @@ impl<'a> Compiler<'a, '_> {
             match argument {
                 Expr::Starred(of) if rest.is_none() => rest = Some(&*of.value),
                 Expr::Starred(_) => {
-                    return self.refuse(at(argument), "a call takes one *list: add them up");
+                    return self.refuse(at(argument), "a call takes one *list: concatenate them");
                 }
                 _ if rest.is_some() => {
-                    return self.refuse(at(argument), "arguments by place come before *list");
+                    return self.refuse(at(argument), "positional arguments come before *list");
                 }
                 value => {
                     self.expression(value)?;
@@ -293,7 +293,7 @@ impl<'a> Compiler<'a, '_> {
         for keyword in &call.arguments.keywords {
             match &keyword.arg {
                 _ if named_rest.is_some() => {
-                    return self.refuse(at(keyword), "one **dict comes last in a call");
+                    return self.refuse(at(keyword), "a call takes one **dict, which comes last");
                 }
                 Some(name) => {
                     self.expression(&keyword.value)?;
@@ -327,9 +327,9 @@ impl<'a> Compiler<'a, '_> {
         self.comprehension(generators, &Made::Element(element))
     }
 
-    /// A comprehension: its variables, those of all its clauses, are its own, and only where the
-    /// first clause's elements come from is outside of them. What each element is put into is on
-    /// the stack and stays there.
+    /// A comprehension. The variables of all its clauses are its own; only the collection of the
+    /// first clause is evaluated outside of it. The destination of the elements is on the stack and
+    /// stays there.
     fn comprehension(
         &mut self,
         generators: &'a [Comprehension],
@@ -351,7 +351,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// A clause and those after it; what it loops over is on the stack.
+    /// A clause and those after it. The collection that it loops over is on the stack.
     fn clause(
         &mut self,
         clause: &'a Comprehension,
@@ -392,7 +392,7 @@ impl<'a> Compiler<'a, '_> {
     }
 }
 
-/// What a comprehension makes of each round.
+/// The result of each round of a comprehension.
 enum Made<'a> {
     Element(&'a Expr),
     Entry(&'a Expr, &'a Expr),

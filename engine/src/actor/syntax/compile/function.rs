@@ -34,16 +34,16 @@ impl<'a> Compiler<'a, '_> {
             let default = index(&mut defaults, default);
             let annotation = index(&mut types, parameter.annotation.as_deref());
             if scope.define(name) as usize != listed.len() {
-                return self.refuse(at(parameter), format!("the parameter {name} is there twice"));
+                return self.refuse(at(parameter), format!("the parameter {name} appears twice"));
             }
             let name = self.symbol(name);
             listed.push(Parameter { name, kind, default, annotation });
         }
-        // Defaults and types are evaluated where the function is made, not within it.
+        // Defaults and types are evaluated when the function is made, not when it is called.
         self.expressions_of(&defaults)?;
         for annotation in types.iter().copied().chain(returns) {
             if absent::is_literal(annotation) {
-                return self.refuse(at(annotation), "an annotation is a type, not a value");
+                return self.refuse(at(annotation), "an annotation must be a type, not a value");
             }
             self.expression(annotation)?;
         }
@@ -105,7 +105,7 @@ impl<'a> Compiler<'a, '_> {
         let Some(parameters) = parameters else { return Ok(Vec::new()) };
         if let Some(first) = parameters.posonlyargs.first() {
             return self
-                .refuse(at(first), "there are no parameters by place alone: leave out the /");
+                .refuse(at(first), "there are no positional-only parameters: leave out the /");
         }
         let mut all = Vec::new();
         let with_default = |kind| {
@@ -126,7 +126,7 @@ impl<'a> Compiler<'a, '_> {
 /// A parameter, how it takes its value, and its default.
 type Written<'a> = (&'a ast::Parameter, ParameterKind, Option<&'a Expr>);
 
-/// What a function runs.
+/// The body of a function.
 #[derive(Clone, Copy)]
 pub(super) enum Code<'a> {
     Block(&'a [Stmt]),

@@ -1,4 +1,4 @@
-//! From tree to program: what is emitted, and where names and jumps lead.
+//! From tree to program: operations, names and jump targets.
 
 mod expression;
 mod function;
@@ -20,10 +20,10 @@ use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 use std::collections::{BTreeMap, btree_map::Entry};
 
-/// Name of what runs when a module loads, in stacks.
+/// Name of a module's top level in stacks.
 const TOP_LEVEL: &str = "<module>";
 
-/// Where a node begins in the source.
+/// The offset at which a node begins in the source.
 fn at(node: &impl Ranged) -> u32 {
     node.start().to_u32()
 }
@@ -58,7 +58,7 @@ pub(in crate::actor) fn compile(
     Ok(compiler.program)
 }
 
-/// A function's operations while it is compiled; jumps are relative to its beginning.
+/// A function's operations during compilation; jumps are relative to its beginning.
 #[derive(Default)]
 struct Body {
     ops: Vec<Op>,
@@ -115,7 +115,7 @@ impl<'a> Compiler<'a, '_> {
         body.ops.len() - 1
     }
 
-    /// By how much an operation changes the height of the stack, where it does not jump.
+    /// The change of the stack's height by an operation that does not jump.
     fn change(&self, op: Op) -> i64 {
         match op {
             Op::Constant(_)
@@ -180,7 +180,7 @@ impl<'a> Compiler<'a, '_> {
         self.body().ops.len() as u32
     }
 
-    /// Makes the jump at `from` go here.
+    /// Sets the target of the jump at `from` to the next operation.
     fn land(&mut self, from: usize) {
         let to = self.here();
         match &mut self.body().ops[from] {
@@ -232,7 +232,7 @@ impl<'a> Compiler<'a, '_> {
             }
         }
         let name = self.symbol(TOP_LEVEL);
-        // The top level is function 0, whose place is kept while those within are compiled.
+        // The top level is function 0; its place is reserved while inner functions are compiled.
         self.program.functions.push(FunctionCode {
             name,
             offset: 0,

@@ -51,7 +51,7 @@ impl<'a> Compiler<'a, '_> {
                 }
                 self.emit(Op::Return, span);
             }
-            // Documentation is no work.
+            // A documentation string does nothing.
             Stmt::Expr(of) if matches!(*of.value, Expr::StringLiteral(_)) => {}
             Stmt::Expr(of) => {
                 self.expression(&of.value)?;
@@ -69,7 +69,7 @@ impl<'a> Compiler<'a, '_> {
             Stmt::AnnAssign(assign) => {
                 let Some(value) = &assign.value else {
                     return self
-                        .refuse(span, "a variable is declared with its value: x: T = value");
+                        .refuse(span, "a variable must be declared with its value: x: T = value");
                 };
                 self.expression(value)?;
                 self.expression(&assign.annotation)?;
@@ -199,7 +199,7 @@ impl<'a> Compiler<'a, '_> {
         }
     }
 
-    /// Assigns what is on the stack.
+    /// Assigns the value on the stack.
     pub(super) fn assign(&mut self, target: &'a Expr) -> Result<(), Fault> {
         let span = at(target);
         match target {
@@ -215,7 +215,7 @@ impl<'a> Compiler<'a, '_> {
                 self.emit(Op::StoreIndex, span);
             }
             Expr::Attribute(_) => return self.refuse(span, absent::FIELDS),
-            Expr::Starred(_) => return self.refuse(span, "a starred name is one of several"),
+            Expr::Starred(_) => return self.refuse(span, "a starred name must be one of several"),
             _ => return self.refuse(span, "this cannot be assigned"),
         }
         Ok(())
@@ -230,7 +230,7 @@ impl<'a> Compiler<'a, '_> {
             Some(first) => {
                 let last = targets.len() - first - 1;
                 if let Some(second) = targets[first + 1..].iter().find(|target| starred(target)) {
-                    return self.refuse(at(second), "one starred name takes what is left");
+                    return self.refuse(at(second), "only one starred name can take the rest");
                 }
                 self.emit(Op::UnpackRest(first as u32, last as u32), span);
             }
@@ -303,7 +303,7 @@ impl<'a> Compiler<'a, '_> {
     }
 
     pub(super) fn load(&mut self, name: &str, span: u32) -> Result<(), Fault> {
-        // A name is looked for in every function around.
+        // A name is searched for in all enclosing functions.
         self.meter.pay(Cause::Loading, self.scopes.len() as u64)?;
         if let Some(op) = self.variable(name) {
             self.emit(op, span);

@@ -1,4 +1,4 @@
-//! f-strings: text and fields, one after the other, and then all of them together.
+//! f-strings: texts and fields in order, then their concatenation.
 
 use super::{Compiler, at};
 use crate::actor::{
@@ -25,7 +25,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// Puts each part on the stack; how many there are.
+    /// Puts each part on the stack. Returns their number.
     fn parts(
         &mut self,
         elements: impl IntoIterator<Item = &'a InterpolatedStringElement>,

@@ -1,4 +1,4 @@
-//! The tokens here are the parser's tokens: what the limits see is what is parsed.
+//! The lexer's tokens are the parser's tokens, so the limits see what is parsed.
 
 use super::*;
 use crate::actor::{Budget, Module, Params};
@@ -7,7 +7,7 @@ use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::parse_module;
 use ruff_text_size::Ranged;
 
-/// Where each token with text begins and ends.
+/// The range of each token with text.
 fn own(source: &str) -> Result<Vec<(usize, usize)>, Unlexable> {
     let mut lexer = Lexer::new(source);
     let mut tokens = Vec::new();
@@ -20,7 +20,7 @@ fn own(source: &str) -> Result<Vec<(usize, usize)>, Unlexable> {
     Ok(tokens)
 }
 
-/// The same as the parser has them; `None`: it finds an error.
+/// The same from the parser; `None` if it finds an error.
 fn theirs(source: &str) -> Option<Vec<(usize, usize)>> {
     let parsed = parse_module(source).ok()?;
     let marks = [
@@ -68,7 +68,7 @@ fn tokens_are_those_of_the_parser() {
 #[test]
 fn what_is_in_no_module_is_named() {
     for (source, at, why) in [
-        ("x = 'abc\ny'", 4, "this string ends with its line"),
+        ("x = 'abc\ny'", 4, "this string is not closed on its line"),
         ("x = '''abc\ny'", 4, "this string is never closed"),
         ("x = f'{a'", 8, "this string is never closed"),
         ("x = f'{a", 6, "this { is never closed"),
@@ -78,16 +78,16 @@ fn what_is_in_no_module_is_named() {
         ("x = 1)", 5, ") closes nothing"),
         ("x = (1", 4, "this ( is never closed"),
         ("if x:\n\ty", 6, "a tab in the indentation: blocks are indented by spaces"),
-        ("if x:\n    y\n  z", 14, "this line is indented like no block around it"),
+        ("if x:\n    y\n  z", 14, "this line's indentation matches no block around it"),
         ("x = '\\N{BULLET}'", 5, "there are no names of characters: write \\u and hex"),
-        ("x = '\\ud800'", 5, "\\ud800 is no character"),
+        ("x = '\\ud800'", 5, "\\ud800 is not a character"),
         ("x = '\\x4'", 5, "\\x is followed by 2 hex digits"),
         ("x = 0123", 4, "an integer has no leading 0; octal digits follow 0o"),
         ("x = 12ab", 4, "not a number: 12ab"),
         ("x = 1__0", 4, "not a number: 1__0"),
-        ("x = 1 $ 2", 6, "$ is allowed in strings and comments alone"),
-        ("x = 1 \\ 2", 6, "a \\ outside of a string is the last of its line"),
-        ("x = \u{201c}a\u{201d}", 4, "U+201C is allowed in strings and comments alone"),
+        ("x = 1 $ 2", 6, "$ is allowed only in strings and comments"),
+        ("x = 1 \\ 2", 6, "a \\ outside of a string must end its line"),
+        ("x = \u{201c}a\u{201d}", 4, "U+201C is allowed only in strings and comments"),
     ] {
         let error = own(source).expect_err(source);
         assert_eq!((error.why.as_str(), error.at), (why, at), "{source:?}");
@@ -123,7 +123,7 @@ fn what_is_in_no_module_is_named() {
     }
 }
 
-/// Pieces of sources, of which some go together.
+/// Pieces of sources, some of which fit together.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("x"),
@@ -184,7 +184,7 @@ proptest! {
         }
     }
 
-    /// Whatever is written, it loads or is refused, and twice alike.
+    /// Any source loads or is refused, with the same result each time.
     #[test]
     fn sources_of_pieces_end_alike(source in pieces()) {
         let budget = Budget { cycles: 100_000, cells: 0 };

@@ -1,4 +1,4 @@
-//! Least bonds, what of a bond each reason costs, proofs that a block refuses, cascades.
+//! Least bonds, the share of a bond that each reason costs, proofs refused in a block, cascades.
 
 use super::*;
 use crate::{
@@ -33,7 +33,7 @@ fn the_least_bond_grows_with_what_is_not_completed_above() {
         tasks.done("bob", enough);
         assert_eq!(tasks.task(name).commitment.unwrap().depth, at as u32);
     }
-    // The depth of a child falls as tasks above it are completed, also after its creation.
+    // The depth of a child falls as tasks above it are completed, even after its creation.
     tasks.create("e", &["d", "a"]);
     tasks.claim("e", "bob");
     for (at, name) in names.iter().enumerate() {
@@ -49,8 +49,8 @@ fn the_least_bond_grows_with_what_is_not_completed_above() {
     assert_eq!(tasks.chain.state.least_bond(&id("nobody")), None);
 }
 
-/// Layers of sixteen, each of which depends on all of the layer above: looking at every path would
-/// take for ever.
+/// Layers of sixteen tasks, each of which depends on the whole layer above: following every path
+/// would never end.
 #[test]
 fn depth_is_counted_with_bounded_work() {
     let mut tasks = Tasks::new();
@@ -117,7 +117,7 @@ fn each_reason_costs_its_share() {
         assert_eq!(tasks.chain.state.supply().burned, burned, "{reason}");
         let task = tasks.task(name);
         assert_eq!((task.status, task.claim, task.commitment), (TaskStatus::Open, None, None));
-        // It can be claimed again, by anybody.
+        // Any agent can claim it again.
         tasks.claim(name, "carol");
     }
 }
@@ -127,7 +127,7 @@ fn a_proof_that_a_block_refuses_is_slashed_for_in_that_block() {
     for mut tasks in [Tasks::real(), Tasks::new()] {
         tasks.committed("a", &[], "bob");
         let good = tasks.completion("a", "bob");
-        // What is refused before the proof is looked at costs a fee, and nothing else.
+        // A refusal before the proof is checked costs only a fee.
         let strange = CompleteTask { parents: vec![id("b")], ..good.clone() };
         tasks.refused("bob", Payload::CompleteTask(strange), "StrangeParent");
         tasks.refused("carol", Payload::CompleteTask(good.clone()), "NotClaimant");
@@ -159,7 +159,7 @@ fn a_proof_that_a_block_refuses_is_slashed_for_in_that_block() {
         let task = tasks.task("a");
         assert_eq!((task.status, task.claim, task.commitment), (TaskStatus::Open, None, None));
         assert_eq!(task.failed_at, Some(tasks.chain.state.height()));
-        // Nothing is left to be said of it, and it can be done again.
+        // There is nothing left to resolve, and the task can be done again.
         tasks.refused("bob", resolve("a", Some(RollbackReason::ManualCancel)), "NotClaimed");
         tasks.claim("a", "bob");
         tasks.commit("a", "bob");
@@ -175,7 +175,7 @@ fn a_cascade_is_told_from_a_cancellation() {
     tasks.committed("a", &[], "bob");
     tasks.committed("b", &["a"], "bob");
     tasks.committed("c", &["b"], "bob");
-    // Nothing has failed; and of a chain, the parent first.
+    // Nothing has failed yet. A task can blame only its direct parents, so they come first.
     tasks.refused("bob", resolve("b", blame), "NoAncestorFailed");
     let bad = CompleteTask { proof: vec![0; PROOF_BYTES], ..tasks.completion("a", "bob") };
     assert_eq!(tasks.refused_proof("bob", bad).slashed, Wei::new(2_000));
@@ -186,7 +186,7 @@ fn a_cascade_is_told_from_a_cancellation() {
     }
     assert_eq!(tasks.chain.state.burned().penalties, burned, "a cascade is free by default");
 
-    // An ancestor that failed before the commitment is no reason to give it up.
+    // An ancestor that failed before the commitment does not justify giving it up.
     tasks.claim("a", "bob");
     tasks.commit("a", "bob");
     tasks.claim("b", "bob");
@@ -196,7 +196,7 @@ fn a_cascade_is_told_from_a_cancellation() {
     let lost = tasks.chain.state.burned().penalties.saturating_sub(burned);
     assert_eq!(lost, Wei::new(400), "a cancellation is not");
 
-    // A claim that was given up without a commitment is no failure: nothing was lost by it.
+    // Giving up a claim without a commitment is not a failure, because nothing was lost.
     tasks.create("open", &[]);
     let Payload::CreateTask(after) = create("after", &["open"], tasks.next() + 40) else {
         unreachable!("it is one")
@@ -208,7 +208,7 @@ fn a_cascade_is_told_from_a_cancellation() {
     tasks.claim("open", "bob");
     tasks.done("bob", resolve("open", cancel));
     tasks.refused("bob", resolve("after", blame), "NoAncestorFailed");
-    // A claim without a commitment, on a parent without an output, is given up with it.
+    // A claim without a commitment can be given up because a parent has no output.
     tasks.create("waits", &["open"]);
     tasks.claim("waits", "bob");
     tasks.done("bob", resolve("waits", blame));
@@ -256,7 +256,7 @@ fn bonds_are_governed() {
     let enough = bonded(&tasks, "a", 30_000);
     tasks.done("bob", enough);
 
-    // Several at a height; timers' parameters may go along.
+    // Several at a height, together with timer parameters.
     let height = Height::new(tasks.next() + 3);
     let setting = |name: &str, value| Setting { key: key_of(name), value };
     let settings = vec![setting("slash_manual_cancel", 5_000), setting("slash_proof_failed", 1)];

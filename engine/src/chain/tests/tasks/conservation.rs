@@ -1,10 +1,10 @@
-//! Blocks of random transactions about tasks: rewards and bonds add up to the wei.
+//! Blocks of random transactions about tasks: rewards and bonds add up exactly, to the wei.
 
 use super::*;
 use crate::speculation::Slashing;
 use std::collections::BTreeMap;
 
-/// A small generator of numbers: the same in every run.
+/// A small pseudorandom generator, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -15,16 +15,16 @@ impl Random {
     }
 }
 
-/// Where money is, as receipts and events have it.
+/// The distribution of money according to receipts and events.
 #[derive(Default)]
 struct Ledger {
     balances: BTreeMap<Address, Wei>,
     burned: Wei,
-    /// What is held for each task: whose it was, and how much.
+    /// The escrow for each task, with its creator.
     rewards: BTreeMap<Hash, (Address, Wei)>,
-    /// What each task's commitment locks.
+    /// The bond of each task's commitment, with its agent.
     bonds: BTreeMap<Hash, (Address, Wei)>,
-    /// How often each kind of event came.
+    /// How often each kind of event occurred.
     seen: BTreeMap<&'static str, u32>,
     /// How often commitments ended for each reason.
     reasons: BTreeMap<Option<RollbackReason>, u32>,
@@ -114,7 +114,7 @@ impl Ledger {
         let supply = state.supply();
         assert_eq!((supply.escrow, supply.bonds), (sum(&self.rewards), sum(&self.bonds)));
         assert_eq!(supply.burned, self.burned);
-        // What the tasks themselves say, and the index of those that have not ended.
+        // The tasks' own records, and the index of those that have not ended.
         let open = |task: &&Task| !task.has_ended();
         let (mut rewards, mut bonds) = (Wei::ZERO, Wei::ZERO);
         for (_, task) in state.tasks() {
@@ -131,8 +131,9 @@ impl Ledger {
 
 const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
-/// A transaction about one of the newest of `made` tasks, so that they meet, rather one that `who`
-/// has claimed; three times out of four what is next for it.
+/// A transaction about one of the newest of `made` tasks, so that transactions meet on the same
+/// tasks. Prefers a task that `who` has claimed; three times out of four it is the task's next
+/// step.
 fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload {
     let height = state.height().get();
     let mut newest = (1..=9).map(|back| format!("task {}", made.saturating_sub(back)));
@@ -158,7 +159,7 @@ fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload 
     if blames && random.below(2) == 0 {
         return resolve(&name, Some(RollbackReason::AncestorFailed));
     }
-    // One whose own commitment another is built on gives it up, now and then.
+    // Now and then an agent gives up a task when another of its commitments depends on it.
     let is_own = |parent: &&Hash| {
         let commitment = state.task(parent).and_then(|parent| parent.commitment);
         commitment.is_some_and(|commitment| commitment.agent == key(who).address())
@@ -203,7 +204,7 @@ fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload 
     }
 }
 
-/// A task numbered `n`, on up to three of the newest before it.
+/// Creates task number `n`, on up to three of the newest tasks before it.
 fn creation(random: &mut Random, height: u64, n: u64) -> Payload {
     let parents = (0..random.below(4).min(n)).map(|back| id(&format!("task {}", n - 1 - back)));
     let name = format!("task {n}");
@@ -276,7 +277,7 @@ fn rewards_and_bonds_add_up_whatever_is_sent() {
     let reasons = RollbackReason::ALL.iter().copied().map(Some).chain([None]);
     let missing = reasons.filter(|reason| !ledger.reasons.contains_key(reason));
     assert_eq!(missing.collect::<Vec<_>>(), [], "{:?}", ledger.reasons);
-    // All deadlines pass and all commitments are confirmed: nothing is held any longer.
+    // All deadlines pass and all commitments are confirmed, so nothing is held in the end.
     let end = tasks.next() + 60;
     tasks.wait(end);
     let left: Vec<Hash> = tasks.chain.state.tasks().map(|(task_id, _)| *task_id).collect();

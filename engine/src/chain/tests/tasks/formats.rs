@@ -1,9 +1,9 @@
-//! What is written down of tasks does not change by accident.
+//! Stored and encoded formats of tasks are frozen.
 
 use super::*;
 use crate::primitives::codec::{Encode, to_vec};
 
-/// keccak256 of records' forms, from an encoder of CBOR that is not this one.
+/// keccak256 of encoded records, computed with an independent CBOR encoder.
 const FORMATS: &[(&str, &str)] = &[
     ("create_task", "0x3aa044d51a8185a4b23c041b7887aeb82bd3ed9e0e595c7f891a3ddc0abf4824"),
     ("create_dependent_task", "0x2d9e2dc596db3e82dd1cae7c6437e41d1aeff77319eb91cf818372601e9f3f88"),
@@ -66,7 +66,7 @@ fn payloads() -> Vec<Payload> {
     ]
 }
 
-/// A completed task with all that it may have, and an open one with none of it.
+/// A completed task with every optional field, and an open one with none.
 fn records() -> [Task; 2] {
     let (agent, bond) = (Address([4; 20]), Wei::new(1_000));
     let open = Task {

@@ -1,5 +1,5 @@
-//! What an output was made from: a commitment and a proof that cover other outputs of the parents
-//! than they have complete nothing, whatever an agent does.
+//! Inputs of outputs: a commitment and proof that cover other outputs than the parents have cannot
+//! complete a task.
 
 use super::*;
 use crate::proof::ProofError;
@@ -29,7 +29,7 @@ fn committing(name: &str, inputs: Hash) -> Payload {
     })
 }
 
-/// Bob commits to another output of a parent than before.
+/// Bob replaces his commitment to a parent by one to another output.
 fn commit_to_other(tasks: &mut Tasks, parent: &str) {
     let Payload::CreateCommitment(commitment) = tasks.commitment(parent) else {
         unreachable!("it is one")
@@ -39,7 +39,7 @@ fn commit_to_other(tasks: &mut Tasks, parent: &str) {
     tasks.done("bob", Payload::CreateCommitment(changed));
 }
 
-/// The case of an agent that keeps a child's output over a parent that was refused and done again.
+/// An agent keeps a child's output after the parent's was refused and redone.
 #[test]
 fn a_result_built_on_a_refused_one_is_not_completed() {
     for mut tasks in [Tasks::real(), Tasks::new()] {
@@ -49,7 +49,7 @@ fn a_result_built_on_a_refused_one_is_not_completed() {
         let real = tasks.real;
         let bad = CompleteTask { proof: vec![0; PROOF_BYTES], ..tasks.completion("parent", "bob") };
         tasks.refused_proof("bob", bad);
-        // Done again with another output, and proved.
+        // The parent is redone with another output, and proved.
         tasks.claim("parent", "bob");
         commit_to_other(&mut tasks, "parent");
         let proof = proof_from("parent", &inputs(&[]), "bob", &other("parent"), real);
@@ -57,13 +57,13 @@ fn a_result_built_on_a_refused_one_is_not_completed() {
         tasks.done("bob", Payload::CompleteTask(complete));
         assert_eq!(tasks.task("parent").output, Some(commitment_of(&other("parent"))));
 
-        // The child's proof is a proof, of what it was made from then.
+        // The child's proof is valid, but for the parent's old output.
         let agent = key("carol").address();
         let refused = check_completion(&tasks.chain.state, &agent, &stale).unwrap_err();
         let (got, expected) = (inputs(&["parent"]), digest("parent", &other("parent")));
         assert_eq!(refused, TaskError::StaleInputs { task_id: id("child"), got, expected });
         tasks.refused("carol", Payload::CompleteTask(stale.clone()), "StaleInputs");
-        // The same proof under another commitment, which covers what the parent has now.
+        // The same proof under a new commitment, which covers the parent's present output.
         tasks.done("carol", resolve("child", Some(RollbackReason::AncestorFailed)));
         tasks.claim("child", "carol");
         tasks.refused("carol", committing("child", got), "StaleInputs");
@@ -91,7 +91,7 @@ fn a_parent_is_committed_to_before_its_child() {
         tasks.refused("carol", committing("child", wrong), "StaleInputs");
     }
     tasks.done("carol", committing("child", inputs(&["parent"])));
-    // A parent that is completed and resolved has its output still.
+    // A parent that is completed and resolved still has its output.
     tasks.complete("parent", "bob");
     tasks.done("bob", resolve("parent", None));
     assert_eq!(tasks.task("parent").commitment, None);
@@ -116,7 +116,7 @@ fn inputs_are_in_the_order_of_the_dependencies() {
     tasks.complete("child", "carol");
 }
 
-/// The output of a task that another only comes after may change.
+/// The output of an order-only parent may change.
 #[test]
 fn what_is_only_come_after_is_no_input() {
     let mut tasks = Tasks::new();

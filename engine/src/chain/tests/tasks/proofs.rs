@@ -1,9 +1,9 @@
-//! Proofs of every kind of wrong, and a block's proofs together.
+//! Proofs that are wrong in every way, and the batch check of a block's proofs.
 
 use super::*;
 use crate::proof::ProofError;
 
-/// A chain with a task that bob may complete; another one, and one of carol's, beside it.
+/// A chain with task `a`, which bob may complete, another task of his and one of carol's.
 fn ready(mut tasks: Tasks) -> Tasks {
     tasks.committed("a", &[], "bob");
     tasks.committed("other", &[], "bob");
@@ -11,7 +11,7 @@ fn ready(mut tasks: Tasks) -> Tasks {
     tasks
 }
 
-/// What comes of a completion of `a` by bob with this proof.
+/// The result of checking bob's completion of `a` with this proof.
 fn checked(tasks: &Tasks, proof: Vec<u8>) -> Result<(), TaskError> {
     let complete = CompleteTask { task_id: id("a"), parents: vec![], proof };
     check_completion(&tasks.chain.state, &key("bob").address(), &complete)
@@ -31,7 +31,7 @@ fn a_proof_is_of_this_task_this_agent_and_this_output() {
         assert_eq!(input(checked(&tasks, proof_of("other", &[], "bob", real))), "task_id");
         assert_eq!(input(checked(&tasks, proof_of("a", &[], "carol", real))), "agent");
         let of = |witness: &Witness| proof_from("a", &inputs(&[]), "bob", witness, real);
-        // One of the task alone, as if it said nothing of inputs.
+        // A proof of the task alone, without the inputs.
         let agent = statement_agent(&key("bob").address());
         let bare = crate::proof::Statement::of(&id("a").0, &agent, &witness("a"));
         let bare = match real {
@@ -54,7 +54,7 @@ fn a_proof_is_of_this_task_this_agent_and_this_output() {
         tasks.claim("a", "bob");
         tasks.commit("a", "bob");
         tasks.complete("a", "bob");
-        // Once more: the same proof in another transaction.
+        // The same proof again, in another transaction.
         let again = Payload::CompleteTask(tasks.completion("a", "bob"));
         tasks.refused("bob", again, "TaskEnded");
         assert_eq!(
@@ -79,7 +79,7 @@ fn a_proof_with_one_bit_flipped_completes_nothing() {
             let refused = checked(&tasks, proof.clone());
             assert!(matches!(refused, Err(TaskError::BadProof(_))), "byte {at}: {refused:?}");
         }
-        // In blocks, as many as one holds.
+        // The same in blocks, as many proofs as a block may have.
         for proofs in flipped.chunks(meter::MAX_BLOCK_PROOFS as usize) {
             let nonce = tasks.chain.state.account(&key("bob").address()).nonce;
             let transactions = (nonce..).zip(proofs).map(|(nonce, proof)| {
@@ -117,8 +117,8 @@ fn a_task_without_a_constraint_takes_any_output_behind_the_commitment() {
     tasks.complete("a", "bob");
 }
 
-/// Completions of tasks named by number from bob, in one block; `bad` carries the first point of
-/// another's proof.
+/// Completes tasks named by number for bob in one block; `bad` carries the first point of another
+/// task's proof.
 fn block_of(tasks: &mut Tasks, names: &[String], bad: Option<usize>) -> Execution {
     let nonce = tasks.chain.state.account(&key("bob").address()).nonce;
     let completions: Vec<_> = names.iter().map(|name| tasks.completion(name, "bob")).collect();
@@ -173,7 +173,7 @@ fn a_parent_and_its_child_in_one_block() {
     assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
 }
 
-/// Sends bob's payload of each name, all in one block.
+/// Sends bob's payloads for all names in one block.
 fn all(tasks: &mut Tasks, names: &[String], payload: &dyn Fn(&str) -> Payload) {
     let nonce = tasks.chain.state.account(&key("bob").address()).nonce;
     let transactions = (nonce..).zip(names);

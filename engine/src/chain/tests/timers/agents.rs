@@ -1,4 +1,4 @@
-//! Gas bidding agents: who has to have one, what they are asked, and what can be known before.
+//! Gas bidding agents: when a timer needs one, what it is asked, and what can be predicted.
 
 use super::*;
 use crate::chain::{
@@ -33,7 +33,7 @@ fn under_gba_auction_every_timer_names_an_agent() {
     assert_eq!((fires[1].timer_id, fires[1].priority_per_cycle), (id, Wei::new(3)));
 }
 
-/// A timer that fires and schedules the next one has to name the agent again.
+/// A timer that fires and schedules the next one must name the agent again.
 #[test]
 fn a_fire_that_schedules_without_an_agent_fails_under_gba_auction() {
     let mut chain = policy(Policy::GbaAuction);
@@ -89,7 +89,7 @@ fn fires_under_gba_auction_count_for_fairness() {
     }
     assert_eq!(chain.until(at + 2).len(), 3);
     assert_eq!(chain.state.fairness().recent(&clock), 3);
-    // What is out of the window is forgotten.
+    // Fires outside the window are forgotten.
     chain.until(at + 12);
     assert_eq!(chain.state.fairness().recent(&clock), 1);
 }
@@ -104,7 +104,7 @@ fn set_timeout_names_the_agent_and_counts_blocks() {
                  "cell_limit": 640}}"#
         );
         let receipt = chain.call(clock, "timeout", &args);
-        // One timer, and reading nothing from the store.
+        // One timer, and no read from the store.
         assert_eq!((receipt.usage.effects, receipt.usage.storage), (200, 0));
         let [timer] = chain.state.timers().iter().collect::<Vec<_>>().try_into().unwrap();
         assert_eq!((timer.gba, timer.height.get()), (Some(agent), chain.here() + 3));
@@ -113,10 +113,10 @@ fn set_timeout_names_the_agent_and_counts_blocks() {
         let fires = chain.until(timer.height.get());
         assert_eq!((fires.len(), fires[0].priority_per_cycle), (1, Wei::new(2)), "{policy}");
         for (args, expected) in [
-            (r#"{"blocks": 3}"#.to_owned(), "names the agent that bids for the timer"),
+            (r#"{"blocks": 3}"#.to_owned(), "needs the agent that bids for the timer"),
             (format!(r#"{{"blocks": 0, "gba": "{agent}"}}"#), "HeightNotInFuture"),
-            (format!(r#"{{"blocks": -1, "gba": "{agent}"}}"#), "blocks is an int from 0"),
-            (r#"{"blocks": 3, "gba": "0x12"}"#.to_owned(), "gba is an address"),
+            (format!(r#"{{"blocks": -1, "gba": "{agent}"}}"#), "blocks must be an int from 0"),
+            (r#"{"blocks": 3, "gba": "0x12"}"#.to_owned(), "gba must be an address"),
             (format!(r#"{{"blocks": {}, "gba": "{agent}"}}"#, u64::MAX), "ExpiryOutOfRange"),
         ] {
             let call = calling(clock, "timeout", &args, Wei::ZERO);
@@ -160,7 +160,7 @@ fn events_about_a_timer_name_its_owner() {
     assert!(extended.events.iter().any(|event| of(&event)));
 }
 
-/// Due timers of every sort, under each policy: what is foretold is what the next block does.
+/// Due timers of every sort, under each policy: the outlook matches the next block.
 #[test]
 fn the_outlook_is_what_the_next_block_does() {
     for policy in Policy::ALL {
@@ -192,7 +192,7 @@ fn the_outlook_is_what_the_next_block_does() {
             let ranks: Vec<_> = timers.iter().filter_map(|timer| timer.rank).collect();
             assert_eq!(ranks, (1..=ranks.len() as u64).collect::<Vec<_>>());
             let execution = chain.push(vec![]);
-            // The first questions change bids: from then on they stay what they are.
+            // The first questions change bids, which then stay the same.
             if block == 0 && *policy != Policy::Fifo {
                 continue;
             }
@@ -225,7 +225,7 @@ fn the_outlook_is_what_the_next_block_does() {
     }
 }
 
-/// What an agent is said to bid is what it bids, costs and brings in the next block.
+/// A quoted bid is what the agent bids, costs and yields in the next block.
 #[test]
 fn a_quote_is_what_the_next_block_asks() {
     for policy in [Policy::Eip1559, Policy::GbaAuction] {

@@ -1,11 +1,11 @@
-//! What an actor, a payer or an agent could do to others, and cannot.
+//! Attacks by an actor, a payer or an agent on others, and their failure.
 
 use super::*;
 use crate::fees::meter;
 use event::{AgentsAsked, TimerGasClamped, TimerScheduled};
 use proptest::prelude::*;
 
-/// Schedules what it is told, and makes whoever calls it pay.
+/// Schedules what its payload says, and lets its caller pay.
 const THIEF: &str = r#"
 def take(ctx, payload):
     for n in range(int(payload)):
@@ -43,7 +43,7 @@ fn a_caller_pays_for_no_timers_unless_it_says_so() {
 fn a_caller_never_pays_more_for_timers_than_it_allows() {
     let mut chain = chain();
     let thief = chain.deploy(THIEF);
-    // Three timers may cost this much, not four.
+    // The allowance covers the cost of three timers, not four.
     let most = chain.state.timer_terms(Height::new(chain.here() + 1));
     let one = most.basefee_cycle.saturating_mul(2).saturating_add(Wei::new(10_000_000));
     let one = one.saturating_mul(100_000);
@@ -63,7 +63,7 @@ fn a_caller_never_pays_more_for_timers_than_it_allows() {
         _ => None,
     });
     assert!(told.fold(Wei::ZERO, Wei::saturating_add) <= allowed);
-    // The payer takes one back; the actor's own are nobody else's to cancel.
+    // The payer can cancel one; another account cannot.
     let cancel = Payload::CancelTimer(transaction::CancelTimer { timer_id: ids[0] });
     assert!(chain.refused("bob", cancel.clone()).starts_with("Unauthorized: "));
     let before = chain.balance("alice");
@@ -101,8 +101,9 @@ fn a_fire_that_would_cost_more_than_was_promised_does_not_happen() {
     assert!(chain.state.timer(&id).is_none());
 }
 
-/// Fires one timer with an agent among those of an attacker, and tells what the block did.
-fn beside(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execution, Hash) {
+/// Fires one timer with an agent among an attacker's timers, and returns the execution of that
+/// block.
+fn among(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execution, Hash) {
     let agent = chain.deploy(AGENT);
     let victim = chain.clock();
     let source = CLOCK.replace("def ping", "def pong");
@@ -121,29 +122,29 @@ fn beside(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execu
 
 #[test]
 fn timers_that_cannot_fire_keep_no_agent_from_being_asked() {
-    // Above the cap, so that they wait for ever.
+    // Above the cap, so that they wait forever.
     let mut chain = chain();
     let stuck = |actor, height| Request {
         gba: Some(actor),
         gas_limit: Some(300_000),
         ..request(actor, height, "x")
     };
-    let (execution, id) = beside(&mut chain, stuck);
+    let (execution, id) = among(&mut chain, stuck);
     let fire = execution.fires.iter().find(|fire| fire.timer_id == id).expect("it fires");
     assert_eq!(fire.priority_per_cycle, Wei::new(7), "as its agent said");
     assert_eq!(execution.lane.asked, 1);
     assert!(!kinds(&execution).contains(&"GbaFailed"));
-    // Without funds they are removed, asked or not.
+    // Without funds they are removed, whether or not their agents are asked.
     let mut chain = with(|params| params.timers.config.gc_cycles_per_block = 0);
     let broke = |actor, height| Request { gba: Some(actor), ..request(actor, height, "x") };
-    let (execution, id) = beside(&mut chain, broke);
+    let (execution, id) = among(&mut chain, broke);
     assert!(execution.fires.iter().any(|fire| fire.timer_id == id));
     assert_eq!((execution.lane.asked, execution.lane.deferred), (1, 300));
 }
 
 #[test]
 fn owners_are_asked_in_turns_pay_for_it_and_are_told_of_failures_once() {
-    // So small a lane that nothing fires: each timer is due, and asks, in every block.
+    // The lane is so small that nothing fires: each timer is due, and asks, in every block.
     let mut chain = with(|params| params.timers.config.lane_timer_cycles = 100_000);
     let [busy, quiet] = [chain.clock(), chain.clock()];
     let broken = key("bob").address();
@@ -189,7 +190,7 @@ fn owners_are_asked_in_turns_pay_for_it_and_are_told_of_failures_once() {
         kinds(execution).iter().filter(|kind| **kind == "GbaFailed").count() as u64
     };
     assert_eq!(failed(&execution), execution.lane.asked);
-    // Each is told of once; those that were not reached are asked by and by.
+    // Each failure is reported once; owners that were not reached are asked in later blocks.
     let mut told = failed(&execution);
     let mut asked = execution.lane.asked;
     for _ in 0..5 {
@@ -201,7 +202,7 @@ fn owners_are_asked_in_turns_pay_for_it_and_are_told_of_failures_once() {
     assert!(told <= 2_501, "{told} of {asked}");
 }
 
-/// Writes as many bytes as its payload says.
+/// Writes the number of bytes in its payload.
 const WRITER: &str = r#"
 def handle_timer(ctx, payload):
     n = int(payload)
@@ -278,11 +279,11 @@ fn what_is_bought_and_not_used_is_paid_for_in_part() {
     assert_eq!(receipt.cycles.get(), meter::MAX_BLOCK_CYCLES / 8);
     let used = receipt.actor.unwrap().usage.cycles() + meter::INTRINSIC_CYCLES;
     assert_eq!(receipt.unused.get(), receipt.cycles.get() - used);
-    // Who buys about what it uses pays for what it uses.
+    // A buyer of about what it uses pays only for its usage.
     let signed = metered(&chain, "alice", call, Budget { cycles: 5_000, cells: 1_000 });
     let receipt = chain.push(vec![signed]).receipts.remove(0);
     assert_eq!((receipt.cycles.get(), receipt.unused), (used, Cycles::ZERO));
-    // Those who govern say how much.
+    // System deployers set the share.
     let key = "system:fees:least_share_of_bought_cycles".into();
     let set = Payload::SetParameter(transaction::SetParameter { key, value: 1_000 });
     assert_eq!(chain.one("bob", set).receipts[0].status, Status::Success);
@@ -310,7 +311,7 @@ fn an_activation_strands_no_timer() {
         params.timers.activation = Some(Activation { policy: Policy::Eip1559, height });
     });
     let clock = chain.clock();
-    // One is due in the first block, one later; one waits since the last block under `fifo`.
+    // One timer is due in the first block, one later; one waits since the last block under `fifo`.
     let ids = [14, 20].map(|height| chain.schedule(request(clock, height, "old")));
     assert_eq!(chain.state.timer(&ids[0]).unwrap().gas_limit, 550_000);
     chain.until(13);
@@ -321,7 +322,7 @@ fn an_activation_strands_no_timer() {
     let later = chain.push(vec![]);
     assert_eq!(clamped(&later), [(ids[1], 550_000, 250_000)]);
     assert!(later.fires.iter().any(|fire| fire.timer_id == ids[1]));
-    // Who asks for so much under the new policy is told so at once, and waits.
+    // A request for too much under the new policy is reported immediately, and waits.
     let asks = Request { gas_limit: Some(300_000), ..request(clock, 30, "new") };
     let new = chain.schedule(asks);
     assert!(chain.until(32).iter().all(|fire| fire.timer_id != new));
@@ -375,8 +376,8 @@ fn who_cannot_pay_is_removed_priced_out_or_not() {
     assert!(execution.state.timer(&ids[1]).is_some());
 }
 
-/// A busy actor whose timers' ids are low by choice, and a quiet one: where nobody tips, who has
-/// fired less goes first.
+/// A busy actor that chooses low timer ids, and a quiet one: without tips, the actor that has fired
+/// less goes first.
 #[test]
 fn low_ids_win_nothing() {
     let mut chain = with(|params| params.timers.config.lane_timer_cycles = 200_000);
@@ -388,8 +389,8 @@ fn low_ids_win_nothing() {
         max_priority_fee_per_cycle: Some(Wei::ZERO),
         ..request(actor, height, &payload)
     };
-    // In each block eight of the busy actor's with the lowest ids of some hundred, and one of the
-    // other's. Two fit.
+    // In each block the busy actor schedules the eight timers with the lowest ids of many
+    // candidates, and the other actor one. Two fit.
     for block in 0..12u64 {
         let mut candidates: Vec<_> = (0..60)
             .map(|n| {

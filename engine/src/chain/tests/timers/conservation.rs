@@ -1,10 +1,10 @@
-//! Blocks of random timers: what payers lose is burned or the proposers', to the wei.
+//! Blocks of random timers: payers' losses are burned or paid to proposers, to the wei.
 
 use super::*;
 use crate::chain::Burned;
 use std::collections::BTreeMap;
 
-/// What a random block does to a chain whose every account a test follows.
+/// The accounts of a chain that executes random blocks, computed independently.
 struct Ledger {
     balances: BTreeMap<Address, Wei>,
     burned: Burned,
@@ -29,9 +29,9 @@ impl Ledger {
         *balance = balance.saturating_add(amount);
     }
 
-    /// Books what receipts, fires and events say, and nothing else.
+    /// Books only what receipts, fires and events say.
     fn book(&mut self, execution: &Execution, proposer: Address) {
-        // Moves come first where the order is not known: every account has enough here.
+        // Credits come first because the order is unknown; every account has enough here.
         let mut tips = Wei::ZERO;
         for event in &execution.events {
             if let EventKind::Transferred(moved) = &event.kind {
@@ -73,7 +73,7 @@ impl Ledger {
     }
 }
 
-/// A small generator of numbers: the same in every run.
+/// A small pseudorandom generator, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -84,8 +84,8 @@ impl Random {
     }
 }
 
-/// Blocks of random timers: what payers lose is burned or the proposers', to the wei; and a chain
-/// read back from its snapshot goes on with the same roots.
+/// Blocks of random timers: payers' losses are burned or paid to proposers, to the wei. A chain
+/// restored from its snapshot continues with the same roots.
 fn conserved(policy: Policy, blocks: u64) {
     let mut chain = with(|params| {
         params.timers.policy = policy;
@@ -176,7 +176,7 @@ fn conserved(policy: Policy, blocks: u64) {
     }
 }
 
-/// Blocks per policy; `COWBOYCTL_CONSERVATION_BLOCKS` asks for others.
+/// Number of blocks per policy; `COWBOYCTL_CONSERVATION_BLOCKS` overrides it.
 fn blocks() -> u64 {
     std::env::var("COWBOYCTL_CONSERVATION_BLOCKS").map_or(10_000, |n| n.parse().unwrap())
 }

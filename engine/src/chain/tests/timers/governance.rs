@@ -1,5 +1,5 @@
-//! Parameters that change on a running chain: who may change them, from which block they hold, and
-//! what happens to timers that are due then.
+//! Parameters that change on a running chain: who may change them, the block from which they apply,
+//! and the effect on due timers.
 
 use super::*;
 use crate::timer::{
@@ -36,7 +36,7 @@ impl Chain {
         self.state.governed()
     }
 
-    /// A timer at `height` that costs about its gas limit and waits for as long as it takes.
+    /// A timer at `height` that costs about its gas limit and waits indefinitely.
     fn spins(&mut self, actor: Address, height: u64, gas_limit: u64) -> Hash {
         self.schedule(Request {
             gas_limit: Some(gas_limit),
@@ -47,7 +47,7 @@ impl Chain {
     }
 }
 
-/// What a block told of proposals.
+/// The events of a block about proposals.
 fn told(execution: &Execution) -> Vec<&EventKind> {
     let kinds = execution.events.iter().map(|event| &event.kind);
     let of_proposals = |kind: &&EventKind| {
@@ -77,7 +77,7 @@ fn values_hold_from_the_block_on_that_was_proposed() {
         let execution = chain.push(vec![]);
         assert_eq!((execution.lane.capacity, told(&execution).len()), (2_000_000, 0));
     }
-    // What the next block finds; what was proposed for it is told of by that block.
+    // The state has the next block's values; the event is in that block.
     assert_eq!(chain.state.lane().config.fairness_window_blocks, 7);
     let execution = chain.push(vec![]);
     assert_eq!(execution.lane.capacity, 300_000);
@@ -92,7 +92,7 @@ fn governed_parameters_change_alone_or_together() {
     let mut chain = chain();
     let key = || "system:cip5:gc_cycles_per_block".to_owned();
     let set = |value| Payload::SetParameter(SetParameter { key: key(), value });
-    // Several in one block add up, the last word on each counts.
+    // Several proposals in one block are combined, and the last one for each key counts.
     let both = [
         chain.sign_at("bob", 0, set(400)),
         chain.sign_at("bob", 1, propose(&[(LANE, 5), (WINDOW, 6)], None)),
@@ -129,14 +129,14 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         (&[(LANE, 5)], Some(here + 3_000_000), "ActivationTooFar: "),
         (&[to(Policy::Fifo), ("system:cip1:lane_basefee_max", 0)], None, "ParameterOutOfRange: "),
         (&[(Key::POLICY, 3)], None, "ParameterOutOfRange: system:cip1:policy is from 0 to 2"),
-        // In order by itself, and not with what is pending for a later block.
+        // Valid by itself, but not together with a proposal pending for a later block.
         (&[("system:cip1:weight_starvation_floor", 800_000)], Some(50), "ParameterConflict: "),
     ] {
         let refused = chain.refused("bob", propose(of, height));
         assert!(refused.starts_with(error), "{refused}");
     }
-    let anybody = chain.refused("alice", propose(&[(LANE, 5)], None));
-    assert!(anybody.starts_with("Unauthorized: "), "{anybody}");
+    let refused = chain.refused("alice", propose(&[(LANE, 5)], None));
+    assert!(refused.starts_with("Unauthorized: "), "{refused}");
     let key = "system:cip1:weight_starvation_floor".to_owned();
     let set = chain.refused("bob", Payload::SetParameter(SetParameter { key, value: 600_000 }));
     assert!(set.ends_with("from block 60 on, with what is pending"), "{set}");
@@ -170,7 +170,7 @@ fn a_genesis_document_has_the_bounds_of_every_later_value() {
     assert!(out.contains("genesis_lane_basefee is from 1 to "), "{out}");
 }
 
-/// Two proposals for different blocks, and one more for the first of them.
+/// Two proposals for different blocks, then another one for the first block.
 #[test]
 fn proposals_hold_one_after_the_other() {
     let mut chain = chain();
@@ -199,8 +199,8 @@ fn proposals_hold_one_after_the_other() {
     );
 }
 
-/// Under each policy timers wait for a small lane when another begins: none is lost or stranded,
-/// and what each pays is that of the block's policy.
+/// Timers wait for a small lane when the policy changes, for each pair of policies. None is lost or
+/// stranded, and each pays by the block's policy.
 #[test]
 fn a_busy_lane_goes_on_under_another_policy() {
     for (from, into) in [
@@ -217,7 +217,7 @@ fn a_busy_lane_goes_on_under_another_policy() {
         let clock = chain.clock();
         let at = chain.here() + 30;
         let ids: Vec<_> = (0..12).map(|_| chain.spins(clock, at, 150_000)).collect();
-        // Above the cap of eip1559: it can fire under the others alone, or clamped.
+        // Above the cap of eip1559: it can fire only under the others, or clamped.
         let large = chain.spins(clock, at, 350_000);
         chain.proposes(&[to(from)], None);
         chain.proposes(&[to(into)], Some(at + 2));
@@ -268,7 +268,7 @@ fn fires_count_on_under_another_policy() {
     fires(&mut chain, quiet, 1);
     let counts = |chain: &Chain| [busy, quiet].map(|actor| chain.state.fairness().recent(&actor));
     assert_eq!(counts(&chain), [3, 1]);
-    // Those that are scheduled before fire under the auction, which counts them too.
+    // Timers scheduled earlier fire under the auction, which counts them too.
     let at = chain.here() + 5;
     chain.spins(busy, at, 50_000);
     chain.proposes(&[to(Policy::GbaAuction)], None);
@@ -281,12 +281,12 @@ fn fires_count_on_under_another_policy() {
     assert_eq!(counts(&chain), [4, 1], "fifo neither counts nor forgets");
 }
 
-/// Weights are those of the auction alone: they begin again with it, and keep to their bounds.
+/// Weights belong to the auction: they are reset when it begins, and keep within their bounds.
 #[test]
 fn weights_begin_again_with_the_auction() {
     let mut chain = policy(Policy::GbaAuction);
     let clock = chain.clock();
-    // As after an epoch in which a timer of its waited too long.
+    // The state after an epoch in which one of its timers waited too long.
     let starved = Standing { due: 1, fresh: 1, starved: 1, ..Standing::default() };
     let (auction, rules) = (&mut chain.state.timers.auction, Weighting::default());
     auction.record(1_000, [(clock, starved)]);
@@ -314,7 +314,7 @@ fn the_lane_costs_what_is_governed() {
     let execution = chain.push(vec![]);
     let fire = execution.fires.iter().find(|fire| fire.timer_id == id).unwrap();
     assert_eq!(fire.charged.burned_lane, price.saturating_mul(fire.cycles.get().into()));
-    // Bounds hold at once, and a part of a half is what a block may change.
+    // Bounds apply immediately, and a block lowers the basefee by at most half.
     chain.proposes(
         &[
             ("system:cip1:lane_basefee_min", 40_000),
@@ -330,7 +330,7 @@ fn the_lane_costs_what_is_governed() {
     assert_eq!(chain.state.lane().basefee.get(), 20_000);
 }
 
-/// Two validators, one of which takes a snapshot of the other in the middle of a proposal.
+/// Two validators, one of which restores a snapshot of the other in the middle of a proposal.
 #[test]
 fn a_snapshot_in_the_middle_of_a_proposal_gives_the_same_roots() {
     let mut chain = with(|params| params.timers.config.lane_timer_cycles = 400_000);
@@ -344,7 +344,7 @@ fn a_snapshot_in_the_middle_of_a_proposal_gives_the_same_roots() {
     let mut other = State::from_bytes(&chain.state.to_bytes()).unwrap();
     while chain.here() < at + 4 {
         let block = chain.block(vec![]);
-        // As one that has restarted: nothing in memory but what was stored.
+        // As after a restart: nothing in memory except what was stored.
         other = State::from_bytes(&other.to_bytes()).unwrap();
         other = execute(&other, &block).unwrap().state;
         chain.push(vec![]);
@@ -354,7 +354,8 @@ fn a_snapshot_in_the_middle_of_a_proposal_gives_the_same_roots() {
     assert_eq!(chain.governed().policy, Policy::Fifo);
 }
 
-/// What is pending is part of the root: two states that differ in it alone differ in that.
+/// Pending proposals are part of the root: two states that differ only in them have different
+/// roots.
 #[test]
 fn the_root_covers_what_is_pending() {
     let mut chain = chain();

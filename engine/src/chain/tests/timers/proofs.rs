@@ -1,5 +1,5 @@
-//! Proofs over a chain's state: each subject that is there and each that is not, and what becomes
-//! of proofs that were changed.
+//! Proofs over a chain's state: subjects that exist, subjects that do not, and proofs that were
+//! changed.
 
 use super::*;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     timer::{Timer, book},
 };
 
-/// A chain with something of each kind, and a timer of it.
+/// A chain with something of each kind, one of its timers, and the subjects.
 fn filled() -> (Chain, Hash, Vec<Subject>) {
     let mut chain = chain();
     let clock = chain.clock();
@@ -38,19 +38,19 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
         deadline: Height::new(1_000),
     };
     chain.one("alice", Payload::CreateTask(create));
-    let (runner, nobody) = (key("runner-0").address(), Address([0xee; 20]));
+    let (runner, unknown) = (key("runner-0").address(), Address([0xee; 20]));
     let heights = |from, to| Subject::Timers { from: Height::new(from), to: Height::new(to) };
     let subjects = vec![
         Subject::Account(key("alice").address()),
-        Subject::Account(nobody),
+        Subject::Account(unknown),
         Subject::Actor(clock),
-        Subject::Actor(nobody),
+        Subject::Actor(unknown),
         Subject::Stored(clock, "seen".to_owned()),
         Subject::Stored(clock, "unseen".to_owned()),
         Subject::Job(job),
         Subject::Job(Hash([7; 32])),
         Subject::Runner(runner),
-        Subject::Runner(nobody),
+        Subject::Runner(unknown),
         Subject::Task(task),
         Subject::Task(Hash([6; 32])),
         Subject::Presence,
@@ -65,7 +65,7 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
 }
 
 impl Chain {
-    /// A proof over the state, from the header of a child without real votes.
+    /// A proof over the state, with the header of a child without real votes.
     pub(in crate::chain::tests) fn prove(&self, subject: Subject) -> StateProof {
         let header = self.block(vec![]).header;
         let vote = |validator| Vote {
@@ -149,8 +149,8 @@ fn what_a_changed_byte_shows_is_nothing_or_another_thing() {
                 let Ok(read) = StateProof::from_bytes(&changed) else { continue };
                 assert_eq!(read.to_bytes().as_ref(), Ok(&changed), "one form: byte {at}");
                 let Ok(got) = read.check() else { continue };
-                // Votes are not for this check; a question that was changed has an answer of its
-                // own, which is as true.
+                // Votes are not checked here, and a changed question gets its own answer, which is
+                // equally true.
                 let only_votes = read.certificate.votes != proof.certificate.votes
                     || read.certificate.round != proof.certificate.round;
                 let other_question =
@@ -169,7 +169,7 @@ fn what_a_changed_byte_shows_is_nothing_or_another_thing() {
     }
 }
 
-/// Whether a state has for a proof's subject what the proof shows.
+/// Whether the state of a proof's subject is what the proof shows.
 fn agrees(state: &State, proof: &StateProof, found: &Found<'_>) -> bool {
     let header = proof.header.clone();
     let own = StateProof::new(state, proof.subject.clone(), header, proof.certificate.clone());
@@ -190,7 +190,7 @@ fn each_check_has_its_name() {
     check(&|proof| proof.certificate.round.epoch += 1, "certificate: its votes are of epoch 1");
     check(&|proof| proof.parts[3] = Hash::ZERO, "state root: the parts give 0x");
     check(&|proof| proof.subject = Subject::Timer(Hash::ZERO), "timer: ");
-    check(&|proof| proof.subject = Subject::Job(id), "job: the evidence is of no map");
+    check(&|proof| proof.subject = Subject::Job(id), "job: the evidence is not a path in a map");
     check(
         &|proof| {
             let Evidence::Queue { next_seq, .. } = &mut proof.evidence else { panic!("a timer") };
@@ -208,7 +208,7 @@ fn each_check_has_its_name() {
     assert!(error.starts_with("job: the evidence gives root 0x0000"), "{error}");
 
     let bytes = proof.to_bytes().expect("it is small");
-    let refused = |bytes: &[u8]| StateProof::from_bytes(bytes).expect_err("it is no proof");
+    let refused = |bytes: &[u8]| StateProof::from_bytes(bytes).expect_err("it is not a proof");
     assert_eq!(refused(b"cbyprouf, not"), StateProofError::NoProof);
     let mut other = bytes.clone();
     other[8] = 2;

@@ -1,4 +1,4 @@
-//! Proofs against a map of nothing but entries, and forged ones against the check.
+//! Proofs against a map of entries, and forged proofs against the check.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,8 @@ type Key = [u8; KEY];
 type Trie = Pages<KEY, PAGE>;
 type Model = BTreeMap<Key, Vec<u8>>;
 
-/// Few digits that vary, early and late ones, so that keys meet and branches skip digits.
+/// Keys in which few digits vary, early and late ones, so that keys collide and branches skip
+/// digits.
 fn key() -> impl Strategy<Value = Key> {
     (0u8..4, 0u8..3, 0u8..2, 0u8..8).prop_map(|(a, b, c, d)| [a << 6, b, c * 7, d << 2])
 }
@@ -20,7 +21,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u8>(), 1..60)]
 }
 
-/// `None`: the key is removed.
+/// Insertions and, for `None`, removals.
 fn changes() -> impl Strategy<Value = Vec<(Key, Option<Vec<u8>>)>> {
     let change = prop_oneof![3 => body().prop_map(Some), 2 => Just(None)];
     prop::collection::vec((key(), change), 0..120)
@@ -43,7 +44,7 @@ fn built(changes: Vec<(Key, Option<Vec<u8>>)>) -> (Trie, Model) {
     (trie, model)
 }
 
-/// The trie that the same entries make in their order.
+/// The trie built from the same entries in ascending order.
 fn rebuilt(model: &Model) -> Trie {
     let mut trie = Trie::default();
     for (key, body) in model {
@@ -88,7 +89,7 @@ proptest! {
         (a, b) in (key(), key()),
         (c, d) in (key(), key()),
     ) {
-        // A proof of another range either shows this one as it is, or nothing.
+        // A proof of another range either proves this one correctly, or is refused.
         let (trie, model) = built(changes);
         let (low, high) = (a.min(b), a.max(b));
         let other = trie.prove(&c.min(d), &c.max(d), usize::MAX).expect("no bound");
@@ -129,7 +130,7 @@ proptest! {
     }
 }
 
-/// Keys under which a branch of the root has branches of its own.
+/// A trie in which a branch of the root has branches below it.
 fn sample() -> Trie {
     let mut trie = Trie::default();
     for n in 0..64u8 {
@@ -147,7 +148,7 @@ fn a_part_of_the_range_cannot_be_hidden_and_no_other_part_shown() {
     assert_eq!(check(&wide, &low, &high).map(|shown| shown.records.len()), Ok(4));
     assert_eq!(check(&narrow, &low, &high), Err(TreeError::Hidden));
     assert_eq!(check(&wide, &low, &low), Err(TreeError::Needless));
-    // Everything hidden is one hash, which shows nothing.
+    // A tree that is hidden completely is one hash, which shows nothing.
     let hidden = [&[HIDDEN], trie.root().0.as_slice()].concat();
     assert!(matches!(check(&hidden, &low, &high), Err(TreeError::Malformed { at: 0, .. })));
     assert!(check(&wide[..wide.len() - 1], &low, &high).is_err());
