@@ -274,7 +274,10 @@ fn everything_of_a_devnet_goes_on_once_its_full_disk_has_space() {
     let at = home.height();
     home.json(&["chain", "block", "2"]);
     let error = home.fails(1, &["account", "fund", "dev-0", "1cby"]);
-    assert!(error.contains("validators are paused") && error.contains("make room"), "{error}");
+    assert!(
+        error.contains("validators are paused") && error.contains("free some disk space"),
+        "{error}"
+    );
     wait_until("no run can be written, and the lease server says so", || {
         home.run(&["lease", "submit", run]).code != 0 && health(&leases) == unhealthy("NO_SPACE")
     });

@@ -105,7 +105,7 @@ fn a_killed_validator_is_not_missed_and_catches_up() {
     home.json(&["fault", "kill", "validator-2"]);
     assert_eq!(text(&faults(&home)[0]["kind"]), "kill");
     home.json(&["validator", "start", "validator-2"]);
-    assert!(faults(&home).is_empty(), "whoever starts it heals it");
+    assert!(faults(&home).is_empty(), "a start heals it");
     shape::seen(&["fault kill"]);
 }
 

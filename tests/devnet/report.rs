@@ -106,7 +106,8 @@ fn a_stopped_devnet_is_reported_from_its_files() {
     assert!(name.starts_with("cowboyctl-report-local-") && name.ends_with("Z.tar.zst\n"), "{name}");
     let report = unpack(&home.path(name.trim()));
     let stored: Value = serde_json::from_str(&report["stored.json"]).unwrap();
-    assert!(stored["validator-0"]["height"].as_u64().unwrap() >= 3, "{stored}");
+    let heights = stored.as_object().unwrap().values().map(|one| one["height"].as_u64());
+    assert!(heights.max().flatten() >= Some(3), "{stored}");
     assert!(report["log/devnet.log"].contains("stopped"));
     assert!(!report.keys().any(|name| name.starts_with("api/")), "{:?}", report.keys());
     home.fails(4, &["--devnet", "absent", "devnet", "report"]);

@@ -81,7 +81,10 @@ fn validators_pause_while_the_reserve_is_gone_and_go_on_by_themselves() {
     wait_until("all are paused", || states(&home).iter().all(|(state, _)| state == "paused"));
     assert!(states(&home)[0].1.contains("are kept in reserve"), "{:?}", states(&home));
     let error = home.fails(1, &["account", "fund", "dev-0", "1cby"]);
-    assert!(error.contains("validators are paused") && error.contains("make room"), "{error}");
+    assert!(
+        error.contains("validators are paused") && error.contains("free some disk space"),
+        "{error}"
+    );
     let at = home.height();
     let error = home.fails(5, &["chain", "wait", &(at + 100).to_string(), "--timeout", "4s"]);
     assert!(error.contains("are kept in reserve"), "{error}");

@@ -325,7 +325,7 @@ fn a_pipeline_is_one_trace_also_across_a_restart_and_a_collector_that_hangs_stop
     let proofs = &of_both["speculation.proof_generate"];
     let errors: Vec<_> = proofs.iter().map(|span| error(span)).collect();
     assert!(
-        matches!(&errors[..], [Some(stops), None] if stops.contains("the devnet stops")),
+        matches!(&errors[..], [Some(stops), None] if stops.contains("the devnet stopped")),
         "{errors:?}"
     );
 

@@ -99,7 +99,7 @@ mod tests {
         let [first, second] = [Height::new(20), Height::new(40)];
         assert_eq!(evidence.see(&commit("a", 5), first), None);
         assert_eq!(evidence.see(&commit("a", 5), first), None, "said again");
-        assert_eq!(evidence.see(&commit("b", 6), first), None, "somebody else's");
+        assert_eq!(evidence.see(&commit("b", 6), first), None, "another validator's");
         for other in [3, 9] {
             let proof = evidence.see(&commit("a", other), first).expect("it is another one");
             assert_eq!(proof.deadline_block, first);

@@ -42,7 +42,7 @@ pub const ENGLISH: Rule = Rule {
             files: &[
                 (
                     "engine/src/a.rs",
-                    "//! Whoever asks.\n// There is\n// none: it is none of them.\nfn stands() {}\n",
+                    "//! `Whoever asks.`\n// There is\n// none: it is none of them.\nfn stands() {}\n",
                 ),
                 ("docs/a.md", "Of two with one height, the first.\nSo many are\nenough.\n"),
                 ("devnet/src/b.rs", "/// It fails. Of these one is kept.\nfn f() {}\n"),
@@ -142,7 +142,10 @@ fn banned(line: &str) -> Vec<String> {
         // Python's `None` is a value.
         .filter(|word| *word != "None")
         .map(|word| (word.as_ptr() as usize - line.as_ptr() as usize, word.to_lowercase()))
-        .filter(|(at, _)| !line[..*at].ends_with(['`', '"', '\'']))
+        .filter(|(at, word)| {
+            let quote = ['`', '"', '\''];
+            !(line[..*at].ends_with(quote) && line[at + word.len()..].starts_with(quote))
+        })
         .collect();
     let single = words.iter().filter(|(_, word)| WORDS.contains(&word.as_str()));
     let phrases = PHRASES.iter().filter(|phrase| {

@@ -77,7 +77,7 @@ pub fn crowd(runners: usize) -> Crowd {
                 state: state.clone(),
             };
             let (gateway, results) = Gateway::new(config);
-            served.lock().expect("nobody panics")[index] = Some(gateway.clone());
+            served.lock().expect("no other thread panics")[index] = Some(gateway.clone());
             let serving = service::serve(gateway.clone(), results, key, listener, BLOCK_TIME);
             (Arc::new(gateway), Some(serving))
         })));
@@ -124,7 +124,7 @@ pub fn crowd(runners: usize) -> Crowd {
         }
         let took = begun.elapsed();
         let gateway = |index: usize| -> Gateway {
-            gateways.lock().expect("nobody panics")[index].clone().expect("it was started")
+            gateways.lock().expect("no other thread panics")[index].clone().expect("it was started")
         };
         let connections = (0..VALIDATORS).map(|index| *gateway(index).count().borrow()).sum();
         let bytes = resident().saturating_sub(before) / connections as u64;

@@ -139,7 +139,7 @@ pub fn latencies(jobs: u64) -> Latencies {
             blocks.recv().await.expect("the chain goes on");
             let busy = bare.round_trip().await;
             // The block with the job has been executed when the job's command runs.
-            let assigned = assigned.lock().expect("nobody panics").remove(&job_id);
+            let assigned = assigned.lock().expect("no other thread panics").remove(&job_id);
             let wait = at.duration_since(assigned.expect("seen")).unwrap_or_default();
             if number >= WARM_UP {
                 latencies.starts.push(wait);
@@ -168,7 +168,7 @@ async fn watch(services: Services, assigned: Arc<Mutex<BTreeMap<Hash, SystemTime
         let drawn = state.open_jobs().filter(
             |(_, job)| matches!(&job.status, JobStatus::Assigned(a) if a.height == state.height()),
         );
-        let mut assigned = assigned.lock().expect("nobody panics");
+        let mut assigned = assigned.lock().expect("no other thread panics");
         for (job_id, _) in drawn {
             let first = assigned.entry(*job_id).or_insert(now);
             *first = now.min(*first);

@@ -39,7 +39,7 @@ pub fn with<T>(topology: &str, work: impl AsyncFnOnce(&mut Whole) -> T) -> T {
     let parsed = Topology::parse(topology, "bench.yaml").expect("a topology");
     let plan = parsed.resolve(&Overrides::default(), topology, "bench.yaml").expect("a plan");
     let home = Home::at(folder.path()).devnet(&plan.name);
-    let lock = home.lock().expect("nobody else's");
+    let lock = home.lock().expect("no other bench holds it");
     let (ready, came) = mpsc::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let devnet = thread::spawn(move || {

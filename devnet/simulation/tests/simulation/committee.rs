@@ -25,7 +25,7 @@ pub(super) fn governor() -> SecretKey {
 
 /// Submits a decision of the system deployer to every running validator.
 pub(super) fn govern(cluster: &Cluster, payload: Payload) {
-    let services = cluster.running().next().expect("somebody runs").services();
+    let services = cluster.running().next().expect("a validator runs").services();
     let state = services.ledger.newest().state;
     let sender = governor().address();
     let next = state.account(&sender).nonce;
@@ -47,7 +47,7 @@ pub(super) fn remove(cluster: &Cluster, index: usize) {
 
 /// The committee of the next block, as validator indexes.
 fn committee(cluster: &Cluster) -> Vec<usize> {
-    let state = cluster.running().next().expect("somebody runs").services().ledger.head();
+    let state = cluster.running().next().expect("a validator runs").services().ledger.head();
     let keys: Vec<_> = state.validators().iter().map(|v| v.pubkey.clone()).collect();
     (0..16).filter(|index| keys.contains(&validator_keys(*index).identity.public_key())).collect()
 }

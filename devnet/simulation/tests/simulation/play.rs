@@ -61,7 +61,7 @@ fn halves_stand_still_and_go_on() {
 fn a_chain_that_stands_still_is_told() {
     let halves = "faults: [{at: 10, partition: [[validator-0, validator-1]]}]\n";
     let (played, _) = played(&format!("blocks: 40\nrunners: 0\npatience: 20s\n{halves}"), 1);
-    let breach = played.breach.expect("nobody decides anything");
+    let breach = played.breach.expect("no block is decided");
     assert_eq!(breach.invariant, "liveness");
     assert!((10..14).contains(&breach.height.get()), "{breach:?}");
 }

@@ -155,7 +155,7 @@ impl Series {
         let height = self.height(rotation);
         let next = if rotation + 1 < self.rotations { self.height(rotation + 1) } else { end };
         let overlap = (height + Connectivity::DEFAULT.overlap_blocks).min(next);
-        let state = cluster.running().next().expect("somebody runs").services().ledger.head();
+        let state = cluster.running().next().expect("a validator runs").services().ledger.head();
         Row {
             change: self.change(rotation),
             height,
@@ -169,7 +169,7 @@ impl Series {
     /// Checks that no vote has the bit of a runner whose subset lacked the voter at that block, not
     /// even in the first block after an overlap, when the runner is still connected.
     fn votes(&self, cluster: &Cluster, end: u64) {
-        let state = cluster.running().next().expect("somebody runs").services().ledger.head();
+        let state = cluster.running().next().expect("a validator runs").services().ledger.head();
         let store = cluster.store(VALIDATORS + self.joining() - 1);
         let mut bits = 0;
         for height in (1..=end).map(Height::new) {

@@ -165,7 +165,7 @@ async fn nonsense_is_refused() {
     check(request(pause("")), ErrorCode::NotFound, "no node ``").await;
     check(request(loss("runner-0", 1_001)), bad, "1001 of a thousand cannot be lost").await;
     check(request(loss("runner-0", 0)), bad, "0 of a thousand").await;
-    check(request(latency("runner-0", 0, 0)), bad, "is none").await;
+    check(request(latency("runner-0", 0, 0)), bad, "needs a delay or a jitter").await;
     check(
         request(latency("runner-0", 40_000_000, 30_000_000)),
         bad,

@@ -197,7 +197,7 @@ async fn models_are_those_that_are_configured() {
     let unknown = Request { embedding_model: Some("small".to_owned()), ..question() };
     let expected = "invalid task: embedding model `small`: expected one of embedder";
     assert_eq!(ask(address, unknown).await.unwrap_err().to_string(), expected);
-    assert!(questions.try_recv().is_err(), "nobody was asked");
+    assert!(questions.try_recv().is_err(), "no model was asked");
 
     let (_keep, cancelled) = oneshot::channel();
     let started = |_| panic!("started");

@@ -65,7 +65,7 @@ async fn both_ends_know_each_other_by_their_on_chain_keys() {
 #[tokio::test]
 async fn an_unexpected_identity_is_an_error_that_names_both() {
     let mut listener = listener();
-    let expected = secret("somebody else").public_key();
+    let expected = secret("another node").public_key();
     let error = dialer("runner").dial(listener.address(), &expected).await.err().unwrap();
     let got = secret("validator").public_key();
     assert_eq!(

@@ -193,7 +193,7 @@ fn a_deployment_costs_what_loading_says_wherever_and_whenever() {
     let (receipt, events) = chain.metered(payload(), short);
     assert!(events.is_empty() && receipt.cycles.get() > meter::INTRINSIC_CYCLES);
     let error = receipt.status.error().unwrap();
-    assert!(error.starts_with("OutOfCycles: of "), "{error}");
+    assert!(error.starts_with("OutOfCycles: the limit is "), "{error}");
     assert_eq!(chain.state.actors().count(), 2);
     let exact = Budget { cycles: usage.cycles(), cells: usage.cells };
     assert_eq!(chain.metered(payload(), exact).0.status, Status::Success);
@@ -288,8 +288,10 @@ fn a_failing_call_changes_nothing_but_says_why() {
     assert_eq!(chain.stored(&actor, "n"), Some("1"));
 
     assert!(chain.fails(actor, "nothing", "", Wei::ZERO).starts_with("ActorError: "));
-    assert!(chain.fails(actor, "spin", "", Wei::ZERO).starts_with("OutOfCycles: of "));
-    assert!(chain.fails(actor, "fill", "500000", Wei::ZERO).starts_with("OutOfCells: of "));
+    assert!(chain.fails(actor, "spin", "", Wei::ZERO).starts_with("OutOfCycles: the limit is "));
+    assert!(
+        chain.fails(actor, "fill", "500000", Wei::ZERO).starts_with("OutOfCells: the limit is ")
+    );
     let error = chain.fails(actor, "later", "", Wei::ZERO);
     assert!(error.contains("InvalidJobSpec: work is missing"), "{error}");
     let stranger = key("bob").address();
@@ -365,7 +367,7 @@ fn loading_a_module_is_paid_for_again_after_a_while_and_by_all_validators_alike(
     // for it.
     let small = Budget { cycles: loading - 1, cells: 1_000 };
     let (error, load, all) = paid(&mut chain, small);
-    assert!(error.unwrap().starts_with("OutOfCycles: of"), "{load}");
+    assert!(error.unwrap().starts_with("OutOfCycles: the limit is"), "{load}");
     assert_eq!((load, all), (loading - 1, loading - 1));
     // A validator that has just started has nothing in memory, with the same result.
     let restarted = State::from_bytes(&chain.state.to_bytes()).unwrap();

@@ -276,7 +276,10 @@ fn who_commits_and_shows_nothing_is_done_without_and_pays() {
         names.iter().filter(|name| **name != liar).map(|name| (name.as_str(), &b"x"[..])).collect();
     let from = chain.job(&id).partial_reveals_from().unwrap();
     assert_eq!(from, chain.state.height().after(3));
-    chain.turned_down(chain.reveals(id, &honest, Some(&by)), "IncompleteReveal: 2 results, 3 were");
+    chain.turned_down(
+        chain.reveals(id, &honest, Some(&by)),
+        "IncompleteReveal: 2 results for 3 commitments",
+    );
     while chain.state.height().next() < from {
         chain.push(vec![]);
     }

@@ -123,12 +123,12 @@ const GBA: Policy = Policy::GbaAuction;
 const REFUSED: &[Refused] = &[
     (EIP, "pvm_host.schedule_timer(ctx.height, '')", "ActorError: HeightNotInFuture: "),
     (FIFO, "pvm_host.schedule_timer(0, '')", "ActorError: HeightNotInFuture: "),
-    (EIP, "pvm_host.schedule_timer(-1, '')", "ActorError: height is an int from 0"),
+    (EIP, "pvm_host.schedule_timer(-1, '')", "ActorError: height must be an int from 0"),
     (EIP, "pvm_host.schedule_timer(ctx.height + 2592001, '')", "ActorError: ExpiryOutOfRange: "),
     (EIP, "pvm_host.schedule_timer(5, ['x' * 600000] * 2)", "ActorError: PayloadTooLarge: a timer"),
     (EIP, "pvm_host.schedule_timer(5, '', handler = 'h' * 257)", "ActorError: HandlerNameTooLong"),
-    (EIP, "pvm_host.schedule_timer(5, '', handler = '')", "ActorError: a handler's name is not"),
-    (EIP, "pvm_host.schedule_timer(5, '', handler = 7)", "ActorError: a handler's name is a str"),
+    (EIP, "pvm_host.schedule_timer(5, '', handler = '')", "ActorError: a handler's name must not"),
+    (EIP, "pvm_host.schedule_timer(5, '', handler = 7)", "ActorError: a handler's name must be"),
     (
         EIP,
         "pvm_host.schedule_timer(5, '', fee_payer = '0x' + '99' * 20)",
@@ -513,7 +513,7 @@ def test_asks_for_a_job_that_it_cannot_pay():
     assert_eq!(error(0), "");
     assert!(error(1).starts_with("ModuleRefused: "), "{}", error(1));
     assert_eq!(error(2), "");
-    assert!(error(3).starts_with("OutOfCycles: of 100000000 cycles "), "{}", error(3));
+    assert!(error(3).starts_with("OutOfCycles: the limit is 100000000 cycles, "), "{}", error(3));
     assert!(error(4).starts_with("InsufficientBalance: "), "{}", error(4));
     assert!(error(4).contains("in test_asks_for_a_job_that_it_cannot_pay at 38:1"), "{}", error(4));
 }
