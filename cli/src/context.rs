@@ -101,8 +101,8 @@ impl Context {
             && highest > height + BEHIND
         {
             self.ui.note(&format!(
-                "--node {name}: it is at block {height} and the head is {highest}; leave --node \
-                 away to ask the newest"
+                "--node {name}: it is at block {height} and the head is {highest}; omit --node \
+                 to ask the newest"
             ));
         }
     }
