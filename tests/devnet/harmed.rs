@@ -46,6 +46,16 @@ fn waits_go_on_and_what_is_sent_is_done_while_a_validator_is_killed() {
     each_validator(&["fault", "kill"]);
 }
 
+/// The next block of any validator ends the halt of a save.
+#[test]
+fn a_save_measures_its_halt_while_the_first_validator_is_cut_off() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--runners", "1"]);
+    home.json(&["fault", "partition", "validator-0"]);
+    let saved = home.json(&["devnet", "snapshot", "save", "cut"]);
+    assert!(saved["halted_ms"].is_u64(), "{saved}");
+}
+
 /// The runners' process learns of new subsets from any validator, not only from the first.
 #[test]
 fn runners_follow_their_subsets_while_the_first_validator_is_cut_off() {

@@ -19,6 +19,7 @@ use ::tokio::{
     time::timeout,
 };
 use cowboy_engine::{chain::SignedTransaction, primitives::Hash};
+use futures::{FutureExt as _, future::select_all};
 use jiff::Timestamp;
 use std::{
     collections::BTreeMap,
@@ -33,8 +34,8 @@ const NEXT_BLOCK: Duration = Duration::from_secs(5);
 pub(super) struct Saved {
     draft: Draft,
     stopped: Instant,
-    /// The blocks of a restarted validator.
-    blocks: Option<Receiver<Arc<ExecutedBlock>>>,
+    /// The blocks of each restarted validator: one of them may be cut off.
+    blocks: Vec<Receiver<Arc<ExecutedBlock>>>,
 }
 
 /// Stops the validators, copies the folder, and restarts them.
@@ -67,10 +68,10 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
             ));
         }
     }
-    let mut blocks = None;
+    let mut blocks = Vec::new();
     for validator in nodes.validators.values() {
         let services = validator.handle.services();
-        blocks.get_or_insert_with(|| services.ledger.subscribe());
+        blocks.push(services.ledger.subscribe());
         for transaction in waiting.values() {
             // A transaction that a block has included since is rightly refused.
             let _ = services.submit(transaction.clone());
@@ -87,11 +88,14 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
 /// Waits for the next block, then gives the snapshot its name.
 pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, SaveError> {
     let Saved { draft, stopped, blocks } = saved?;
-    let halted = match blocks {
-        None => None,
-        Some(blocks) => timeout(NEXT_BLOCK, next(blocks)).await.ok(),
+    let halted = match blocks.is_empty() {
+        true => None,
+        false => {
+            let first = select_all(blocks.into_iter().map(|one| next(one).boxed()));
+            timeout(NEXT_BLOCK, first).await.ok()
+        }
     };
-    let halted = halted.map(|()| stopped.elapsed());
+    let halted = halted.map(|_| stopped.elapsed());
     let finishing = spawn_blocking(move || draft.finish(halted));
     let snapshot = finishing.await.map_err(|error| SaveError::Failed(error.to_string()))??;
     tracing::info!(snapshot = snapshot.snapshot, height = snapshot.height, "saved");
