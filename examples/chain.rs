@@ -4,8 +4,8 @@
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Block, Endowment, EventKind, Executed, Execution, Genesis, Header, Params, Payload, Round,
-        SignedTransaction, State, Status, Transaction, Validator,
+        Block, Endowment, EventKind, Executed, Execution, Genesis, GenesisValidator, Header,
+        Params, Payload, ReceiptStatus, Round, SignedTransaction, State, Transaction,
         block::{certificates_root, transactions_root},
         event::ActorDeployed,
         execute,
@@ -13,7 +13,7 @@ use cowboy_engine::{
     },
     fees::meter::{MAX_BLOCK_CELLS, MAX_BLOCK_CYCLES},
     primitives::{Address, Height, SecretKey, Wei},
-    timer::{self, Request},
+    timer::{self, TimerRequest},
 };
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ impl Chain {
     /// A chain at genesis with these accounts.
     pub fn new(timers: timer::Params, accounts: &[String]) -> Self {
         let balance = FORTUNE.saturating_mul(1_000);
-        let validator = Validator { pubkey: key("validator").public_key(), consensus_key: [1; 32] };
+        let validator =
+            GenesisValidator { pubkey: key("validator").public_key(), consensus_key: [1; 32] };
         let genesis = Genesis {
             name: "example".to_owned(),
             timestamp_ms: 0,
@@ -117,7 +118,11 @@ impl Chain {
             }
             let execution = self.block(block);
             for receipt in &execution.receipts {
-                assert_eq!(receipt.status, Status::Success, "these transactions cannot fail");
+                assert_eq!(
+                    receipt.status,
+                    ReceiptStatus::Success,
+                    "these transactions cannot fail"
+                );
             }
             executions.push(execution);
         }
@@ -143,19 +148,19 @@ impl Chain {
 }
 
 /// A request for a timer that spins for nearly all of [`GAS_LIMIT`].
-pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> Request {
-    Request {
+pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> TimerRequest {
+    TimerRequest {
         actor,
         height: Height::new(height),
         payload: TURNS.to_string().into_bytes(),
         gas_limit: Some(GAS_LIMIT),
         max_fee_per_cycle: Some(max_fee),
         max_priority_fee_per_cycle: Some(tip),
-        ..Request::default()
+        ..TimerRequest::default()
     }
 }
 
 /// The payload that schedules a timer.
-pub fn schedule(request: Request) -> Payload {
+pub fn schedule(request: TimerRequest) -> Payload {
     Payload::ScheduleTimer(Arc::new(request))
 }

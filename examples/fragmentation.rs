@@ -18,7 +18,7 @@ use chain::{Chain, GAS_LIMIT, schedule, spinning};
 use cowboy_engine::{
     chain::Payload,
     primitives::{Address, Height, Wei},
-    timer::{Config, Params, Request, Scope},
+    timer::{FairnessScope, Params, TimerConfig, TimerRequest},
 };
 use std::collections::BTreeSet;
 
@@ -43,12 +43,12 @@ impl Share {
 }
 
 /// The greedy owner's share with this number of actors.
-fn run(scope: Scope, actors: usize) -> Share {
-    let config = Config {
+fn run(scope: FairnessScope, actors: usize) -> Share {
+    let config = TimerConfig {
         lane_timer_cycles: ROOM as u64 * GAS_LIMIT,
         fairness_window_blocks: WINDOW,
         max_timers_per_actor: 100_000,
-        ..Config::default()
+        ..TimerConfig::default()
     };
     let honest: Vec<String> = (0..ROOM).map(|owner| format!("honest-{owner}")).collect();
     let owners = [honest.as_slice(), &["greedy".to_owned()]].concat();
@@ -61,7 +61,7 @@ fn run(scope: Scope, actors: usize) -> Share {
     let timer = |actor: Address, height: u64| {
         let price = Wei::new(1_000_000_000);
         let expires_at = Some(Height::new(height + PATIENCE));
-        schedule(Request { expires_at, ..spinning(actor, height, price, Wei::new(100)) })
+        schedule(TimerRequest { expires_at, ..spinning(actor, height, price, Wei::new(100)) })
     };
     for (owner, actor) in honest.iter().zip(&theirs) {
         chain.send(owner, due.iter().map(|height| timer(*actor, *height)).collect());
@@ -96,7 +96,7 @@ fn main() {
         "  {:<20}  {:>9}  {:>10}  {:>9}",
         "fairness counted by", "one actor", "100 actors", "advantage"
     );
-    for scope in Scope::ALL {
+    for scope in FairnessScope::ALL {
         let [one, many] = [1, 100].map(|actors| run(*scope, actors).per_mille());
         let gain = many * 100 / one.max(1);
         println!(
@@ -123,11 +123,11 @@ mod tests {
             assert_eq!(share.of, ROOM as u64 * WINDOW, "the lane is full all the time");
             share.per_mille()
         };
-        let one = share(Scope::Actor, 1);
+        let one = share(FairnessScope::Actor, 1);
         assert!(one <= 120, "one among eleven: {one}");
-        let many = share(Scope::Actor, 100);
+        let many = share(FairnessScope::Actor, 100);
         assert!(many > 5 * one, "a hundred newcomers: {many} after {one}");
-        let [one, many] = [1, 100].map(|actors| share(Scope::Deployer, actors));
+        let [one, many] = [1, 100].map(|actors| share(FairnessScope::Deployer, actors));
         assert!(one <= 120 && many <= one, "nothing is gained: {many} after {one}");
     }
 }

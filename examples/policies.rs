@@ -20,7 +20,7 @@ use cowboy_engine::{
         transaction::{CallActor, Transfer},
     },
     primitives::{Address, Wei},
-    timer::{Config, Params, Policy, Request},
+    timer::{Params, Policy, TimerConfig, TimerRequest},
 };
 
 /// Fires that fit a block.
@@ -59,7 +59,7 @@ struct Outcome {
 }
 
 fn run(policy: Policy) -> Outcome {
-    let config = Config { lane_timer_cycles: ROOM * GAS_LIMIT, ..Config::default() };
+    let config = TimerConfig { lane_timer_cycles: ROOM * GAS_LIMIT, ..TimerConfig::default() };
     let genesis_lane_basefee = Wei::new(20_000);
     let params = Params { policy, genesis_lane_basefee, config, ..Params::default() };
     let mut chain = Chain::new(params, &["owner".to_owned()]);
@@ -79,7 +79,7 @@ fn run(policy: Policy) -> Outcome {
             price.saturating_mul(10)
         };
         let gba = auction.then_some(*actor);
-        let one = schedule(Request { gba, ..spinning(*actor, due, most, Wei::new(tip)) });
+        let one = schedule(TimerRequest { gba, ..spinning(*actor, due, most, Wei::new(tip)) });
         payloads.extend(std::iter::repeat_n(one, timers));
         bids.extend(auction.then(|| bidding(*actor, most, Wei::new(tip))));
     }

@@ -179,7 +179,7 @@ impl Home {
 
 /// The record of a running devnet, in `devnet.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct DevnetRecord {
     /// The devnet's name.
     pub name: Name,
     /// The process that runs it.
@@ -197,23 +197,23 @@ pub struct Record {
 
 /// The state of a devnet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum DevnetState {
     /// It has no folder.
     Absent,
     /// It has a folder, but no process runs it: it never ran, or it was stopped.
     Stopped,
     /// It has a folder, and the process that ran it was killed: its record remains.
-    Died(Record),
+    Died(DevnetRecord),
     /// A process holds the lock but has not written its record yet.
     Starting {
         /// That process; `None` for the moment between taking the lock and writing the pid.
         pid: Option<u32>,
     },
     /// A process runs it and has written its record.
-    Running(Record),
+    Running(DevnetRecord),
 }
 
-impl State {
+impl DevnetState {
     /// Whether no process runs the devnet.
     pub const fn is_down(&self) -> bool {
         matches!(self, Self::Absent | Self::Stopped | Self::Died(_))
@@ -258,7 +258,7 @@ impl DevnetHome {
         self.path.join("resetting")
     }
 
-    /// `devnet.json`: a [`Record`].
+    /// `devnet.json`: a [`DevnetRecord`].
     pub fn record_path(&self) -> PathBuf {
         self.path.join("devnet.json")
     }
@@ -406,23 +406,23 @@ impl DevnetHome {
     }
 
     /// The devnet's current state.
-    pub fn state(&self) -> Result<State, HomeError> {
+    pub fn state(&self) -> Result<DevnetState, HomeError> {
         if !self.exists() {
-            return Ok(State::Absent);
+            return Ok(DevnetState::Absent);
         }
         if !is_held(&self.lock_path())? {
             // An unreadable record is ignored here; `doctor` reports it.
             let record = self.record().ok().flatten();
-            return Ok(record.map_or(State::Stopped, State::Died));
+            return Ok(record.map_or(DevnetState::Stopped, DevnetState::Died));
         }
         let pid = self.holder();
         // A record of another process was left by a killed one and is not cleaned up yet.
         let record = self.record()?.filter(|record| pid == Some(record.pid));
-        Ok(record.map_or(State::Starting { pid }, State::Running))
+        Ok(record.map_or(DevnetState::Starting { pid }, DevnetState::Running))
     }
 
     /// The contents of `devnet.json`; `None` if the file is absent. They may be a killed devnet's.
-    pub fn record(&self) -> Result<Option<Record>, HomeError> {
+    pub fn record(&self) -> Result<Option<DevnetRecord>, HomeError> {
         let path = self.record_path();
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
         serde_json::from_str(&text)
@@ -523,7 +523,7 @@ impl Lock {
     }
 
     /// Writes the devnet's record. Readers see either the whole record or no record.
-    pub fn write_record(&self, record: &Record) -> Result<(), HomeError> {
+    pub fn write_record(&self, record: &DevnetRecord) -> Result<(), HomeError> {
         let json = serde_json::to_string_pretty(record).expect("a record is plain data");
         write_private(&self.home.record_path(), &format!("{json}\n"))
     }

@@ -17,7 +17,7 @@
 use crate::{
     api::types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
     client::{BlockAt, Client, ClientError},
-    home::{self, DevnetHome, HomeError, State},
+    home::{self, DevnetHome, DevnetState, HomeError},
     storage,
     topology::{Overrides, Plan, Topology},
 };
@@ -69,12 +69,12 @@ impl Report {
         let mut report = Self { now, ..Self::default() };
         let state = devnet.state()?;
         let plan = plan(devnet);
-        let running = matches!(state, State::Running(_));
+        let running = matches!(state, DevnetState::Running(_));
         let (name, pid) = match &state {
-            State::Absent | State::Stopped => ("stopped", None),
-            State::Died(record) => ("died", Some(record.pid)),
-            State::Starting { pid } => ("starting", *pid),
-            State::Running(record) => ("running", Some(record.pid)),
+            DevnetState::Absent | DevnetState::Stopped => ("stopped", None),
+            DevnetState::Died(record) => ("died", Some(record.pid)),
+            DevnetState::Starting { pid } => ("starting", *pid),
+            DevnetState::Running(record) => ("running", Some(record.pid)),
         };
         report.json(
             "report.json",
@@ -106,7 +106,7 @@ impl Report {
         }
         if running {
             report.ask(devnet).await;
-        } else if !matches!(state, State::Starting { .. }) {
+        } else if !matches!(state, DevnetState::Starting { .. }) {
             report.json("stored.json", &stored(devnet));
         }
         if !report.errors.is_empty() {

@@ -4,7 +4,7 @@
 use crate::{
     consensus::{
         Finalization, certificate,
-        scheme::{Committee, Scheme, Source},
+        scheme::{BitmapSource, Committee, Scheme},
     },
     validator::keys::ValidatorKeys,
 };
@@ -71,7 +71,7 @@ pub fn genesis(validators: usize, runners: usize) -> Genesis {
 /// Votes of validators that see no runner.
 struct Blind;
 
-impl Source for Blind {
+impl BitmapSource for Blind {
     fn presence(&self, _: &[u8]) -> Bitmap {
         Bitmap::new(0)
     }

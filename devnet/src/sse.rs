@@ -5,7 +5,7 @@
 //! message, and a peer may send one without end.
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Message {
+pub(crate) struct SseMessage {
     /// The `event` field; empty when absent.
     pub event: String,
     /// The `data` lines, joined by line feeds.
@@ -23,7 +23,7 @@ pub(crate) struct TooLong;
 #[derive(Debug)]
 pub(crate) struct Parser {
     line: Vec<u8>,
-    message: Message,
+    message: SseMessage,
     has_data: bool,
     limit: usize,
 }
@@ -31,11 +31,11 @@ pub(crate) struct Parser {
 impl Parser {
     /// A parser for messages of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { line: Vec::new(), message: Message::default(), has_data: false, limit }
+        Self { line: Vec::new(), message: SseMessage::default(), has_data: false, limit }
     }
 
     /// The messages that `bytes` complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Message>, TooLong> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseMessage>, TooLong> {
         let mut messages = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + self.message.data.len() + piece.len() > self.limit {
@@ -50,7 +50,7 @@ impl Parser {
         Ok(messages)
     }
 
-    fn take_line(&mut self, line: &str) -> Option<Message> {
+    fn take_line(&mut self, line: &str) -> Option<SseMessage> {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
             let message = std::mem::take(&mut self.message);
@@ -77,8 +77,8 @@ impl Parser {
 mod tests {
     use super::*;
 
-    fn message(event: &str, data: &str) -> Message {
-        Message { event: event.to_owned(), data: data.to_owned() }
+    fn message(event: &str, data: &str) -> SseMessage {
+        SseMessage { event: event.to_owned(), data: data.to_owned() }
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! crate of the latter and that of the consensus library exclude each other in one build.
 
 use cowboy_engine::{
-    actor::{Budget, Call, JobRequest, Module, Params, Timer, World},
+    actor::{ActorParams, Budget, Call, JobRequest, Module, TimerCall, World},
     chain::{
-        self, Block, Endowment, Genesis, Header, Payload, SignedTransaction, State, Status,
-        Transaction, Validator,
+        self, Block, Endowment, Genesis, GenesisValidator, Header, Payload, ReceiptStatus,
+        SignedTransaction, State, Transaction,
         block::transactions_root,
         execute,
         transaction::{CallActor, DeployActor},
@@ -53,7 +53,7 @@ impl World for Nothing {
         None
     }
 
-    fn timer(&self, _: &Timer, _: u64) -> Result<Hash, String> {
+    fn timer(&self, _: &TimerCall, _: u64) -> Result<Hash, String> {
         Ok(Hash::ZERO)
     }
 
@@ -63,7 +63,7 @@ impl World for Nothing {
 }
 
 fn load(source: &str) -> Module {
-    Module::load(source, &Params::default(), BUDGET).1.expect("the module loads")
+    Module::load(source, &ActorParams::default(), BUDGET).1.expect("the module loads")
 }
 
 fn call(handler: &str) -> Call<'_> {
@@ -80,7 +80,7 @@ fn call(handler: &str) -> Call<'_> {
 }
 
 fn actor(c: &mut Criterion) {
-    let params = Params::default();
+    let params = ActorParams::default();
     let gba = load(DEFAULT_GBA);
     let context = [8, 10, 1_000, 2_000, 3_000, 123, 55, 9_999];
     c.bench_function("actor/bid", |b| {
@@ -150,7 +150,7 @@ fn block(c: &mut Criterion) {
         name: "bench".into(),
         timestamp_ms: 0,
         params: chain::Params::default(),
-        validators: vec![Validator { pubkey: keys[0].public_key(), consensus_key: [1; 32] }],
+        validators: vec![GenesisValidator { pubkey: keys[0].public_key(), consensus_key: [1; 32] }],
         runners: vec![],
         endowments: keys.iter().map(endow).collect(),
     };
@@ -175,7 +175,7 @@ fn block(c: &mut Criterion) {
         .collect();
     let calls = child(&state, transactions);
     let executed = execute(&state, &calls).expect("a child");
-    assert!(executed.receipts.iter().all(|receipt| receipt.status == Status::Success));
+    assert!(executed.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
     let mut group = c.benchmark_group("actor");
     group.sample_size(30).throughput(Throughput::Elements(CALLS));
     group.bench_function("block of 300 calls", |b| b.iter(|| execute(&state, black_box(&calls))));

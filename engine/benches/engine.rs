@@ -2,8 +2,8 @@
 
 use cowboy_engine::{
     chain::{
-        Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
-        Validator, block::transactions_root, execute, transaction::Transfer,
+        Block, Endowment, Genesis, GenesisValidator, Header, Params, Payload, SignedTransaction,
+        Transaction, block::transactions_root, execute, transaction::Transfer,
     },
     primitives::{Address, Height, SecretKey, Wei, keccak256, merkle::Map},
 };
@@ -93,7 +93,10 @@ fn execution(c: &mut Criterion) {
         name: "bench".into(),
         timestamp_ms: 0,
         params: Params::default(),
-        validators: vec![Validator { pubkey: senders[0].public_key(), consensus_key: [1; 32] }],
+        validators: vec![GenesisValidator {
+            pubkey: senders[0].public_key(),
+            consensus_key: [1; 32],
+        }],
         runners: vec![],
         endowments: senders.iter().map(|k| endow(k.address())).chain(rest).collect(),
     };

@@ -9,7 +9,8 @@
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Block, Endowment, Genesis, Header, Params, Payload, State, Status, Transaction, Validator,
+        Block, Endowment, Genesis, GenesisValidator, Header, Params, Payload, ReceiptStatus, State,
+        Transaction,
         block::transactions_root,
         execute,
         transaction::{CallActor, DeployActor, SignedTransaction, Transfer},
@@ -60,7 +61,7 @@ impl Chain {
             name: "bench".into(),
             timestamp_ms: 0,
             params,
-            validators: vec![Validator { pubkey: key.public_key(), consensus_key: [1; 32] }],
+            validators: vec![GenesisValidator { pubkey: key.public_key(), consensus_key: [1; 32] }],
             runners: vec![],
             endowments: vec![Endowment { account: key.address(), balance: Wei::cby(10_000_000) }],
         };
@@ -82,7 +83,7 @@ impl Chain {
     fn send(&mut self, payload: Payload) {
         let block = child(&self.state, vec![self.sign(payload)]);
         let executed = execute(&self.state, &block).expect("a child");
-        assert_eq!(executed.receipts[0].status, Status::Success);
+        assert_eq!(executed.receipts[0].status, ReceiptStatus::Success);
         self.state = executed.state;
     }
 
@@ -130,7 +131,7 @@ fn fires(c: &mut Criterion) {
         let due = child(&parent(), vec![]);
         let executed = execute(&parent(), &due).expect("a child");
         assert_eq!(executed.fires.len() as u64, TIMERS);
-        assert!(executed.fires.iter().all(|fire| fire.status == Status::Success));
+        assert!(executed.fires.iter().all(|fire| fire.status == ReceiptStatus::Success));
         group.bench_function(name, |b| {
             b.iter_batched(parent, |parent| execute(&parent, &due), BatchSize::PerIteration);
         });
@@ -150,7 +151,7 @@ fn fires(c: &mut Criterion) {
     let (chain, actor) = Chain::new();
     let block = child(&chain.state, vec![chain.sign(Chain::call(actor, "send", String::new()))]);
     let executed = execute(&chain.state, &block).expect("a child");
-    assert_eq!(executed.receipts[0].status, Status::Success);
+    assert_eq!(executed.receipts[0].status, ReceiptStatus::Success);
     group.bench_function("1000 messages", |b| b.iter(|| execute(&chain.state, &block)));
     group.finish();
 }

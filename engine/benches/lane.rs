@@ -7,9 +7,9 @@
 use cowboy_engine::{
     primitives::{Address, Height, Wei},
     timer::{
-        Auction, Config, Due, Fairness, Policy,
+        Auction, Due, Fairness, Policy, TimerConfig,
         auction::Standing,
-        lane::{Accounts, Buffers, Prices, Room, scan},
+        lane::{Buffers, LaneAccounts, Prices, Room, scan},
     },
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -49,7 +49,7 @@ fn timer(n: u32, actors: u32) -> Due {
 
 struct World(Vec<(Wei, u64)>);
 
-impl Accounts for World {
+impl LaneAccounts for World {
     fn balance(&mut self, number: u32) -> Wei {
         self.0[number as usize].0
     }
@@ -71,7 +71,7 @@ fn prices(policy: Policy) -> Prices {
         basefee_lane: Wei::new(100),
         basefee_cell: Wei::new(100),
         p50: Wei::new(10),
-        config: Config { lane_timer_cycles: LANE.into(), ..Config::default() },
+        config: TimerConfig { lane_timer_cycles: LANE.into(), ..TimerConfig::default() },
     }
 }
 

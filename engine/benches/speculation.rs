@@ -16,8 +16,8 @@
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},
     speculation::{
-        Answer, Config, Graph, Link, Opening, Output, PROOF_BYTES, Request, RollbackReason,
-        Speculation, TaskId,
+        Config, EngineOutput, Graph, Opening, PROOF_BYTES, ParentLink, RollbackReason, RunRequest,
+        Speculation, SubmissionResult, TaskId,
     },
 };
 use criterion::{BatchSize, Criterion, Throughput};
@@ -56,8 +56,8 @@ fn machine(settings: &[(&str, &str)]) -> Speculation {
     machine
 }
 
-fn schedule(machine: &mut Speculation, task: TaskId, parents: &[(TaskId, Link)]) -> Duration {
-    let request = Request::new(task, parents, CLAIM);
+fn schedule(machine: &mut Speculation, task: TaskId, parents: &[(TaskId, ParentLink)]) -> Duration {
+    let request = RunRequest::new(task, parents, CLAIM);
     let start = Instant::now();
     let scheduled = black_box(machine.schedule(black_box(request), machine.now()));
     let took = start.elapsed();
@@ -68,8 +68,9 @@ fn schedule(machine: &mut Speculation, task: TaskId, parents: &[(TaskId, Link)])
 /// Confirms everything in flight.
 fn confirm(machine: &mut Speculation) {
     while let Some(output) = machine.poll_output() {
-        if let Output::Submit { task, submission, .. } = output {
-            let answered = machine.answer(task, submission, Answer::Confirmed, machine.now());
+        if let EngineOutput::Submit { task, submission, .. } = output {
+            let answered =
+                machine.answer(task, submission, SubmissionResult::Confirmed, machine.now());
             answered.expect("it is in flight");
         }
     }
@@ -87,7 +88,7 @@ fn pipeline(machine: &mut Speculation, first: u64) -> Vec<Duration> {
                 confirm(machine);
             }
         }
-        let parent = (depth > 0).then(|| (id(at - 1), Link::Reads));
+        let parent = (depth > 0).then(|| (id(at - 1), ParentLink::Reads));
         schedule(machine, id(at), parent.as_slice())
     });
     times.collect()
@@ -137,7 +138,7 @@ fn memory() {
         let (level, parents) = match tips[..] {
             [.., (a, left), (b, right)] if a == b => {
                 tips.truncate(tips.len() - 2);
-                (a + 1, vec![(left, Link::Reads), (right, Link::Reads)])
+                (a + 1, vec![(left, ParentLink::Reads), (right, ParentLink::Reads)])
             }
             _ => (0, Vec::new()),
         };
@@ -163,7 +164,7 @@ fn chain() -> (Speculation, TaskId) {
     let mut machine = machine(&[("rollbackPolicy", "selective"), ("breaker.threshold", "1000")]);
     for first in (0..100).step_by(SEGMENT as usize) {
         for n in first..first + SEGMENT {
-            let link = if n == first + 1 { Link::OrderOnly } else { Link::Reads };
+            let link = if n == first + 1 { ParentLink::OrderOnly } else { ParentLink::Reads };
             let parent = (n > first).then(|| (id(n - 1), link));
             schedule(&mut machine, id(n), parent.as_slice());
         }
@@ -173,7 +174,7 @@ fn chain() -> (Speculation, TaskId) {
     }
     // A segment goes below the one before it, whose last task is not that deep yet.
     for first in JOINTS {
-        schedule(&mut machine, id(first), &[(id(first - 1), Link::Reads)]);
+        schedule(&mut machine, id(first), &[(id(first - 1), ParentLink::Reads)]);
     }
     for n in 0..100 {
         machine.complete(id(n), opening(id(n)), &PROOF, 0).expect("it is pending");
@@ -203,8 +204,10 @@ fn rollback(c: &mut Criterion) {
 
 fn tree(c: &mut Criterion) {
     const TASKS: u64 = 100_000;
-    let tasks: Vec<(TaskId, Vec<(TaskId, Link)>)> = (0..TASKS)
-        .map(|n| (id(n), n.checked_sub(1).map(|n| (id(n / 4), Link::Reads)).into_iter().collect()))
+    let tasks: Vec<(TaskId, Vec<(TaskId, ParentLink)>)> = (0..TASKS)
+        .map(|n| {
+            (id(n), n.checked_sub(1).map(|n| (id(n / 4), ParentLink::Reads)).into_iter().collect())
+        })
         .collect();
     let add = || {
         let mut graph = Graph::default();

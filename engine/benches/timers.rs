@@ -32,7 +32,7 @@ use cowboy_engine::{
         keccak256,
         merkle::Map,
     },
-    timer::{Calendar, Due, EPOCH_BLOCKS, Notice, Position, Queue, RING_BUFFER_SIZE, Timer},
+    timer::{Calendar, Due, EPOCH_BLOCKS, Notice, PlaceOf, Queue, RING_BUFFER_SIZE, Timer},
 };
 use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use hierarchical_hash_wheel_timer::wheels::{
@@ -106,7 +106,7 @@ fn timer(n: u64, span: u64, actors: &[Address]) -> Timer {
 /// A timer to cancel, with the data that a structure needs for it.
 struct Named {
     id: u64,
-    position: Position,
+    position: PlaceOf,
 }
 
 /// A structure that finds timers by height.

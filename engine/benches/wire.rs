@@ -6,8 +6,8 @@ use cowboy_engine::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message,
-        Percent, Role, Text, VERSION,
+        HelloAck, JobAck, JobAssignment, JobCancel, JobFrame, JobProgress, JobResult, Labels,
+        Message, Percent, Role, Text, VERSION,
     },
 };
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -79,7 +79,7 @@ fn frame<M: Message>(c: &mut Criterion, message: M) {
             let frame = found.expect("a frame").expect("a whole one");
             match M::CHANNEL {
                 Channel::Control => Control::decode(&frame).map(|frame| drop(black_box(frame))),
-                Channel::Job => Job::decode(&frame).map(|frame| drop(black_box(frame))),
+                Channel::Job => JobFrame::decode(&frame).map(|frame| drop(black_box(frame))),
             }
         });
     });

@@ -49,7 +49,7 @@ pub fn parameters() -> Parameters {
         phase_since: 0,
         validators: 4,
         runners: 4,
-        actors: actor::Params::default().into(),
+        actors: actor::ActorParams::default().into(),
         proofs: ProofParameters { generator: "groth16".to_owned(), verifying_key: Some(hash(7)) },
     }
 }

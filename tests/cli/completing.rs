@@ -6,7 +6,7 @@ use crate::{
 };
 use cowboy_devnet::{
     api::types::{ChainId, Text, TimeText},
-    orchestrator::home::{Lock, Record},
+    orchestrator::home::{DevnetRecord, Lock},
 };
 use std::{
     net::TcpListener,
@@ -44,7 +44,7 @@ pub fn pretend(folder: &Folder, name: &str, url: &str) -> Lock {
     lock.write_topology(&format!("name: {name}\nvalidators: 2\nrunners: 1\n")).unwrap();
     lock.write_token("secret").unwrap();
     let started_at: TimeText = "2026-11-20T09:53:00Z".parse().unwrap();
-    lock.write_record(&Record {
+    lock.write_record(&DevnetRecord {
         name: name.parse().unwrap(),
         pid: std::process::id(),
         started_at,

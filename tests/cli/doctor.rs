@@ -8,9 +8,9 @@ use crate::{
 use cowboy_devnet::{
     api::types::{ChainId, Text},
     lease::folder::LeaseFolder,
-    orchestrator::{home::Record, ports::Ports},
+    orchestrator::{home::DevnetRecord, ports::Ports},
     runner::folder::RunnerFolder,
-    storage::Store,
+    storage::ValidatorStore,
 };
 use serde_json::Value;
 use std::{
@@ -119,7 +119,7 @@ fn keys_that_others_may_read_are_closed() {
 fn what_killed_processes_left_is_removed() {
     let folder = stopped("a");
     let devnet = folder.devnet("a");
-    let record = Record {
+    let record = DevnetRecord {
         name: "a".parse().unwrap(),
         pid: 1,
         started_at: time(),
@@ -196,7 +196,7 @@ fn a_chain_of_another_version_is_told_and_left_alone() {
     let validator = folder.devnet("a").validators_path().join("validator-0");
     fs::create_dir_all(&validator).unwrap();
     let path = validator.join("index.db");
-    drop(Store::open(&path, 7).unwrap());
+    drop(ValidatorStore::open(&path, 7).unwrap());
     assert_eq!(state(&folder, "format"), "ok");
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let (code, wrong) = found(&folder, &["--fix"], "format");
@@ -230,7 +230,7 @@ fn a_devnet_that_does_not_answer_is_a_problem() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = stopped("a");
     let lock = folder.devnet("a").lock().unwrap();
-    lock.write_record(&Record {
+    lock.write_record(&DevnetRecord {
         name: "a".parse().unwrap(),
         pid: std::process::id(),
         started_at: time(),

@@ -3,7 +3,7 @@
 use crate::shape;
 use cowboy_devnet::{
     api::types::{ChainId, ErrorBody, ErrorCode, ErrorDetail, Text, TimeText},
-    orchestrator::home::{DevnetHome, Home, Lock, Record},
+    orchestrator::home::{DevnetHome, DevnetRecord, Home, Lock},
     topology::{Overrides, Plan, Topology},
 };
 use serde::Serialize;
@@ -145,7 +145,7 @@ impl Fake {
         for account in &plan.accounts {
             lock.write_account_key(&account.name, &plan.key(&account.name)).unwrap();
         }
-        lock.write_record(&Record {
+        lock.write_record(&DevnetRecord {
             name: plan.name.clone(),
             pid: std::process::id(),
             started_at: time(),

@@ -10,7 +10,7 @@ use cowboy_engine::{
     chain::transaction::{Payload, SetPhase, SignedTransaction},
     presence::Phase,
     primitives::{Address, CBY, Height, Wei},
-    timer::{Request as TimerRequest, Setting as Proposed, Tier},
+    timer::{ProposedValue, Tier, TimerRequest},
 };
 use serde_json::{Value, json};
 use std::{
@@ -772,7 +772,10 @@ fn governors_cancel_any_timer() {
         panic!("{set}")
     };
     assert_eq!((update.height.map(Height::get), update.settings.len()), (set["from"].as_u64(), 2));
-    assert_eq!(update.settings[0], Proposed { key: "system:cip1:policy".to_owned(), value: 2 });
+    assert_eq!(
+        update.settings[0],
+        ProposedValue { key: "system:cip1:policy".to_owned(), value: 2 }
+    );
     let refused = fake.folder.fails(2, &["chain", "params", "set", "fast", "more"]);
     assert!(refused.contains("expected a number"), "{refused}");
 }

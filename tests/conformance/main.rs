@@ -19,9 +19,9 @@ use cowboy_engine::{
     proof::{self, Element, Statement, Witness},
     session::backoff,
     timer::{
-        Config, Due, Fairness, Policy, Tier, eip1559,
+        Due, Fairness, Policy, Tier, TimerConfig, eip1559,
         fairness::weight_numerator,
-        lane::{self, Accounts, Buffers, Prices, Room},
+        lane::{self, Buffers, LaneAccounts, Prices, Room},
         record,
     },
 };
@@ -538,7 +538,7 @@ fn wei(wei: u64) -> Wei {
 }
 
 /// The prices that a block's timers pay under the policy `eip1559`.
-fn prices(basefee_cycle: u64, basefee_lane: u64, basefee_cell: u64, config: Config) -> Prices {
+fn prices(basefee_cycle: u64, basefee_lane: u64, basefee_cell: u64, config: TimerConfig) -> Prices {
     Prices {
         policy: Policy::Eip1559,
         basefee_cycle: wei(basefee_cycle),
@@ -558,7 +558,7 @@ fn timer() {
         equal("timer_id", id, case.timer_id.hash()?)
     });
     check_all("timer.max_cost", &vectors.max_cost, |case| {
-        let config = Config::default();
+        let config = TimerConfig::default();
         let prices = prices(case.basefee_cycle, case.basefee_lane, case.basefee_cell, config);
         let cost = prices.max_cost(case.gas_limit, case.max_cells, wei(case.priority));
         equal("max_cost", cost, case.max_cost.0)
@@ -573,7 +573,7 @@ fn timer() {
             max_priority_fee_per_cell: wei(case.bid.max_priority_fee_per_cell),
         };
         equal("bid", bid, expected)?;
-        let multipliers = Config::default().priority_tier_multipliers;
+        let multipliers = TimerConfig::default().priority_tier_multipliers;
         let tier = |tier: &Tier| {
             let priority = eip1559::tier_priority(p50, *tier, &multipliers);
             (tier.name().to_owned(), priority)
@@ -625,7 +625,7 @@ struct Rich<'a> {
     actors: Vec<Address>,
 }
 
-impl Accounts for Rich<'_> {
+impl LaneAccounts for Rich<'_> {
     fn balance(&mut self, _: u32) -> Wei {
         Wei::new(u128::MAX)
     }
@@ -665,7 +665,7 @@ fn lane() {
                 payer: actor,
             });
         }
-        let config = Config { lane_timer_cycles: case.lane, ..Config::default() };
+        let config = TimerConfig { lane_timer_cycles: case.lane, ..TimerConfig::default() };
         let prices = prices(0, case.lane_basefee, 0, config);
         let mut accounts = Rich { fairness: &fairness, actors };
         let mut buffers = Buffers::default();
@@ -761,7 +761,7 @@ impl Attack {
 fn actor_attacks() {
     let Some(mut attacks) = vectors::<Attacks>("actor-attacks") else { return };
     attacks.cases.extend(attacks::own());
-    let params = actor::Params::default();
+    let params = actor::ActorParams::default();
     let budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
     check_all("actor-attacks", &attacks.cases, |case| {
         let source = case.source();

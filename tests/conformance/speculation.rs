@@ -8,9 +8,10 @@ use crate::cases::{self, Cases};
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},
     speculation::{
-        Answer, Bonds, Config, Confirmation, Graph, GraphError, Link, Opening, Output, PROOF_BYTES,
-        Plan, ProofStatus, Request, RollbackReason, Slashing, Speculation, Status, TaskId,
-        breaker::{Breaker, BreakerState, Failure},
+        Bonds, Config, Confirmation, DependencyStatus, EngineOutput, Graph, GraphError, Opening,
+        PROOF_BYTES, ParentLink, Plan, ProofStatus, RollbackReason, RunRequest, Slashing,
+        Speculation, SubmissionResult, TaskId,
+        breaker::{Breaker, BreakerState, TaskFailure},
         engine::{TaskView, reads},
         scheduler::Reason,
     },
@@ -267,7 +268,7 @@ impl World {
         let refused = |error: &str| json!({"ok": false, "error": error});
         Ok(match op.op.as_str() {
             "add_task" => {
-                let links: Vec<_> = parents.iter().map(|&one| (one, Link::Reads)).collect();
+                let links: Vec<_> = parents.iter().map(|&one| (one, ParentLink::Reads)).collect();
                 let graph = self.graph.as_mut().ok_or("no graph")?;
                 match graph.add(task, &links) {
                     Ok(depth) => json!({"ok": true, "depth": depth}),
@@ -299,7 +300,7 @@ impl World {
                 let lasts = op.claim_expires_in_ms.unwrap_or(10_000_000);
                 let claim_expires_at = now.saturating_add(lasts);
                 let parents = reads(&parents);
-                let request = Request::new(task, &parents, claim_expires_at);
+                let request = RunRequest::new(task, &parents, claim_expires_at);
                 match self.machine.schedule(request, now) {
                     Ok(scheduled) => {
                         let most = self.machine.config().max_depth;
@@ -325,9 +326,9 @@ impl World {
             }
             "proof_result" => {
                 let answer = match (op.result.as_str(), op.retryable.unwrap_or(true)) {
-                    ("ok", _) => Answer::Confirmed,
-                    ("fail", true) => Answer::Lost,
-                    ("fail", false) => Answer::Rejected,
+                    ("ok", _) => SubmissionResult::Confirmed,
+                    ("fail", true) => SubmissionResult::Lost,
+                    ("fail", false) => SubmissionResult::Rejected,
                     (other, _) => return Err(format!("unknown result `{other}`")),
                 };
                 let submission = self.submissions.get(&task).copied().unwrap_or(u64::MAX);
@@ -403,7 +404,7 @@ impl World {
             }
             "breaker_failure" => {
                 let limits = self.machine.config().breaker;
-                let failure = Failure { task, reason: RollbackReason::ProofFailed, at: now };
+                let failure = TaskFailure { task, reason: RollbackReason::ProofFailed, at: now };
                 (0..op.times.unwrap_or(1))
                     .for_each(|_| self.breaker.record_failure(limits, failure, &[task]));
                 json!({"ok": true})
@@ -430,35 +431,35 @@ impl World {
     fn drain(&mut self) -> Result<(), String> {
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Submit { task, submission, .. } => {
+                EngineOutput::Submit { task, submission, .. } => {
                     let early = self.graph().ancestors(&task);
                     let early = early.iter().any(|one| !self.is_confirmed(one));
                     is(!early, || format!("{} went out early", self.name(&task)))?;
                     self.submissions.insert(task, submission);
                     self.submitted.push(self.name(&task));
                 }
-                Output::Confirmed { task, .. } => {
+                EngineOutput::Confirmed { task, .. } => {
                     let early = self.graph().ancestors(&task);
                     let early = early.iter().any(|one| !self.confirmed.contains(&self.name(one)));
                     is(!early, || format!("{} is confirmed early", self.name(&task)))?;
                     self.confirmed.push(self.name(&task));
                 }
-                Output::RolledBack(plan) => {
+                EngineOutput::RolledBack(plan) => {
                     self.check_plan(&plan)?;
                     self.rollbacks.push(plan);
                 }
-                Output::Prove { .. }
-                | Output::LateSuccess { .. }
-                | Output::Breaker(_)
-                | Output::TryChain { .. }
-                | Output::ChainBack { .. } => {}
+                EngineOutput::Prove { .. }
+                | EngineOutput::LateSuccess { .. }
+                | EngineOutput::Breaker(_)
+                | EngineOutput::TryChain { .. }
+                | EngineOutput::ChainBack { .. } => {}
             }
         }
         Ok(())
     }
 
     fn is_confirmed(&self, id: &TaskId) -> bool {
-        self.graph().status(id) == Some(Status::Confirmed)
+        self.graph().status(id) == Some(DependencyStatus::Confirmed)
     }
 
     fn check_plan(&self, plan: &Plan) -> Result<(), String> {
@@ -472,7 +473,7 @@ impl World {
             }
         }
         for below in self.graph().descendants(&plan.summary.trigger) {
-            let live = self.graph().status(&below).is_some_and(Status::is_live);
+            let live = self.graph().status(&below).is_some_and(DependencyStatus::is_live);
             is(!live, || format!("{} outlives its ancestor", self.name(&below)))?;
         }
         Ok(())

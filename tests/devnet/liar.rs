@@ -1,7 +1,7 @@
 //! An API that lies.
 
 use crate::support::{Home, Outcome};
-use cowboy_devnet::home::{Home as Folder, Lock, Record};
+use cowboy_devnet::home::{DevnetRecord, Home as Folder, Lock};
 use serde_json::Value;
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -37,7 +37,7 @@ impl Liar {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let rpc_url = format!("http://{}", listener.local_addr().unwrap());
         let url = rpc_url.clone();
-        lock.write_record(&Record { rpc_url, pid: std::process::id(), ..record }).unwrap();
+        lock.write_record(&DevnetRecord { rpc_url, pid: std::process::id(), ..record }).unwrap();
         let lie: Arc<Mutex<Lie>> = Arc::new(Mutex::new(Box::new(|_, _, _| ())));
         let told = lie.clone();
         // The thread ends with the test's process.
@@ -88,7 +88,7 @@ pub fn get(server: SocketAddr, path: &str) -> (u16, Value) {
 }
 
 /// The address of a devnet's API.
-pub fn api(record: &Record) -> SocketAddr {
+pub fn api(record: &DevnetRecord) -> SocketAddr {
     record.rpc_url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap()
 }
 

@@ -12,7 +12,7 @@ use cowboy_devnet::{
     sample::{self, certificate, validator_keys},
 };
 use cowboy_engine::{
-    chain::{Entry, Evidence, Executed, Genesis, Header, PARTS, StateProof, Subject},
+    chain::{Evidence, Executed, Genesis, Header, PARTS, ProvedEntry, StateProof, Subject},
     job::spec::{Assignment, CommandWork, Job, JobStatus, Work},
     primitives::{Address, Hash, Height, codec::to_vec, keccak256, merkle::Map},
 };
@@ -95,7 +95,7 @@ impl Forgery {
         let header =
             self.header(keccak256(&[b"cowboy-state/v2", &parts.map(|part| part.0).concat()]));
         let certificate = self.certificate(&header);
-        let entry = Entry::Present(to_vec(&job), jobs.prove(&job_id).unwrap());
+        let entry = ProvedEntry::Present(to_vec(&job), jobs.prove(&job_id).unwrap());
         let evidence = Evidence::Entry { entry, order: None };
         let proof =
             StateProof { subject: Subject::Job(job_id), header, certificate, parts, evidence };

@@ -16,7 +16,7 @@ use cowboy_engine::{
         Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
         JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobIds,
         JobProgress, JobProof, JobResult, JobReveal, Labels, Message as _, OpenJobs, Percent,
-        Reason, RejectReason, Reveal, Reveals, Role, Text, VERSION,
+        Reason, RejectReason, RevealedResult, Reveals, Role, Text, VERSION,
     },
 };
 use std::{env, fmt::Write as _, fs};
@@ -146,7 +146,7 @@ fn frames() -> String {
         let body = Body::new(b"hi\n".to_vec()).expect("a short one");
         let result = JobResult::signed(CHAIN, key, job_id, body);
         let JobResult { result_data, runner_signed, .. } = result;
-        Reveal { runner: key.address(), result_data, runner_signed }
+        RevealedResult { runner: key.address(), result_data, runner_signed }
     };
     let own = reveal(&runner);
     let frame = JobCommit::signed(CHAIN, &runner, job_id, Height::new(82), own.commitment());

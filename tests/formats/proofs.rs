@@ -8,15 +8,15 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::{
-        Block, Certificate, Found, Header, Payload, Roster, State, StateProof, Subject,
-        SubsetEpoch, Transaction, Validator, Vote,
+        Block, Certificate, Found, GenesisValidator, Header, Payload, Roster, State, StateProof,
+        Subject, SubsetEpoch, Transaction, Vote,
         block::{certificates_root, transactions_root},
         execute,
         transaction::{DeployActor, Transfer},
     },
     presence::Bitmap,
     primitives::{Address, Hash, Height, SecretKey, Wei, keccak256},
-    timer::Request,
+    timer::TimerRequest,
 };
 use serde_json::Value;
 use std::{
@@ -54,7 +54,7 @@ impl Chain {
         for n in 0..120u64 {
             let payload = n.to_be_bytes().repeat(n as usize % 20);
             let height = Height::new(500 + n / 3 * n % 70);
-            let request = Request { actor, height, payload, ..Request::default() };
+            let request = TimerRequest { actor, height, payload, ..TimerRequest::default() };
             chain.send(Payload::ScheduleTimer(Arc::new(request)));
         }
         (chain, actor)
@@ -93,7 +93,7 @@ impl Chain {
                 .buying(budget)
                 .sign(&signer);
         let executed = execute(&self.state, &self.child(vec![transaction])).expect("a child");
-        assert_eq!(executed.receipts[0].status, cowboy_engine::chain::Status::Success);
+        assert_eq!(executed.receipts[0].status, cowboy_engine::chain::ReceiptStatus::Success);
         self.state = executed.state;
     }
 
@@ -176,7 +176,8 @@ fn subjects(chain: &Chain, actor: Address) -> Vec<Subject> {
 /// Asserts that the script's answer has the proved validators.
 fn same_roster(said: &Value, roster: &Roster) {
     let hex = |bytes: &[u8]| Value::from(format!("0x{}", hex::encode(bytes)));
-    let keys = |all: &[Validator]| -> Value { all.iter().map(|v| hex(&v.consensus_key)).collect() };
+    let keys =
+        |all: &[GenesisValidator]| -> Value { all.iter().map(|v| hex(&v.consensus_key)).collect() };
     assert_eq!(said["epoch"], roster.epoch);
     assert_eq!(said["committee"], keys(&roster.committee));
     assert_eq!(said["next"], keys(&roster.next));

@@ -6,10 +6,10 @@ use cowboy_engine::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
-        HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
-        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobProof, JobResult, JobReveal,
-        Labels, Message, OpenJobs, Percent, RawFrame, Reason, RejectReason, Reveal, Reveals, Role,
-        Text, VERSION,
+        HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment,
+        JobCancel, JobCommit, JobFailure, JobFrame, JobIds, JobProgress, JobProof, JobResult,
+        JobReveal, Labels, Message, OpenJobs, Percent, RawFrame, Reason, RejectReason,
+        RevealedResult, Reveals, Role, Text, VERSION,
     },
 };
 use std::fs;
@@ -35,7 +35,7 @@ pub fn reveals(job_id: Hash) -> Reveals {
         let body = Body::new(b"result".to_vec()).expect("it is short");
         let JobResult { result_data, runner_signed, .. } =
             JobResult::signed(CHAIN, &key, job_id, body);
-        Reveal { runner: key.address(), result_data, runner_signed }
+        RevealedResult { runner: key.address(), result_data, runner_signed }
     };
     Reveals::new([runner(), validator()].map(reveal).to_vec()).expect("two short results")
 }
@@ -162,19 +162,19 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Control::OpenJobs(message) => message.to_frame(),
             Control::Goodbye(message) => message.to_frame(),
         }),
-        Channel::Job => Some(match Job::decode(frame).ok()?? {
-            Job::Assignment(message) => message.to_frame(),
-            Job::Ack(message) => message.to_frame(),
-            Job::Progress(message) => message.to_frame(),
-            Job::Result(message) => message.to_frame(),
-            Job::Cancel(message) => message.to_frame(),
-            Job::Proof(message) => message.to_frame(),
-            Job::Errand(message) => message.to_frame(),
-            Job::Commit(message) => message.to_frame(),
-            Job::Reveal(message) => message.to_frame(),
-            Job::Aggregate(message) => message.to_frame(),
-            Job::Aggregated(message) => message.to_frame(),
-            Job::Failure(message) => message.to_frame(),
+        Channel::Job => Some(match JobFrame::decode(frame).ok()?? {
+            JobFrame::Assignment(message) => message.to_frame(),
+            JobFrame::Ack(message) => message.to_frame(),
+            JobFrame::Progress(message) => message.to_frame(),
+            JobFrame::Result(message) => message.to_frame(),
+            JobFrame::Cancel(message) => message.to_frame(),
+            JobFrame::Proof(message) => message.to_frame(),
+            JobFrame::Errand(message) => message.to_frame(),
+            JobFrame::Commit(message) => message.to_frame(),
+            JobFrame::Reveal(message) => message.to_frame(),
+            JobFrame::Aggregate(message) => message.to_frame(),
+            JobFrame::Aggregated(message) => message.to_frame(),
+            JobFrame::Failure(message) => message.to_frame(),
         }),
     }
 }

@@ -13,7 +13,7 @@ use cowboy_engine::{
     presence::Connectivity,
     primitives::{Hash, Height},
     session::{
-        MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Output, Session, StreamId,
+        DispatchOutcome, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Output, Session, StreamId,
         runner::{self as runners, Runner},
         validator::{self as validators, Validator},
     },
@@ -149,7 +149,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
     let (mut established, mut results, mut ended) = (0u64, 0u64, 0u64);
     let (mut commits, mut failures, mut answered) = (0u64, 0u64, 0u64);
     play(|random| {
-        let config = validators::Config {
+        let config = validators::ValidatorConfig {
             chain_id: CHAIN,
             key: own.clone(),
             certified: peer.clone(),
@@ -177,58 +177,61 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         for step in 0..60 {
             for event in played.drain() {
                 match event {
-                    validators::Event::Admit { .. } => {
+                    validators::ValidatorEvent::Admit { .. } => {
                         let verdict = match random.one_in(10) {
                             true => Err(*random.pick(GoodbyeReason::ALL)),
                             false => Ok(()),
                         };
                         played.session.handle_admission(verdict);
                     }
-                    validators::Event::Established => {
+                    validators::ValidatorEvent::Established => {
                         assert!(!is_established, "only once");
                         is_established = true;
                         established += 1;
                     }
-                    validators::Event::Result(result) => {
+                    validators::ValidatorEvent::Result(result) => {
                         assert!(is_established && result.verify(CHAIN, &peer));
                         results += 1;
                     }
-                    validators::Event::Rejected(ack) => {
+                    validators::ValidatorEvent::Rejected(ack) => {
                         assert!(is_established && ack.verify(CHAIN, &peer));
                     }
-                    validators::Event::Committed(commit) => {
+                    validators::ValidatorEvent::Committed(commit) => {
                         assert!(is_established && commit.verify(CHAIN, &peer));
                         commits += 1;
                     }
-                    validators::Event::Failed(failure) => {
+                    validators::ValidatorEvent::Failed(failure) => {
                         assert!(is_established && failure.verify(CHAIN, &peer));
                         failures += 1;
                     }
-                    validators::Event::Revealed(result) => {
+                    validators::ValidatorEvent::Revealed(result) => {
                         assert!(result.verify(CHAIN, &peer));
                         answer(&mut questions, (result.job_id, false));
                     }
-                    validators::Event::Aggregated { answer: signed, digest } => {
+                    validators::ValidatorEvent::Aggregated { answer: signed, digest } => {
                         assert_eq!(digest, reveals(signed.job_id).digest());
                         assert!(signed.verify(CHAIN, &peer, &digest));
                         answer(&mut questions, (signed.job_id, true));
                     }
-                    validators::Event::Capabilities(delta) => {
+                    validators::ValidatorEvent::Capabilities(delta) => {
                         assert!(is_established && delta.verify(CHAIN, &peer));
                     }
-                    validators::Event::Pinged { .. }
-                    | validators::Event::Open(_)
-                    | validators::Event::Backpressure(_)
-                    | validators::Event::Progress(_) => assert!(is_established),
-                    validators::Event::Accepted { job_id } => {
+                    validators::ValidatorEvent::Pinged { .. }
+                    | validators::ValidatorEvent::Open(_)
+                    | validators::ValidatorEvent::Backpressure(_)
+                    | validators::ValidatorEvent::Progress(_) => assert!(is_established),
+                    validators::ValidatorEvent::Accepted { job_id } => {
                         assert!(dispatches.contains_key(&job_id), "it was asked");
                     }
-                    validators::Event::Outcome { job_id, outcome } => {
+                    validators::ValidatorEvent::Outcome { job_id, outcome } => {
                         let (asked, answered) = dispatches.get_mut(&job_id).expect("it was asked");
                         // An acceptance is not an outcome.
                         *answered += 1;
                         assert!(answered <= asked, "{outcome:?} once per assignment");
-                        assert!(!matches!(outcome, Outcome::SoftFailure(None)) || is_established);
+                        assert!(
+                            !matches!(outcome, DispatchOutcome::SoftFailure(None))
+                                || is_established
+                        );
                     }
                 }
             }
@@ -314,7 +317,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
     let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
     let (mut revealed, mut aggregated) = (0u64, 0u64);
     play(|random| {
-        let config = runners::Config {
+        let config = runners::RunnerConfig {
             chain_id: CHAIN,
             key: own.clone(),
             validator: peer.clone(),
@@ -334,12 +337,12 @@ fn a_runner_takes_no_job_that_was_not_signed() {
         for _ in 0..60 {
             for event in played.drain() {
                 match event {
-                    runners::Event::Established => {
+                    runners::RunnerEvent::Established => {
                         assert!(!is_established, "only once");
                         is_established = true;
                         established += 1;
                     }
-                    runners::Event::Assigned { stream, assignment } => {
+                    runners::RunnerEvent::Assigned { stream, assignment } => {
                         // An assignment may overtake the pong that completes the handshake.
                         assert!(
                             assignment.verify(CHAIN, &peer, &own.public_key()),
@@ -355,34 +358,34 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         };
                         played.session.answer(stream, status);
                     }
-                    runners::Event::Sent { stream, errand } => {
+                    runners::RunnerEvent::Sent { stream, errand } => {
                         assert!(errand.verify(CHAIN, &own.public_key()), "{errand:?}");
                         played.session.answer(stream, AckStatus::Accepted);
                     }
-                    runners::Event::Proved { job_id, .. } => {
+                    runners::RunnerEvent::Proved { job_id, .. } => {
                         assert!(is_known(&job_id));
                         played.session.answer_waiting(&job_id, AckStatus::Duplicate);
                     }
                     // The driver checks what the proof shows and who signed it.
-                    runners::Event::EndProved { .. } => {}
-                    runners::Event::RevealWanted { stream, job_id } => {
+                    runners::RunnerEvent::EndProved { .. } => {}
+                    runners::RunnerEvent::RevealWanted { stream, job_id } => {
                         assert!(JOBS.contains(&job_id));
                         revealed += 1;
                         let known = !random.one_in(4);
                         let result = done.iter().find(|result| result.job_id == job_id);
                         played.session.reveal(stream, result.filter(|_| known));
                     }
-                    runners::Event::AggregateWanted { stream, aggregate } => {
+                    runners::RunnerEvent::AggregateWanted { stream, aggregate } => {
                         assert!(aggregate.verify(CHAIN, &peer));
                         assert_eq!(aggregate.reveals, reveals(aggregate.job_id));
                         aggregated += 1;
                         played.session.aggregate(stream, !random.one_in(4));
                     }
-                    runners::Event::Told { .. } => assert!(is_established),
-                    runners::Event::Cancelled { job_id, .. }
-                    | runners::Event::Released { job_id }
-                    | runners::Event::Delivered { job_id }
-                    | runners::Event::Undelivered { job_id } => assert!(is_known(&job_id)),
+                    runners::RunnerEvent::Told { .. } => assert!(is_established),
+                    runners::RunnerEvent::Cancelled { job_id, .. }
+                    | runners::RunnerEvent::Released { job_id }
+                    | runners::RunnerEvent::Delivered { job_id }
+                    | runners::RunnerEvent::Undelivered { job_id } => assert!(is_known(&job_id)),
                 }
             }
             match random.below(14) {

@@ -4,7 +4,7 @@
 //! The test `metering` measures their allocations, `cowboy-fuzz sweep` their time.
 
 use cowboy_engine::{
-    actor::{Budget, ErrorKind, Module, Params, TestReport, catalog},
+    actor::{ActorParams, Budget, ErrorKind, Module, TestReport, catalog},
     chain::{Setup, Suite},
     primitives::Wei,
 };
@@ -362,7 +362,7 @@ impl Callable {
 }
 
 fn suite(source: &str) -> Suite {
-    let (usage, module) = Module::load(source, &Params::default(), PLENTY);
+    let (usage, module) = Module::load(source, &ActorParams::default(), PLENTY);
     let module = module.unwrap_or_else(|error| panic!("{error}\n{source}"));
     let setup = Setup { balance: BALANCE, ..Setup::default() };
     Suite::new(source, (&usage, &module), &setup).expect("a chain can begin so")

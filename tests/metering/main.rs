@@ -6,8 +6,8 @@ mod calls;
 use calls::{Group, Large, Run, groups};
 use cowboy_engine::{
     actor::{
-        Budget, Call, Error, ErrorKind, JobRequest, Module, Params, Schedule, TestReport, Timer,
-        World,
+        ActorParams, Budget, Call, Error, ErrorKind, JobRequest, Module, Schedule, TestReport,
+        TimerCall, World,
     },
     chain::Suite,
     primitives::{Address, Hash, Height, Wei},
@@ -146,7 +146,7 @@ impl World for Store {
         None
     }
 
-    fn timer(&self, _: &Timer, _: u64) -> Result<Hash, String> {
+    fn timer(&self, _: &TimerCall, _: u64) -> Result<Hash, String> {
         Ok(Hash::ZERO)
     }
 
@@ -170,7 +170,7 @@ fn spent(module: &Module, payload: &[u8], cycles: u64) -> (u64, u64, Option<Erro
     let (budget, store) = (Budget { cycles, cells: CELLS }, Store(1 << 20));
     let mut outcome = None;
     let counted = allocation_counter::measure(|| {
-        outcome = Some(module.call(&Params::default(), &call, &store, budget));
+        outcome = Some(module.call(&ActorParams::default(), &call, &store, budget));
     });
     let outcome = outcome.expect("it ran");
     (counted.bytes_total, outcome.usage.cycles(), outcome.result.err())
@@ -180,7 +180,7 @@ fn spent(module: &Module, payload: &[u8], cycles: u64) -> (u64, u64, Option<Erro
 fn what_comes_from_outside_is_paid_for_before_it_is_copied() {
     let load = |source: &str| {
         let budget = Budget { cycles: 100_000, cells: CELLS };
-        Module::load(source, &Params::default(), budget).1.expect("it loads")
+        Module::load(source, &ActorParams::default(), budget).1.expect("it loads")
     };
     let reads = load("def f(ctx, payload):\n  pvm_host.get_state('k')\n");
     let nothing = load("def f(ctx, payload):\n  pass\n");

@@ -10,6 +10,7 @@
 //! | `rules/words.rs` | nothing unfinished, nothing hidden, no sleeping tests |
 //! | `rules/english.rs` | plain words, subject first, docs that say more than a name |
 //! | `rules/constants.rs` | one fact is one constant |
+//! | `rules/names.rs` | one name is one type |
 //! | `rules/text.rs` | width and length, links, nothing of one machine or one registry |
 //!
 //! [`source`] reads the tree: files, their tokens, the modules they make up. A [`Rule`] looks at a

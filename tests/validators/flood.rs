@@ -5,7 +5,7 @@ use super::refusals::{PLENTY, Peer, World, admitted, fresh, run};
 use commonware_runtime::{Spawner as _, Supervisor as _};
 use cowboy_devnet::{
     sample::{key, validator_keys},
-    transport::{Connection as _, Dial as _, TransportError, quic::Client, tls::Identity},
+    transport::{Connection as _, Dial as _, TransportError, quic::QuicClient, tls::Identity},
 };
 use std::net::Ipv4Addr;
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 /// Opens silent connections from `address` until the receiver is dropped. Its value is the number
 /// of connections that the validator has refused, or closed to make room.
 fn flood(world: &World, address: Ipv4Addr) -> watch::Receiver<usize> {
-    let client = Client::bind((address, 0).into()).expect("a socket");
+    let client = QuicClient::bind((address, 0).into()).expect("a socket");
     let dialer = client.dialer(Identity::new(&key("flood")).expect("an identity"));
     let (validator, at) = (validator_keys(0).identity.public_key(), world.address);
     let (told, shown_out) = watch::channel(0);

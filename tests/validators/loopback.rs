@@ -4,18 +4,18 @@ use commonware_cryptography::Signer as _;
 use commonware_runtime::{Runner as _, tokio};
 use cowboy_devnet::{
     chain::{known::Known, ledger::Ledger},
-    consensus::{network::Loopback, presence::RunnerView, timing::Haste},
+    consensus::{network::Loopback, presence::RunnerView, timing::FastForward},
     orchestrator::ports::Ports,
     sample::{validator_keys, validator_name},
-    storage::Store,
-    validator::{ValidatorConfig, ValidatorHandle, node::Gateway, start_validator},
+    storage::ValidatorStore,
+    validator::{ValidatorConfig, ValidatorHandle, node::RunnerService, start_validator},
 };
 use cowboy_engine::chain::Genesis;
 use cowboy_simulation::Setup;
 use std::{path::PathBuf, sync::Arc};
 
 /// Makes a validator's view of its runners, and the gateway that serves them.
-pub type Serve = Box<dyn Fn(usize) -> (Arc<dyn RunnerView>, Option<Gateway<tokio::Context>>)>;
+pub type Serve = Box<dyn Fn(usize) -> (Arc<dyn RunnerView>, Option<RunnerService<tokio::Context>>)>;
 
 /// Validators that are started and stopped at will.
 pub struct Devnet {
@@ -66,7 +66,7 @@ impl Devnet {
     pub fn start(&mut self, index: usize) {
         let name = validator_name(index);
         let chain_id = self.genesis.chain_id();
-        let store = Store::open(&self.folder.join(format!("{name}.db")), chain_id);
+        let store = ValidatorStore::open(&self.folder.join(format!("{name}.db")), chain_id);
         let store = Arc::new(store.expect("the store opens"));
         let (view, gateway) = match &self.serve {
             Some(serve) => serve(index),
@@ -87,7 +87,7 @@ impl Devnet {
             key,
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
-            haste: Haste::default(),
+            fast_forward: FastForward::default(),
             ledger: Ledger::open(&self.genesis, store).expect("the store is sound"),
             known: self.known.clone(),
             view,

@@ -8,18 +8,18 @@ use cowboy_devnet::{
     sample::{key, validator_keys},
     transport::{
         Connection as _, Dial as _, RecvStream as _, SendStream as _, TransportError,
-        quic::{Client, Listener, QuicConnection, QuicRecv, QuicSend},
+        quic::{QuicClient, QuicConnection, QuicListener, QuicRecv, QuicSend},
         tls::Identity,
     },
     validator::{
         gateway::{self, Gateway},
-        limiter::Limits,
+        limiter::BucketLimits,
     },
 };
 use cowboy_engine::{
     chain::{
-        Block, Endowment, Header, Payload, State, Status, Transaction, block::transactions_root,
-        execute, params::MIN_EPOCH_BLOCKS,
+        Block, Endowment, Header, Payload, ReceiptStatus, State, Transaction,
+        block::transactions_root, execute, params::MIN_EPOCH_BLOCKS,
     },
     primitives::{Height, SecretKey, Wei, keccak256},
     wire::{
@@ -86,7 +86,7 @@ pub(super) fn child(state: &State, sent: Option<(&str, Payload)>) -> State {
     let block = Block { header, certificates: Vec::new(), transactions };
     let execution = execute(state, &block).expect("a child");
     for receipt in &execution.receipts {
-        assert_eq!(receipt.status, Status::Success);
+        assert_eq!(receipt.status, ReceiptStatus::Success);
     }
     execution.state
 }
@@ -97,31 +97,31 @@ pub(super) struct World {
     pub(super) state: State,
     pub(super) gateway: Gateway,
     pub(super) address: SocketAddr,
-    pub(super) client: Client,
+    pub(super) client: QuicClient,
 }
 
 /// Runs `test` on a validator with these limits on handshakes.
-pub(super) fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
+pub(super) fn run(limits: BucketLimits, test: impl AsyncFnOnce(World)) {
     let folder = tempfile::tempdir().expect("a folder");
     let config =
         runtime::Config::new().with_storage_directory(folder.path()).with_worker_threads(2);
     runtime::Runner::new(config).start(async |context| {
         let (state, own) = (state(), validator_keys(0).identity);
         let identity = Identity::new(&own).expect("an identity");
-        let listener = Listener::bind(&identity, LOOPBACK, |_| true).expect("a port");
+        let listener = QuicListener::bind(&identity, LOOPBACK, |_| true).expect("a port");
         let address = listener.address();
-        let config = gateway::Config { key: own, limits, state: state.clone() };
+        let config = gateway::GatewayConfig { key: own, limits, state: state.clone() };
         let (gateway, _results) = Gateway::new(config);
         let serving = gateway.clone();
         context.child("gateway").spawn(|context| async move {
             serving.serve(context, listener).await;
         });
-        let client = Client::bind(LOOPBACK).expect("a socket");
+        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         test(World { context, state, gateway, address, client }).await;
     });
 }
 
-pub(super) const PLENTY: Limits = Limits { burst: u32::MAX, per_second: u32::MAX };
+pub(super) const PLENTY: BucketLimits = BucketLimits { burst: u32::MAX, per_second: u32::MAX };
 
 /// A runner's end of a connection, frame by frame.
 pub(super) struct Peer {
@@ -432,7 +432,7 @@ fn whatever_is_wrong_is_refused_for_its_reason_and_others_stay_connected() {
 
 #[test]
 fn attempts_are_counted_but_not_those_of_a_connected_runner() {
-    run(Limits { burst: 3, per_second: 0 }, async |world| {
+    run(BucketLimits { burst: 3, per_second: 0 }, async |world| {
         let first = bystander(&world).await;
         // A connected runner may reconnect without limit: the newer connection replaces the older.
         let mut last = first;

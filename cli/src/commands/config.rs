@@ -32,7 +32,7 @@ pub struct Located {
 /// A line of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Line {
+pub struct ConfigLine {
     /// `default` or `alias`.
     kind: &'static str,
     /// The command whose option is set; absent for an option of every command and for an alias.
@@ -63,15 +63,15 @@ impl Config {
     }
 }
 
-fn lines(file: &File) -> Vec<Line> {
-    let settings = file.settings().iter().map(|setting| Line {
+fn lines(file: &File) -> Vec<ConfigLine> {
+    let settings = file.settings().iter().map(|setting| ConfigLine {
         kind: "default",
         command: Some(setting.command.clone()).filter(|command| !command.is_empty()),
         name: setting.option.clone(),
         values: setting.values.clone(),
         line: file.line(setting.at()),
     });
-    let aliases = file.aliases().iter().map(|alias| Line {
+    let aliases = file.aliases().iter().map(|alias| ConfigLine {
         kind: "alias",
         command: None,
         name: alias.name.clone(),
@@ -92,7 +92,7 @@ impl Document for Located {
     }
 }
 
-impl Row for Line {
+impl Row for ConfigLine {
     const HEADER: &'static [&'static str] = &["kind", "command", "name", "value", ">line"];
 
     fn cells(&self) -> Vec<String> {

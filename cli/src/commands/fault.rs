@@ -73,7 +73,7 @@ pub enum Fault {
         #[arg(env = "COWBOYCTL_JITTER", hide_env_values = true)]
         jitter: Duration,
         #[command(flatten)]
-        drawn: Drawn,
+        drawn: SeedSource,
         #[command(flatten)]
         lasting: Lasting,
     },
@@ -86,7 +86,7 @@ pub enum Fault {
         #[arg(value_name = "PERCENT", value_parser = per_mille)]
         percent: u16,
         #[command(flatten)]
-        drawn: Drawn,
+        drawn: SeedSource,
         #[command(flatten)]
         lasting: Lasting,
     },
@@ -131,7 +131,7 @@ pub struct Lasting {
 
 /// The source of random draws.
 #[derive(Debug, Args)]
-pub struct Drawn {
+pub struct SeedSource {
     /// The seed of losses and jitter [default: the devnet's seed]
     #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
     seed: Option<u64>,

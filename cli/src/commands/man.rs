@@ -19,7 +19,7 @@ pub struct Man {
 }
 
 /// A page's file name and text.
-pub type Page = (String, Vec<u8>);
+pub type ManPage = (String, Vec<u8>);
 
 impl Man {
     /// Prints the page, or writes all pages.
@@ -46,7 +46,7 @@ impl Man {
 }
 
 /// The pages of every command, the program's own first.
-pub fn pages() -> Result<Vec<Page>, CliError> {
+pub fn pages() -> Result<Vec<ManPage>, CliError> {
     let mut root = super::command();
     root.build();
     let mut pages = Vec::new();

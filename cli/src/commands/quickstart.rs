@@ -17,7 +17,7 @@ use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
     api::types::{Explanation, ExplanationQuery, JobResult, MruRecord, Presence},
     client::{BlockAt, Client},
-    orchestrator::home::{DevnetHome, State},
+    orchestrator::home::{DevnetHome, DevnetState},
     topology::Name,
 };
 use cowboy_engine::{
@@ -48,7 +48,7 @@ pub struct Quickstart {
 /// The documents of all steps.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Report {
+pub struct QuickstartReport {
     /// The devnet.
     devnet: UpReport,
     /// The runners that are present.
@@ -63,7 +63,7 @@ pub struct Report {
     mru: MruRecord,
 }
 
-impl Document for Report {
+impl Document for QuickstartReport {
     fn text(&self) -> String {
         self.result.text()
     }
@@ -141,7 +141,14 @@ impl Quickstart {
         step(cx, "the runner that the next job favours", &command, &mru)?;
 
         if !cx.ui.is_for_people() {
-            cx.ui.document(&Report { devnet: report, presence, job, explanation, result, mru })?;
+            cx.ui.document(&QuickstartReport {
+                devnet: report,
+                presence,
+                job,
+                explanation,
+                result,
+                mru,
+            })?;
         }
         if self.down {
             devnet::stop(devnet, STOPPING).await?;
@@ -161,14 +168,14 @@ fn step(cx: &Context, about: &str, command: &str, shown: &impl Document) -> Resu
     cx.ui.transcript(&format!("# {about}\n$ {command}"), shown)
 }
 
-/// Starts the devnet, or uses it as it is if it is running.
+/// Starts the devnet, or uses it is if it is running.
 async fn boot(
     cx: &Context,
     up: &Up,
     devnet: &DevnetHome,
     started: Instant,
 ) -> Result<UpReport, CliError> {
-    let State::Running(record) = devnet.state()? else {
+    let DevnetState::Running(record) = devnet.state()? else {
         return devnet::detached(cx, up).await;
     };
     cx.ui.note("devnet quickstart is already running, and is used unchanged");

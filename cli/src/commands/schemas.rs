@@ -22,13 +22,13 @@ enum Prints {
     /// Text for people only.
     Text,
     /// One of these shapes.
-    Json(&'static [Shape]),
+    Json(&'static [PrintedDocument]),
 }
 
 use Prints::{Json, Text};
 
 /// A document, or a list of documents, that a command prints.
-enum Shape {
+enum PrintedDocument {
     One(Definition),
     Many(Definition),
 }
@@ -37,13 +37,13 @@ enum Shape {
 type Definition = fn() -> (String, BTreeMap<String, RefOr<Schema>>);
 
 /// One document of this type.
-const fn one<T: ToSchema>() -> Shape {
-    Shape::One(definition::<T>)
+const fn one<T: ToSchema>() -> PrintedDocument {
+    PrintedDocument::One(definition::<T>)
 }
 
 /// A list of documents of this type.
-const fn many<T: ToSchema>() -> Shape {
-    Shape::Many(definition::<T>)
+const fn many<T: ToSchema>() -> PrintedDocument {
+    PrintedDocument::Many(definition::<T>)
 }
 
 fn definition<T: ToSchema>() -> (String, BTreeMap<String, RefOr<Schema>>) {
@@ -61,12 +61,12 @@ fn definition<T: ToSchema>() -> (String, BTreeMap<String, RefOr<Schema>>) {
 
 /// Every command that can be run, with its output.
 const ALL: &[(&str, Prints)] = &[
-    ("quickstart", Json(&[one::<quickstart::Report>()])),
+    ("quickstart", Json(&[one::<quickstart::QuickstartReport>()])),
     // With --output jsonl, blocks follow.
     ("devnet up", Json(&[one::<devnet::up::UpReport>(), one::<api::BlockNotice>()])),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
-    ("devnet ls", Json(&[many::<devnet::status::Entry>()])),
-    ("devnet use", Json(&[one::<devnet::choose::Chosen>()])),
+    ("devnet ls", Json(&[many::<devnet::status::ListedDevnet>()])),
+    ("devnet use", Json(&[one::<devnet::choose::ChosenDevnet>()])),
     ("devnet status", Json(&[one::<api::Status>()])),
     ("devnet logs", Text),
     ("devnet env", Json(&[one::<devnet::status::Environment>()])),
@@ -78,7 +78,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet snapshot load", Json(&[one::<devnet::snapshot::Loaded>()])),
     ("devnet snapshot ls", Json(&[many::<api::Snapshot>()])),
     ("devnet snapshot rm", Json(&[many::<devnet::snapshot::Removed>()])),
-    ("devnet report", Json(&[one::<devnet::report::Written>()])),
+    ("devnet report", Json(&[one::<devnet::report::WrittenReport>()])),
     ("chain head", Json(&[one::<api::Head>()])),
     ("chain burned", Json(&[one::<api::Burned>()])),
     ("chain block", Json(&[one::<api::Block>()])),
@@ -109,8 +109,8 @@ const ALL: &[(&str, Prints)] = &[
     ("timer schedule", Json(&[one::<timer::schedule::Scheduled>()])),
     ("timer ls", Json(&[many::<api::TimerSummary>()])),
     ("timer show", Json(&[one::<api::Timer>()])),
-    ("timer cancel", Json(&[one::<timer::change::Changed>()])),
-    ("timer extend", Json(&[one::<timer::change::Changed>()])),
+    ("timer cancel", Json(&[one::<timer::change::ChangedTimer>()])),
+    ("timer extend", Json(&[one::<timer::change::ChangedTimer>()])),
     ("timer watch", Json(&[one::<api::Event>()])),
     ("timer queue", Json(&[one::<timer::queue::Queued>()])),
     ("timer bid", Json(&[one::<api::TimerQuote>()])),
@@ -144,8 +144,8 @@ const ALL: &[(&str, Prints)] = &[
     ("validator stop", Json(&[one::<api::Validator>()])),
     ("validator resync", Json(&[one::<api::Validator>()])),
     ("validator start", Json(&[one::<api::Validator>()])),
-    ("validator add", Json(&[one::<validator::Changed>()])),
-    ("validator remove", Json(&[one::<validator::Changed>()])),
+    ("validator add", Json(&[one::<validator::ChangedCommittee>()])),
+    ("validator remove", Json(&[one::<validator::ChangedCommittee>()])),
     ("fault ls", Json(&[many::<api::Fault>()])),
     ("fault kill", Json(&[one::<api::Fault>()])),
     ("fault pause", Json(&[one::<api::Fault>()])),
@@ -173,7 +173,7 @@ const ALL: &[(&str, Prints)] = &[
     ("presence votes", Json(&[one::<api::Votes>()])),
     ("presence diff", Json(&[one::<presence::Diff>()])),
     ("presence verify", Json(&[one::<verification::PresenceCheck>()])),
-    ("presence watch", Json(&[one::<presence::watch::Change>()])),
+    ("presence watch", Json(&[one::<presence::watch::PresenceChange>()])),
     ("presence compare", Json(&[one::<api::PresenceComparison>()])),
     ("presence feasibility", Json(&[many::<presence::feasibility::Outlook>()])),
     ("mru ls", Json(&[many::<api::MruRecord>()])),
@@ -199,7 +199,7 @@ const ALL: &[(&str, Prints)] = &[
     ("speculation rollbacks", Json(&[many::<api::Rollback>()])),
     ("speculation follow", Json(&[one::<speculation::follow::TaskChange>()])),
     ("speculation retry", Json(&[one::<api::TasksRetried>()])),
-    ("speculation load", Json(&[one::<speculation::load::Report>()])),
+    ("speculation load", Json(&[one::<speculation::load::LoadReport>()])),
     ("speculation cancel", Json(&[one::<speculation::show::Cancelled>()])),
     ("speculation status", Json(&[one::<api::SpeculationStatus>()])),
     (
@@ -229,16 +229,16 @@ const ALL: &[(&str, Prints)] = &[
     ("lease token ls", Json(&[many::<leases::Token>()])),
     ("lease serve", Json(&[one::<lease::serve::Serving>()])),
     ("lease runner", Text),
-    ("sim ls", Json(&[many::<sim::Entry>()])),
-    ("sim show", Json(&[one::<sim::Entry>()])),
+    ("sim ls", Json(&[many::<sim::ListedScenario>()])),
+    ("sim show", Json(&[one::<sim::ListedScenario>()])),
     // With --seeds, the second.
     ("sim run", Json(&[one::<sim::run::Outcome>(), many::<sim::run::Outcome>()])),
     ("sim replay", Json(&[many::<sim::trace::Step>()])),
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
     // The first without a name, or with only a topic: events, errors or exit codes.
-    ("explain", Json(&[many::<explain::Entry>(), one::<explain::Explanation>()])),
+    ("explain", Json(&[many::<explain::ExplainedName>(), one::<explain::Explanation>()])),
     ("dashboard", Text),
-    ("config show", Json(&[many::<config::Line>()])),
+    ("config show", Json(&[many::<config::ConfigLine>()])),
     ("config path", Json(&[one::<config::Located>()])),
     ("completions", Text),
     ("help", Text),
@@ -260,11 +260,11 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
     ALL.iter().filter_map(file).chain([error]).collect()
 }
 
-fn schema(command: &str, shapes: &[Shape]) -> Value {
+fn schema(command: &str, shapes: &[PrintedDocument]) -> Value {
     let mut definitions = Map::new();
     let mut documents = Vec::new();
     for shape in shapes {
-        let (Shape::One(definition) | Shape::Many(definition)) = shape;
+        let (PrintedDocument::One(definition) | PrintedDocument::Many(definition)) = shape;
         let (name, all) = definition();
         for (name, schema) in all {
             let schema = localised(serde_json::to_value(schema).expect("plain data"));
@@ -273,8 +273,8 @@ fn schema(command: &str, shapes: &[Shape]) -> Value {
         }
         let reference = json!({ "$ref": format!("#/$defs/{name}") });
         documents.push(match shape {
-            Shape::One(_) => reference,
-            Shape::Many(_) => json!({ "type": "array", "items": reference }),
+            PrintedDocument::One(_) => reference,
+            PrintedDocument::Many(_) => json!({ "type": "array", "items": reference }),
         });
     }
     let mut schema = json!({

@@ -93,7 +93,7 @@ pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliEr
 
 /// Limits of a transaction that its payload does not contain.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Limits {
+pub struct TransactionLimits {
     /// Cycles and cells on top of the intrinsic part, if the payload's use is metered.
     pub budget: Option<Budget>,
     /// The maximum that timers scheduled by it may ever take from the sender; `None` is nothing.
@@ -128,7 +128,8 @@ pub async fn execute(
     payload: Payload,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
-    let executed = settle(ui, client, signer, payload, Limits::default(), deadline).await?;
+    let executed =
+        settle(ui, client, signer, payload, TransactionLimits::default(), deadline).await?;
     executed.succeeded()?;
     Ok(executed)
 }
@@ -139,7 +140,7 @@ pub async fn settle(
     client: &Client,
     signer: &Signer,
     payload: Payload,
-    limits: Limits,
+    limits: TransactionLimits,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
     deadline
@@ -215,7 +216,7 @@ async fn submit(
     client: &Client,
     signer: &Signer,
     payload: Payload,
-    limits: Limits,
+    limits: TransactionLimits,
 ) -> Result<Sent, CliError> {
     let parameters = client.parameters().await?;
     let address = AddressText::from(signer.address()).to_string();

@@ -19,7 +19,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::{
-        Payload, Validator as Identity,
+        GenesisValidator as Identity, Payload,
         transaction::{RemoveValidator, Transfer},
     },
     primitives::Wei,
@@ -74,7 +74,7 @@ pub enum Validator {
         /// Its name [default: the first free `validator-N`]
         name: Option<Name>,
         #[command(flatten)]
-        change: Change,
+        change: CommitteeChange,
     },
     /// Remove a validator from the committee, and stop it for good at the end of the epoch
     ///
@@ -84,13 +84,13 @@ pub enum Validator {
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         name: Name,
         #[command(flatten)]
-        change: Change,
+        change: CommitteeChange,
     },
 }
 
 /// The governing account, and the time to wait.
 #[derive(Debug, Args)]
-pub struct Change {
+pub struct CommitteeChange {
     /// The account that governs: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
@@ -104,7 +104,7 @@ pub struct Change {
 /// A change of the committee that is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Changed {
+pub struct ChangedCommittee {
     name: String,
     address: AddressText,
     /// Whether it votes from then on.
@@ -138,7 +138,7 @@ async fn add(
     cx: &Context,
     client: &Client,
     name: Option<Name>,
-    Change { from, timeout }: Change,
+    CommitteeChange { from, timeout }: CommitteeChange,
 ) -> Result<(), CliError> {
     let governor = Signer::find(&cx.running(None)?, &from)?;
     let deadline = Deadline::after(timeout);
@@ -162,7 +162,7 @@ async fn fund_and_vote(
     governor: &Signer,
     entry: &Entry,
     deadline: Deadline,
-) -> Result<Changed, CliError> {
+) -> Result<ChangedCommittee, CliError> {
     let funds = Payload::Transfer(Transfer { to: *entry.address, amount: FUNDS });
     transaction::execute(cx.ui, client, governor, funds, deadline).await?;
     let payload = Payload::AddValidator(identity(entry)?);
@@ -173,7 +173,7 @@ async fn remove(
     cx: &Context,
     client: &Client,
     name: &Name,
-    Change { from, timeout }: Change,
+    CommitteeChange { from, timeout }: CommitteeChange,
 ) -> Result<(), CliError> {
     let governor = Signer::find(&cx.running(None)?, &from)?;
     let deadline = Deadline::after(timeout);
@@ -193,12 +193,12 @@ async fn decide(
     payload: Payload,
     entry: &Entry,
     deadline: Deadline,
-) -> Result<Changed, CliError> {
+) -> Result<ChangedCommittee, CliError> {
     let executed = transaction::execute(cx.ui, client, governor, payload, deadline).await?;
     let epoch_blocks = client.parameters().await?.epoch_blocks;
     let height = executed.transaction.height.unwrap_or_default();
     let epoch = height / epoch_blocks + 1;
-    Ok(Changed {
+    Ok(ChangedCommittee {
         name: entry.name.clone(),
         address: entry.address,
         votes: false,
@@ -215,7 +215,7 @@ fn identity(entry: &Entry) -> Result<Identity, CliError> {
     Ok(Identity { pubkey: (*entry.pubkey).clone(), consensus_key })
 }
 
-impl Document for Changed {
+impl Document for ChangedCommittee {
     fn text(&self) -> String {
         let what = if self.votes { "votes" } else { "votes no longer" };
         format!("{} {what} from block {} on (epoch {})", self.name, self.from, self.epoch)

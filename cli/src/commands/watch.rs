@@ -89,7 +89,7 @@ impl Watch {
             return Err(error.hint("use --output jsonl: a document per line, whenever it changes"));
         }
         let runtime = runtime()?;
-        let mut news = News::begin(self, cx, &runtime)?;
+        let mut news = ChangeNotice::begin(self, cx, &runtime)?;
         let mut before: Option<Vec<u8>> = None;
         loop {
             let (outcome, printed) = captured(&command);
@@ -104,20 +104,20 @@ impl Watch {
 }
 
 /// Waits for changes.
-struct News {
-    source: Source,
+struct ChangeNotice {
+    source: WatchSource,
     /// Minimum time between two runs.
     interval: Duration,
     /// Also catches interruptions while the command runs.
     interrupts: Signal,
 }
 
-enum Source {
+enum WatchSource {
     Blocks { devnet: DevnetHome, stream: Box<EventStream> },
     Time(tokio::time::Interval),
 }
 
-impl News {
+impl ChangeNotice {
     /// Starts to observe now or earlier, so that no change is missed.
     fn begin(watch: Watch, cx: &Context, runtime: &Runtime) -> Result<Self, CliError> {
         runtime.block_on(async {
@@ -125,14 +125,14 @@ impl News {
                 let devnet = cx.running(None)?;
                 let mut stream = cx.client_of(&devnet)?.follow(None);
                 stream.connect().await?;
-                Source::Blocks { devnet, stream: Box::new(stream) }
+                WatchSource::Blocks { devnet, stream: Box::new(stream) }
             } else {
                 let pace = if watch.interval.is_zero() { PACE } else { watch.interval };
                 let mut ticks = interval(pace);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 // The first tick is immediate.
                 ticks.tick().await;
-                Source::Time(ticks)
+                WatchSource::Time(ticks)
             };
             let interval = if watch.follows_blocks { watch.interval } else { Duration::ZERO };
             Ok(Self { source, interval, interrupts: signal(SignalKind::interrupt())? })
@@ -144,11 +144,11 @@ impl News {
         let Self { source, interval, interrupts } = self;
         let news = async {
             match source {
-                Source::Time(ticks) => {
+                WatchSource::Time(ticks) => {
                     ticks.tick().await;
                     Ok(())
                 }
-                Source::Blocks { devnet, stream } => {
+                WatchSource::Blocks { devnet, stream } => {
                     sleep(*interval).await;
                     next_block(devnet, stream).await
                 }

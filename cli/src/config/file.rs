@@ -7,7 +7,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-type Entry<'t> = (&'t str, usize, &'t Spanned<DeValue<'t>>);
+type ConfigEntry<'t> = (&'t str, usize, &'t Spanned<DeValue<'t>>);
 
 impl Config {
     /// Parses a text; `file` is its name in errors.
@@ -124,8 +124,8 @@ impl Config {
 }
 
 /// The entries of a table, in the order of the file.
-fn entries<'t>(table: &'t DeTable<'t>) -> Vec<Entry<'t>> {
-    let entry = |(key, value)| -> Entry<'t> {
+fn entries<'t>(table: &'t DeTable<'t>) -> Vec<ConfigEntry<'t>> {
+    let entry = |(key, value)| -> ConfigEntry<'t> {
         let (key, value): (&Spanned<std::borrow::Cow<'t, str>>, _) = (key, value);
         (key.get_ref().as_ref(), key.span().start, value)
     };

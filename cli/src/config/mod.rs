@@ -76,26 +76,26 @@ pub struct Alias {
 
 /// The path of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigPath {
     pub path: PathBuf,
     /// Whether the variable names it, so that it must exist.
     pub is_named: bool,
 }
 
 /// The path of the file, whether it exists or not; `None` if no variable determines it.
-pub fn place() -> Option<Place> {
+pub fn place() -> Option<ConfigPath> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return Some(Place { path: path.into(), is_named: true });
+        return Some(ConfigPath { path: path.into(), is_named: true });
     }
     let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    Some(Place { path: folder.join("cowboyctl/config.toml"), is_named: false })
+    Some(ConfigPath { path: folder.join("cowboyctl/config.toml"), is_named: false })
 }
 
 impl Config {
     /// Reads the file; without one there are no settings.
     pub fn load() -> Result<Self, CliError> {
-        let Some(Place { path, is_named }) = place() else { return Ok(Self::default()) };
+        let Some(ConfigPath { path, is_named }) = place() else { return Ok(Self::default()) };
         let bytes = match args::input(&path, LIMIT) {
             Ok(bytes) => bytes,
             Err(error) if error.exit == Exit::NotFound && !is_named => return Ok(Self::default()),

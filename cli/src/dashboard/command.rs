@@ -2,7 +2,7 @@
 //! stopped.
 
 use super::{
-    output::{Ended, Heard},
+    output::{EndedCommand, Heard},
     palette::Completion,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,10 +85,10 @@ async fn to_end(
     surroundings: Surroundings,
     ended: oneshot::Receiver<()>,
     heard: &mpsc::Sender<(u64, Heard)>,
-) -> Ended {
+) -> EndedCommand {
     let mut child = match spawn(args, &surroundings) {
         Ok(child) => child,
-        Err(error) => return Ended::Not(format!("it did not start: {error}")),
+        Err(error) => return EndedCommand::Not(format!("it did not start: {error}")),
     };
     let pipes = (child.stdout.take(), child.stderr.take());
     let read = async {
@@ -111,11 +111,11 @@ async fn to_end(
         _ = ended => Err("ended"),
     };
     match outcome {
-        Ok(Ok(status)) => Ended::Code(code(status)),
-        Ok(Err(error)) => Ended::Not(format!("lost: {error}")),
+        Ok(Ok(status)) => EndedCommand::Code(code(status)),
+        Ok(Err(error)) => EndedCommand::Not(format!("lost: {error}")),
         Err(why) => {
             stop(&mut child).await;
-            Ended::Not(why.to_owned())
+            EndedCommand::Not(why.to_owned())
         }
     }
 }

@@ -2,8 +2,8 @@
 //! was away; or plays a recording instead.
 
 use super::{
-    lease::Server,
-    log::{self, Piece},
+    lease::LastClient,
+    log::{self, LogPiece},
     news::{Answer, Ask, News, Source},
     recording::Recorder,
 };
@@ -128,7 +128,7 @@ pub async fn follow(
 async fn last_words(
     home: &DevnetHome,
     wants: &watch::Receiver<Vec<Ask>>,
-    said: &mut Option<Piece>,
+    said: &mut Option<LogPiece>,
     outbox: &mut Outbox,
 ) {
     let wanted = wants.borrow().iter().find(|ask| ask.is_apart()).cloned();
@@ -147,7 +147,7 @@ async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u6
     let genesis = client.parameters().await?.genesis;
     let Head { height, .. } = client.head().await?;
     let devnet = home.name().to_string();
-    let source = Source { home: home.clone(), client, lease_server: Server::default() };
+    let source = Source { home: home.clone(), client, lease_server: LastClient::default() };
     Ok((source, News::Linked { devnet, genesis, height }, height))
 }
 

@@ -5,7 +5,7 @@ use super::news::Source;
 use cowboy_devnet::{
     api::types::{ErrorCode, ErrorDetail},
     client::ClientError,
-    home::State,
+    home::DevnetState,
     lease::{
         client::{self as server, Client, Tls},
         messages::{Job, JobQuery, JobSummary, LogQuery, PageQuery, RunSummary, Status},
@@ -72,7 +72,7 @@ impl Source {
 
     /// A client of the devnet's lease server, as its operator.
     fn lease_client(&self) -> Result<Client, ClientError> {
-        let State::Running(record) = self.home.state()? else {
+        let DevnetState::Running(record) = self.home.state()? else {
             return Err(ClientError::NotRunning(self.home.name().clone()));
         };
         let Some(url) = record.lease_url else {
@@ -85,7 +85,7 @@ impl Source {
 
 /// The client that was used last. Clones share it.
 #[derive(Clone, Default)]
-pub struct Server(Arc<Mutex<Option<Known>>>);
+pub struct LastClient(Arc<Mutex<Option<Known>>>);
 
 /// A client, with its address and its token.
 struct Known {
@@ -94,7 +94,7 @@ struct Known {
     client: Client,
 }
 
-impl Server {
+impl LastClient {
     /// A client for this address and token; reuses the last one if they are unchanged.
     fn client(&self, url: String, token: String) -> Result<Client, ClientError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +108,7 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for LastClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").finish_non_exhaustive()
     }

@@ -20,7 +20,7 @@ const LINE: usize = 2_048;
 
 /// A position in a log. A restarted devnet starts another file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct LogPosition {
     /// The file's inode; 0 for none.
     pub file: u64,
     /// Bytes from the file's beginning.
@@ -29,7 +29,7 @@ pub struct Place {
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LogLine {
     /// The position of its end in the file, in bytes.
     pub end: u64,
     /// The text, without control characters.
@@ -38,16 +38,16 @@ pub struct Line {
 
 /// Consecutive lines of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct LogPiece {
     /// The position of the first line.
-    pub from: Place,
+    pub from: LogPosition,
     /// The lines, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LogLine>,
 }
 
 /// The whole lines after a position. If there are too many, or the file is another one, only the
 /// last of them.
-pub async fn read(home: &DevnetHome, after: Place) -> Result<Piece, ClientError> {
+pub async fn read(home: &DevnetHome, after: LogPosition) -> Result<LogPiece, ClientError> {
     let path = home.log_path();
     let piece = tokio::task::spawn_blocking({
         let path = path.clone();
@@ -57,13 +57,13 @@ pub async fn read(home: &DevnetHome, after: Place) -> Result<Piece, ClientError>
     piece.map_err(|source| HomeError::Io { path, source }.into())
 }
 
-fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
+fn last(path: &Path, after: LogPosition, most: u64) -> io::Result<LogPiece> {
     let mut file = File::open(path)?;
     let about = file.metadata()?;
     let (number, length) = (about.ino(), about.len());
     // A file that became shorter has been restarted.
     let wanted = match after {
-        Place { file, at } if file == number && at <= length => at,
+        LogPosition { file, at } if file == number && at <= length => at,
         _ => 0,
     };
     let start = wanted.max(length.saturating_sub(most));
@@ -83,9 +83,9 @@ fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
         // The rest of the last one is still to come.
         let Some((b'\n', text)) = line.split_last() else { break };
         end += line.len() as u64;
-        lines.push(Line { end, text: plain(text) });
+        lines.push(LogLine { end, text: plain(text) });
     }
-    Ok(Piece { from: Place { file: number, at: from }, lines })
+    Ok(LogPiece { from: LogPosition { file: number, at: from }, lines })
 }
 
 /// Text of bounded length, without control characters.
@@ -99,14 +99,14 @@ mod tests {
     use super::*;
     use std::{fs, io::Write as _};
 
-    fn texts(piece: &Piece) -> Vec<&str> {
+    fn texts(piece: &LogPiece) -> Vec<&str> {
         piece.lines.iter().map(|line| line.text.as_str()).collect()
     }
 
     /// The place after a piece.
-    fn next(piece: &Piece) -> Place {
+    fn next(piece: &LogPiece) -> LogPosition {
         let end = piece.lines.last().map_or(piece.from.at, |line| line.end);
-        Place { at: end, ..piece.from }
+        LogPosition { at: end, ..piece.from }
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         fs::write(&path, "one\ntwo\nthr").unwrap();
-        let first = last(&path, Place::default(), 1_000).unwrap();
+        let first = last(&path, LogPosition::default(), 1_000).unwrap();
         assert_eq!(texts(&first), ["one", "two"]);
         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"ee \x1b[31m\tred\n").unwrap();
@@ -129,10 +129,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        let piece = last(&path, Place::default(), 9).unwrap();
+        let piece = last(&path, LogPosition::default(), 9).unwrap();
         assert_eq!((texts(&piece), piece.from.at), (vec!["three"], 8));
         // A line that is longer than the whole piece.
-        let piece = last(&path, Place::default(), 4).unwrap();
+        let piece = last(&path, LogPosition::default(), 4).unwrap();
         assert_eq!((piece.lines.len(), piece.from.at), (0, 14));
     }
 
@@ -141,10 +141,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         fs::write(&path, "a long line\n").unwrap();
-        let place = next(&last(&path, Place::default(), 1_000).unwrap());
+        let place = next(&last(&path, LogPosition::default(), 1_000).unwrap());
         fs::write(&path, "short\n").unwrap();
         assert_eq!(texts(&last(&path, place, 1_000).unwrap()), ["short"]);
-        let other = Place { file: place.file + 1, at: 2 };
+        let other = LogPosition { file: place.file + 1, at: 2 };
         assert_eq!(texts(&last(&path, other, 1_000).unwrap()), ["short"]);
         fs::remove_file(&path).unwrap();
         assert_eq!(last(&path, place, 9).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -1,8 +1,8 @@
 //! The panes' questions to a devnet, its answers, and its other news.
 
 use super::{
-    lease::{LeaseJob, Leases, Server},
-    log::{self, Piece, Place},
+    lease::{LastClient, LeaseJob, Leases},
+    log::{self, LogPiece, LogPosition},
 };
 use cowboy_devnet::{
     api::types::{
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub struct Source {
     pub home: DevnetHome,
     pub client: Client,
-    pub lease_server: Server,
+    pub lease_server: LastClient,
 }
 
 /// A table of questions: the question with its parameters, the type of the answer, and the request.
@@ -104,7 +104,7 @@ asks! { source:
     /// The newest rollbacks.
     Rollbacks -> Vec<Rollback> = source.client.rollbacks(&OfPipelineQuery::default());
     /// The lines after this position in the devnet's log.
-    Log(after: Place) -> Piece = log::read(&source.home, after);
+    Log(after: LogPosition) -> LogPiece = log::read(&source.home, after);
     /// The newest 1,000 actors.
     Actors -> Vec<ActorSummary> =
         source.client.actors(&ActorQuery { limit: Some(1_000), ..ActorQuery::default() });

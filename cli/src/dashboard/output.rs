@@ -8,7 +8,7 @@ const LINES: usize = 5_000;
 
 /// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndedCommand {
     /// By itself, with this code.
     Code(i32),
     /// It was stopped or never started, for this reason.
@@ -21,7 +21,7 @@ pub enum Heard {
     /// A line that it printed.
     Line(String),
     /// It has ended.
-    Ended(Ended),
+    Ended(EndedCommand),
 }
 
 /// A command's output.
@@ -36,7 +36,7 @@ pub struct Output {
     /// Number of lines that were dropped.
     pub forgotten: u64,
     /// Its end; `None` while it runs.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndedCommand>,
     /// Number of lines that the view is scrolled up from the last one.
     scrolled: usize,
 }
@@ -109,7 +109,7 @@ mod tests {
     fn it_follows_until_it_ends_and_then_starts_at_the_top() {
         let mut output = printed(100);
         assert_eq!(output.window(10), 90..100);
-        output.hear(Heard::Ended(Ended::Code(0)));
+        output.hear(Heard::Ended(EndedCommand::Code(0)));
         assert_eq!(output.window(10), 0..10);
         assert!(output.key(KeyEvent::from(KeyCode::PageDown), 10));
         assert_eq!(output.window(10), 9..19);

@@ -15,7 +15,7 @@ use std::{
 pub const LIMIT: u64 = 256 << 20;
 
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct RecordedNews<'a> {
     at: TimeText,
     news: &'a News,
 }
@@ -52,7 +52,7 @@ impl Recorder {
     /// Writes a line and returns whether that worked. After a failure, or when the file is full,
     /// nothing more is written.
     pub fn write(&mut self, at: Timestamp, news: &News) -> bool {
-        let line = serde_json::to_vec(&Written { at: at.into(), news });
+        let line = serde_json::to_vec(&RecordedNews { at: at.into(), news });
         let mut line = line.expect("news are plain data");
         line.push(b'\n');
         let length = line.len() as u64;

@@ -93,7 +93,7 @@ pub struct Shared {
     /// The newest known block.
     pub height: u64,
     /// The newest blocks, ascending.
-    pub blocks: VecDeque<Seen>,
+    pub blocks: VecDeque<SeenBlock>,
     /// The devnet at a glance.
     pub status: Option<Status>,
     /// Basefees, limits, the threshold rule.
@@ -102,7 +102,7 @@ pub struct Shared {
 
 /// A block's data for charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenBlock {
     pub height: u64,
     /// The time when it was learnt to be final.
     pub finalized_at: Timestamp,
@@ -145,7 +145,7 @@ impl Shared {
         if self.blocks.len() == BLOCKS {
             self.blocks.pop_front();
         }
-        self.blocks.push_back(Seen {
+        self.blocks.push_back(SeenBlock {
             height: block.height,
             finalized_at: block.finalized_at.map_or(now, |at| *at),
             transactions: block.transactions,

@@ -3,7 +3,7 @@
 use super::{
     look::{Look, Theme},
     news::News,
-    output::{Ended, Heard},
+    output::{EndedCommand, Heard},
     palette::{Completion, Offer},
     recording,
     state::{Effect, Event, HELD, Link, Mode, State},
@@ -228,7 +228,7 @@ fn commands_run_and_their_output_is_shown() {
     update(&mut state, now, Event::Child(1, Heard::Line("hello".to_owned())));
     assert!(is_shown(&state, "hello") && !is_shown(&state, "of another"));
     assert_eq!(press(&mut state, KeyCode::Esc), [Effect::Kill]);
-    update(&mut state, now, Event::Child(1, Heard::Ended(Ended::Code(3))));
+    update(&mut state, now, Event::Child(1, Heard::Ended(EndedCommand::Code(3))));
     assert!(is_shown(&state, "exit code 3"));
     press(&mut state, KeyCode::Esc);
     assert_eq!(state.mode, Mode::Panes);

@@ -1,9 +1,9 @@
 //! `--jq` and `--template`, which rewrite the output for programs.
 //!
 //! A program runs on its own thread, on one document after the other, and sends its output piece by
-//! piece: an endless one prints as it goes, and ctrl-c ends it like any command. [`Limits`] stop a
-//! program that takes too much memory or prints nothing for too long; the program itself limits the
-//! depth of its recursion, to half of [`STACK_BYTES`].
+//! piece: an endless one prints as it goes, and ctrl-c ends it like any command. [`FilterLimits`]
+//! stop a program that takes too much memory or prints nothing for too long; the program itself
+//! limits the depth of its recursion, to half of [`STACK_BYTES`].
 
 use super::{jq, template, theme::bytes as size};
 use crate::error::{CliError, Exit};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The limits of a program for each document.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+struct FilterLimits {
     /// Maximum time without output.
     silence: Duration,
     /// Maximum memory of the process in bytes meanwhile, if the system reports it.
@@ -41,7 +41,8 @@ struct Limits {
 pub(super) const ENDLESS: &str = "does it end? docs/output.md lists programs that cannot be ended";
 
 /// Documents have 64 MB at most, and most filters take milliseconds.
-const LIMITS: Limits = Limits { silence: Duration::from_secs(60), memory: 2_000_000_000 };
+const LIMITS: FilterLimits =
+    FilterLimits { silence: Duration::from_secs(60), memory: 2_000_000_000 };
 
 /// Runs on a JSON document and calls the function with each piece of output; the function returns
 /// whether the receiver still exists.
@@ -57,7 +58,7 @@ pub struct Filter {
     watched: AtomicBool,
     /// The rest of an earlier document's output has to be discarded.
     abandoned: AtomicBool,
-    limits: Limits,
+    limits: FilterLimits,
 }
 
 #[derive(Debug)]
@@ -185,7 +186,7 @@ impl Filter {
     }
 }
 
-impl Limits {
+impl FilterLimits {
     /// Stops a program that has printed nothing for too long, or uses too much memory.
     fn check(self, silent: Duration) -> Result<(), CliError> {
         if silent >= self.silence {

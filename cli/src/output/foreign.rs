@@ -58,7 +58,7 @@ impl Drop for Foreign {
 
 /// The part of a sequence that has arrived.
 #[derive(Debug)]
-enum State {
+enum SequenceState {
     Text,
     Return,
     /// `ESC`.
@@ -77,7 +77,7 @@ enum State {
 #[derive(Debug)]
 struct Cleaner {
     colours: bool,
-    state: State,
+    state: SequenceState,
     /// The first bytes of an incomplete character.
     partial: Vec<u8>,
     /// Whether a colour is set.
@@ -86,7 +86,7 @@ struct Cleaner {
 
 impl Cleaner {
     const fn new(colours: bool) -> Self {
-        Self { colours, state: State::Text, partial: Vec::new(), coloured: false }
+        Self { colours, state: SequenceState::Text, partial: Vec::new(), coloured: false }
     }
 
     /// The text to show for the next piece.
@@ -114,7 +114,7 @@ impl Cleaner {
         if !mem::take(&mut self.partial).is_empty() {
             self.step(char::REPLACEMENT_CHARACTER, &mut shown);
         }
-        if matches!(self.state, State::Return) {
+        if matches!(self.state, SequenceState::Return) {
             shown.push('\n');
         }
         if self.coloured {
@@ -125,53 +125,59 @@ impl Cleaner {
     }
 
     fn step(&mut self, char: char, shown: &mut String) {
-        self.state = match (mem::replace(&mut self.state, State::Text), char) {
-            (State::Return, '\r') => State::Return,
-            (State::Return, '\n') => {
+        self.state = match (mem::replace(&mut self.state, SequenceState::Text), char) {
+            (SequenceState::Return, '\r') => SequenceState::Return,
+            (SequenceState::Return, '\n') => {
                 shown.push('\n');
-                State::Text
+                SequenceState::Text
             }
-            (State::Return, _) => {
+            (SequenceState::Return, _) => {
                 shown.push('\n');
                 return self.step(char, shown);
             }
             // The end of a line ends any open sequence.
             (_, '\n') => {
                 shown.push('\n');
-                State::Text
+                SequenceState::Text
             }
-            (State::Command { escape: true }, '\\') => State::Text,
-            (State::Command { escape: true }, _) => {
-                self.state = State::Escape;
+            (SequenceState::Command { escape: true }, '\\') => SequenceState::Text,
+            (SequenceState::Command { escape: true }, _) => {
+                self.state = SequenceState::Escape;
                 return self.step(char, shown);
             }
-            (State::Command { .. }, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => State::Text,
-            (State::Command { .. }, _) => State::Command { escape: char == ESCAPE },
-            (_, ESCAPE) => State::Escape,
-            (State::Text, '\r') => State::Return,
-            (State::Text, '\t') => {
+            (SequenceState::Command { .. }, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => {
+                SequenceState::Text
+            }
+            (SequenceState::Command { .. }, _) => SequenceState::Command { escape: char == ESCAPE },
+            (_, ESCAPE) => SequenceState::Escape,
+            (SequenceState::Text, '\r') => SequenceState::Return,
+            (SequenceState::Text, '\t') => {
                 shown.push('\t');
-                State::Text
+                SequenceState::Text
             }
-            (State::Text, _) => {
+            (SequenceState::Text, _) => {
                 shown.push(if char.is_control() { char::REPLACEMENT_CHARACTER } else { char });
-                State::Text
+                SequenceState::Text
             }
-            (State::Escape, '[') => State::Control(String::new()),
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Command { escape: false },
-            (State::Escape | State::Short, ' '..='/') => State::Short,
-            (State::Control(mut parameters), ' '..='?') => {
+            (SequenceState::Escape, '[') => SequenceState::Control(String::new()),
+            (SequenceState::Escape, ']' | 'P' | 'X' | '^' | '_') => {
+                SequenceState::Command { escape: false }
+            }
+            (SequenceState::Escape | SequenceState::Short, ' '..='/') => SequenceState::Short,
+            (SequenceState::Control(mut parameters), ' '..='?') => {
                 // One character more than the limit, and the sequence is dropped.
                 if parameters.len() <= MAX_PARAMETERS {
                     parameters.push(char);
                 }
-                State::Control(parameters)
+                SequenceState::Control(parameters)
             }
-            (State::Control(parameters), 'm') => {
+            (SequenceState::Control(parameters), 'm') => {
                 self.colour(&parameters, shown);
-                State::Text
+                SequenceState::Text
             }
-            (State::Escape | State::Short | State::Control(_), _) => State::Text,
+            (SequenceState::Escape | SequenceState::Short | SequenceState::Control(_), _) => {
+                SequenceState::Text
+            }
         };
     }
 

@@ -24,7 +24,7 @@ pub struct Forest {
 }
 
 /// The line of a task.
-pub struct Line {
+pub struct TreeLine {
     /// The task's position.
     pub task: usize,
     /// The text before its name.
@@ -107,7 +107,7 @@ impl Forest {
     }
 
     /// The lines in drawing order.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<TreeLine> {
         let roots = (0..self.under.len()).rev().filter(|at| self.under[*at].is_none());
         let mut left: Vec<_> = roots.map(|at| (at, Mark::Root, String::new(), 0)).collect();
         let mut lines = Vec::with_capacity(self.under.len());
@@ -128,7 +128,7 @@ impl Forest {
                 left.push((*child, mark, inner.clone(), deeper));
             }
             let below = inner + if children.is_empty() { "  " } else { "│ " };
-            lines.push(Line { task, lead: indent + mark.sign(), below });
+            lines.push(TreeLine { task, lead: indent + mark.sign(), below });
         }
         lines
     }

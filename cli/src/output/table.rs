@@ -59,8 +59,11 @@ pub fn rows<'a, T: Row + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
 
 fn draw(header: &[&str], least: &[&str], rows: Vec<Vec<String>>) -> String {
     let Some(columns) = room() else { return aligned(header, rows) };
-    let all: Vec<_> =
-        header.iter().enumerate().map(|(index, name)| Column::new(name, index, &rows)).collect();
+    let all: Vec<_> = header
+        .iter()
+        .enumerate()
+        .map(|(index, name)| TableColumn::new(name, index, &rows))
+        .collect();
     let kept = layout(&all, &order(header, least), columns);
     if !rows.is_empty() {
         let is_kept = |index| kept.iter().any(|(kept, _)| *kept == index);
@@ -101,13 +104,13 @@ fn aligned(header: &[&str], rows: Vec<Vec<String>>) -> String {
 /// The width of a column, and its minimum widths without its ids' middles, and without its texts'
 /// ends.
 #[derive(Debug, Clone, Copy)]
-struct Column {
+struct TableColumn {
     width: usize,
     short: usize,
     least: usize,
 }
 
-impl Column {
+impl TableColumn {
     fn new(name: &str, index: usize, rows: &[Vec<String>]) -> Self {
         let lines = rows.iter().filter_map(|row| row.get(index)).flat_map(|cell| cell.lines());
         let title_width = width(title(name));
@@ -140,7 +143,7 @@ fn order(header: &[&str], least: &[&str]) -> Vec<usize> {
 }
 
 /// The columns that are drawn, and the maximum width of each so that all fit.
-fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)> {
+fn layout(all: &[TableColumn], order: &[usize], columns: usize) -> Vec<(usize, usize)> {
     let mut kept: BTreeSet<usize> = (0..all.len()).collect();
     let mut left_out = Vec::new();
     for index in order {
@@ -163,7 +166,7 @@ fn layout(all: &[Column], order: &[usize], columns: usize) -> Vec<(usize, usize)
 
 /// The maximum width of each column so that all fit, or the minimum widths if they cannot.
 fn widths(
-    all: &[Column],
+    all: &[TableColumn],
     kept: &BTreeSet<usize>,
     columns: usize,
 ) -> Result<Vec<usize>, Vec<usize>> {
@@ -172,7 +175,7 @@ fn widths(
     let mut excess = all.iter().map(|column| column.width).sum::<usize>() + gaps;
     excess = excess.saturating_sub(columns);
     // Shorten ids first, then other text in cells with ids.
-    let floors: [fn(&Column) -> usize; 2] = [|column| column.short, |column| column.least];
+    let floors: [fn(&TableColumn) -> usize; 2] = [|column| column.short, |column| column.least];
     for floor in floors {
         while excess > 0 {
             let widest =

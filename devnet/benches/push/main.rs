@@ -18,12 +18,12 @@ mod peers;
 use bare::LOOPBACK;
 use cowboy_devnet::transport::{
     Connection, Dial as _, Listen as _, RecvStream, SendStream,
-    quic::{Client, Listener, QuicConnection},
+    quic::{QuicClient, QuicConnection, QuicListener},
     tls::Identity,
 };
 use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature},
-    wire::{AckStatus, Body, Channel, FrameReader, Job, JobAck, JobAssignment, Message as _},
+    wire::{AckStatus, Body, Channel, FrameReader, JobAck, JobAssignment, JobFrame, Message as _},
 };
 use criterion::{Criterion, async_executor::AsyncExecutor, criterion_group, criterion_main};
 use peers::{Axum, Bare};
@@ -92,13 +92,13 @@ impl Words {
     }
 }
 
-async fn frame(receive: &mut impl RecvStream) -> Job {
+async fn frame(receive: &mut impl RecvStream) -> JobFrame {
     let mut reader = FrameReader::new(Channel::Job);
     loop {
         let bytes = receive.read(READ).await.expect("the peer goes on").expect("a frame");
         let mut rest = bytes.as_ref();
         if let Some(frame) = reader.feed(&mut rest).expect("a frame") {
-            return Job::decode(&frame).expect("a job's frame").expect("a known one");
+            return JobFrame::decode(&frame).expect("a job's frame").expect("a known one");
         }
     }
 }
@@ -107,7 +107,7 @@ async fn frame(receive: &mut impl RecvStream) -> Job {
 struct Ours {
     connection: QuicConnection,
     words: Arc<Words>,
-    _listener: Listener,
+    _listener: QuicListener,
 }
 
 impl Ours {
@@ -115,15 +115,15 @@ impl Ours {
         let words = Arc::new(Words::new(signs));
         let identity = |key| Identity::new(key).expect("an identity");
         let mut listener =
-            Listener::bind(&identity(&words.validator), LOOPBACK, |_| true).expect("a socket");
-        let client = Client::bind(LOOPBACK).expect("a socket");
+            QuicListener::bind(&identity(&words.validator), LOOPBACK, |_| true).expect("a socket");
+        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         let dialer = client.dialer(identity(&words.runner));
         let (address, validator) = (listener.address(), words.validator.public_key());
         let answering = words.clone();
         tokio::spawn(async move {
             let connection = dialer.dial(address, &validator).await.expect("it listens");
             while let Ok((mut send, mut receive)) = connection.accept().await {
-                let Job::Assignment(assignment) = frame(&mut receive).await else { return };
+                let JobFrame::Assignment(assignment) = frame(&mut receive).await else { return };
                 let ack = answering.ack(&assignment);
                 send.write(&ack).await.expect("the validator reads");
                 send.finish();
@@ -137,7 +137,7 @@ impl Ours {
         let assignment = self.words.assignment();
         let (mut send, mut receive) = self.connection.open().await.expect("it is open");
         send.write(&assignment).await.expect("the runner reads");
-        let Job::Ack(ack) = frame(&mut receive).await else { panic!("no ack") };
+        let JobFrame::Ack(ack) = frame(&mut receive).await else { panic!("no ack") };
         self.words.acked(&ack);
         send.finish();
     }

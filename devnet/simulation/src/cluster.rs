@@ -13,13 +13,13 @@ use cowboy_devnet::{
         channels::{CHANNELS, Channels, Endpoint, max_message_size},
         network::{EndpointOf, Network, NetworkError},
         presence::RunnerView,
-        timing::{Haste, Timing},
+        timing::{FastForward, Timing},
     },
     sample::{self, validator_keys, validator_name},
-    storage::{StorageError, Store},
+    storage::{StorageError, ValidatorStore},
     validator::{
         ValidatorConfig, ValidatorHandle,
-        node::{Gateway, StartError},
+        node::{RunnerService, StartError},
         start_validator,
     },
 };
@@ -46,7 +46,7 @@ pub struct Setup {
     /// Makes the view of the runners for a validator, by index.
     pub view: Box<dyn Fn(usize) -> Arc<dyn RunnerView> + Send>,
     /// Makes the runner service of a validator, by index, each time it starts.
-    pub gateway: Box<dyn Fn(usize) -> Option<Gateway<Context>> + Send>,
+    pub gateway: Box<dyn Fn(usize) -> Option<RunnerService<Context>> + Send>,
 }
 
 impl Setup {
@@ -104,7 +104,7 @@ struct Slot {
     name: String,
     key: commonware_cryptography::ed25519::PrivateKey,
     /// The contents of its disk, which remain when it is stopped.
-    store: Arc<Store>,
+    store: Arc<ValidatorStore>,
     running: Option<ValidatorHandle>,
 }
 
@@ -114,7 +114,7 @@ impl Cluster {
         let genesis = Arc::new(setup.genesis.clone());
         let chain_id = genesis.chain_id();
         let slot = |index| -> Result<Slot, ClusterError> {
-            let store = Arc::new(Store::in_memory(chain_id)?);
+            let store = Arc::new(ValidatorStore::in_memory(chain_id)?);
             let key = validator_keys(index).consensus;
             Ok(Slot { key, name: validator_name(index), store, running: None })
         };
@@ -189,7 +189,7 @@ impl Cluster {
             key: slot.key.clone(),
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
-            haste: Haste::default(),
+            fast_forward: FastForward::default(),
             ledger: Ledger::open(&self.genesis, slot.store.clone())?,
             known: Known::default(),
             view: (self.setup.view)(index),
@@ -214,7 +214,8 @@ impl Cluster {
 
     /// Replaces a stopped validator's store by an empty one.
     pub fn lose_store(&mut self, index: usize) -> Result<(), ClusterError> {
-        self.validators[index].store = Arc::new(Store::in_memory(self.genesis.chain_id())?);
+        self.validators[index].store =
+            Arc::new(ValidatorStore::in_memory(self.genesis.chain_id())?);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl Cluster {
     }
 
     /// A validator's store, whether the validator runs or not.
-    pub fn store(&self, index: usize) -> &Store {
+    pub fn store(&self, index: usize) -> &ValidatorStore {
         &self.validators[index].store
     }
 
@@ -300,7 +301,7 @@ impl Cluster {
 }
 
 /// For each height from 1 on, a hash over block, root, receipts, fires, lane, events and P.
-fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
+fn log(store: &ValidatorStore) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
     while let Some((block, (root, _))) = store.block(height)?.zip(store.executed(height)?) {

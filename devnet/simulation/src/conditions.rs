@@ -95,8 +95,8 @@ impl Travel {
     }
 
     /// The link as the runners' network models it, which retransmits lost messages.
-    pub fn to_runners(self) -> simulated::Link {
-        simulated::Link {
+    pub fn to_runners(self) -> simulated::SimulatedLink {
+        simulated::SimulatedLink {
             latency: self.latency,
             jitter: self.jitter,
             loss: f64::from(self.loss.per_mille()) / 1_000.0,

@@ -11,10 +11,10 @@ use cowboy_devnet::{
     consensus::presence::RunnerView,
     runner::{self, Pledges, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     sample::{key, validator_name},
-    transport::simulated::{Fabric, Link},
+    transport::simulated::{Fabric, SimulatedLink},
     validator::{
-        gateway::{self, Gateway, Handed},
-        limiter::Limits,
+        gateway::{self, Gateway, Submission},
+        limiter::BucketLimits,
         node, service,
     },
 };
@@ -41,8 +41,11 @@ use tokio::sync::{
 pub const BLOCK_TIME: Duration = Duration::from_millis(250);
 
 /// A runner's link to a validator: 20 to 80 ms and 2 % loss.
-pub const RUNNER_LINK: Link =
-    Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
+pub const RUNNER_LINK: SimulatedLink = SimulatedLink {
+    latency: Duration::from_millis(20),
+    jitter: Duration::from_millis(60),
+    loss: 0.02,
+};
 
 /// The same link between validators, whose simulator draws around a mean.
 fn validator_link() -> simulated::Link {
@@ -60,7 +63,7 @@ pub struct Plan {
     /// The block time, and the duration of a pretended job.
     pub pace: Duration,
     /// The standard link between a runner and a validator.
-    pub runner_link: Link,
+    pub runner_link: SimulatedLink,
     /// Makes the view behind a validator's votes from its index and its gateway.
     pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
 }
@@ -124,7 +127,7 @@ impl Devnet {
         let Plan { mut setup, pace, runner_link, vote } = plan;
         let fabric = Fabric::new(context.child("fabric"), runner_link);
         let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
-        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Handed>>>> = Arc::default();
+        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Submission>>>> = Arc::default();
         let (made, results) = (gateways.clone(), waiting.clone());
         let state = setup.genesis.state().expect("a simulation's genesis starts a chain");
         let address = |index| {
@@ -137,7 +140,11 @@ impl Devnet {
         targets.listening((0..count).map(address).collect());
         setup.view = Box::new(move |index| {
             let key = key(&validator_name(index));
-            let config = gateway::Config { key, limits: Limits::default(), state: state.clone() };
+            let config = gateway::GatewayConfig {
+                key,
+                limits: BucketLimits::default(),
+                state: state.clone(),
+            };
             let (gateway, received) = Gateway::new(config);
             results.lock().insert(index, received);
             made.lock().insert(index, gateway.clone());
@@ -180,7 +187,7 @@ impl Devnet {
             let folder = folder.join(index.to_string());
             Arc::new(Pledges::open(folder, Hash::ZERO).expect("a folder for commitments"))
         });
-        let config = runner::Config {
+        let config = runner::RunnerConfig {
             chain_id: self.cluster.genesis().chain_id(),
             known: self.targets.of(&key.public_key()),
             agents: BTreeSet::new(),
@@ -209,7 +216,7 @@ impl Devnet {
     }
 
     /// Sets the properties of the link between a runner and a validator.
-    pub fn relink_runner(&self, runner: usize, validator: usize, link: Link) {
+    pub fn relink_runner(&self, runner: usize, validator: usize, link: SimulatedLink) {
         self.fabric.set_link(&runner_key(runner).public_key(), &validator_key(validator), link);
     }
 
@@ -269,7 +276,10 @@ pub fn validator_key(index: usize) -> PublicKey {
 }
 
 /// Extends `serving` so that the runners' targets follow the blocks that its validator executes.
-fn followed(serving: node::Gateway<Context>, targets: Targets) -> node::Gateway<Context> {
+fn followed(
+    serving: node::RunnerService<Context>,
+    targets: Targets,
+) -> node::RunnerService<Context> {
     Box::new(move |context, services| {
         let blocks = services.ledger.subscribe();
         targets.advance(&services.ledger.head());

@@ -1,6 +1,6 @@
 //! The agent's state and decisions: all pipelines over one speculation machine. The core never
-//! waits. Its work for the outside world comes out as [`Action`]s, and their results come back in
-//! as calls with the current time.
+//! waits. Its work for the outside world comes out as [`AgentAction`]s, and their results come back
+//! in as calls with the current time.
 
 mod misproof;
 mod onchain;
@@ -11,14 +11,14 @@ mod undo;
 
 use self::reach::Reach;
 use super::{
+    chain_message::{ChainMessage, MessageKind},
     journal::Journal,
-    letter::{Kind, Letter},
-    run::{Run, TaskRun, Times},
-    spans::{Spans, Stage},
+    run::{Run, StageTimes, TaskRun},
+    spans::{Spans, TaskStage},
 };
 use crate::{
     api::types::{HashText, TASK_EXECUTING, TaskStatus},
-    speculation::pipeline::{Checked, Fault, elements},
+    speculation::pipeline::{Checked, TaskFault, elements},
     topology::Options,
 };
 use cowboy_engine::{
@@ -27,8 +27,8 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Wei, keccak256},
     proof::{Element, Statement, Witness},
     speculation::{
-        Bonds, ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason,
-        Slashing, Speculation, Summary, TaskId, away::TRIES,
+        Bonds, ConfigError, EngineOutput, Opening, ParentLink, Reason, Refused, RollbackReason,
+        RunRequest, Slashing, Speculation, Summary, TaskId, away::TRIES,
     },
 };
 use serde_json::json;
@@ -59,7 +59,7 @@ pub(super) const CLAIM_MS: u64 = 600_000;
 const MIB: u64 = 1 << 20;
 
 /// Work for the outside world.
-pub(super) enum Action {
+pub(super) enum AgentAction {
     /// Have a runner do a task's work.
     Execute { task: TaskId, attempt: u32, spec: Box<JobSpec>, until: u64 },
     /// Make a task's proof.
@@ -67,7 +67,7 @@ pub(super) enum Action {
     /// Stop all work for the task's attempts up to this one.
     Stop { task: TaskId, attempt: u32 },
     /// Tell the chain something.
-    Send(Letter),
+    Send(ChainMessage),
     /// Report the chain's confirmation to the machine at this time, Unix ms.
     ConfirmAt { task: TaskId, at: u64 },
 }
@@ -172,7 +172,7 @@ pub(super) struct Core {
     pub(super) rollbacks: VecDeque<Undone>,
     /// Rollbacks that are new or changed since the last write.
     pub(super) new_rollbacks: Vec<Undone>,
-    actions: Vec<Action>,
+    actions: Vec<AgentAction>,
     counts: Vec<Count>,
     pub(super) spans: Spans,
     pub(super) journal: Journal,
@@ -250,7 +250,7 @@ impl Core {
     }
 
     /// The actions and counts since the last call.
-    pub(super) fn take(&mut self) -> (Vec<Action>, Vec<Count>) {
+    pub(super) fn take(&mut self) -> (Vec<AgentAction>, Vec<Count>) {
         self.tell();
         (mem::take(&mut self.actions), mem::take(&mut self.counts))
     }
@@ -442,7 +442,7 @@ impl Core {
         let run = &self.runs[&number];
         let (id, written) = (run.tasks[at].id, &run.pipeline.tasks[at]);
         let parent = |(parent, order_only): &(usize, bool)| {
-            let link = if *order_only { Link::OrderOnly } else { Link::Reads };
+            let link = if *order_only { ParentLink::OrderOnly } else { ParentLink::Reads };
             let task = &run.tasks[*parent];
             // The machine may have forgotten confirmed tasks.
             let known = task.status != TaskStatus::Confirmed
@@ -455,7 +455,7 @@ impl Core {
         let until = now.saturating_add(written.entry.claim_ms.unwrap_or(long));
         let inputs = self.inputs_of(number, at);
         let refused = self.refused.get(&id).copied();
-        let request = Request { inputs, refused, ..Request::new(id, &parents, until) };
+        let request = RunRequest { inputs, refused, ..RunRequest::new(id, &parents, until) };
         let span = self.spans.schedule(number, &id);
         let scheduled = match self.machine.schedule(request, now) {
             Ok(scheduled) => scheduled,
@@ -484,7 +484,7 @@ impl Core {
             task.claim_expires_at = until;
             task.runner = None;
             task.proof_ms = None;
-            task.times = Times { scheduled: Some(now), ..Times::default() };
+            task.times = StageTimes { scheduled: Some(now), ..StageTimes::default() };
         });
         if scheduled.depth > 0
             && let Some(run) = self.runs.get_mut(&number)
@@ -492,8 +492,8 @@ impl Core {
         {
             self.dirty_runs.insert(number);
         }
-        self.send(id, attempt, Kind::Create);
-        self.send(id, attempt, Kind::Claim { until });
+        self.send(id, attempt, MessageKind::Create);
+        self.send(id, attempt, MessageKind::Claim { until });
         if let Some(output) = again {
             // Its inputs stay as recorded, whatever its parents have put out since.
             self.executed(number, at, output, now);
@@ -505,7 +505,7 @@ impl Core {
         match run.pipeline.tasks[at].work(&run.inputs(at)) {
             Ok(spec) => {
                 let spec = Box::new(spec);
-                self.actions.push(Action::Execute { task: id, attempt, spec, until });
+                self.actions.push(AgentAction::Execute { task: id, attempt, spec, until });
             }
             Err(error) => {
                 self.fails((number, at), format!("its job cannot be built: {error}"), now);
@@ -514,16 +514,16 @@ impl Core {
         Ok(())
     }
 
-    fn send(&mut self, task: TaskId, attempt: u32, kind: Kind) {
+    fn send(&mut self, task: TaskId, attempt: u32, kind: MessageKind) {
         let doubtful = self.resuming
             || match kind {
                 // An earlier attempt may have sent it.
-                Kind::Create | Kind::Commit => attempt > 1,
+                MessageKind::Create | MessageKind::Commit => attempt > 1,
                 // The chain may have ended the commitment by itself.
-                Kind::Resolve(reason) => reason.is_some(),
-                Kind::Claim { .. } | Kind::Complete { .. } => false,
+                MessageKind::Resolve(reason) => reason.is_some(),
+                MessageKind::Claim { .. } | MessageKind::Complete { .. } => false,
             };
-        self.actions.push(Action::Send(Letter { task, attempt, kind, doubtful }));
+        self.actions.push(AgentAction::Send(ChainMessage { task, attempt, kind, doubtful }));
     }
 
     /// The place of a task if `attempt` is the current one and the task has this status.
@@ -626,7 +626,7 @@ impl Core {
         if self.runs[&number].entry(at).checkpoint {
             self.machine.checkpoint(&id);
         }
-        self.send(id, attempt, Kind::Commit);
+        self.send(id, attempt, MessageKind::Commit);
         let run = &self.runs[&number];
         let waits = |child: &usize| run.tasks[*child].status == TaskStatus::Waiting;
         let children = run.children[at].iter().copied();
@@ -656,15 +656,15 @@ impl Core {
         Ok(())
     }
 
-    fn heed(&mut self, output: Output, now: u64) {
+    fn heed(&mut self, output: EngineOutput, now: u64) {
         match output {
-            Output::Prove { task } => self.prove(task),
-            Output::Submit { task, submission, attempt } => {
+            EngineOutput::Prove { task } => self.prove(task),
+            EngineOutput::Submit { task, submission, attempt } => {
                 let Some(place) = self.place(&task) else { return };
                 let run = &self.runs[&place.0];
                 let first = run.tasks[place.1].attempt == 1;
                 let fault = run.pipeline.tasks[place.1].fault;
-                let wrong = first && fault == Some(Fault::WrongProof);
+                let wrong = first && fault == Some(TaskFault::WrongProof);
                 let of = run.tasks[place.1].attempt;
                 let landed = run.tasks[place.1].landed;
                 self.change(place, |task| {
@@ -672,16 +672,16 @@ impl Core {
                     task.times.submitted = task.times.submitted.or(Some(now));
                 });
                 self.counts.push(Count::ProofSubmitted { task, attempt });
-                let stage = if landed { Stage::Wait } else { Stage::Submit };
+                let stage = if landed { TaskStage::Wait } else { TaskStage::Submit };
                 self.spans.begin(place.0, &task, stage, attempt);
                 if landed {
                     // The chain has had the proof since an earlier attempt.
-                    self.actions.push(Action::ConfirmAt { task, at: now });
+                    self.actions.push(AgentAction::ConfirmAt { task, at: now });
                 } else {
-                    self.send(task, of, Kind::Complete { submission, wrong });
+                    self.send(task, of, MessageKind::Complete { submission, wrong });
                 }
             }
-            Output::Confirmed { task, .. } => {
+            EngineOutput::Confirmed { task, .. } => {
                 let Some(place) = self.place(&task) else { return };
                 let task_run = &self.runs[&place.0].tasks[place.1];
                 let (attempt, times) = (task_run.attempt, task_run.times);
@@ -699,22 +699,22 @@ impl Core {
                 });
                 self.counts.push(Count::Confirmed { waited_ms });
                 self.spans.confirmed(&task, transaction, waited_ms);
-                self.actions.push(Action::Stop { task, attempt });
-                self.send(task, attempt, Kind::Resolve(None));
+                self.actions.push(AgentAction::Stop { task, attempt });
+                self.send(task, attempt, MessageKind::Resolve(None));
                 self.end_run(place.0, now);
             }
-            Output::RolledBack(plan) => self.rolled_back(&plan, now),
-            Output::LateSuccess { task } => {
+            EngineOutput::RolledBack(plan) => self.rolled_back(&plan, now),
+            EngineOutput::LateSuccess { task } => {
                 tracing::info!(%task, "the chain has confirmed what was rolled back here");
             }
-            Output::Breaker(state) => tracing::warn!(%state, "circuit breaker"),
-            Output::TryChain { attempt } => {
+            EngineOutput::Breaker(state) => tracing::warn!(%state, "circuit breaker"),
+            EngineOutput::TryChain { attempt } => {
                 tracing::warn!(attempt, of = TRIES, "the chain cannot be reached: tried again");
                 if attempt == TRIES {
                     tracing::error!("speculation is paused until the chain can be reached");
                 }
             }
-            Output::ChainBack { away_ms } => self.prolonged(away_ms),
+            EngineOutput::ChainBack { away_ms } => self.prolonged(away_ms),
         }
     }
 
@@ -725,7 +725,7 @@ impl Core {
         let fault = fault.filter(|_| attempt == 1);
         let Some(output) = run.tasks[at].output.clone() else { return };
         let more = match fault {
-            Some(Fault::Slow(ms)) => ms,
+            Some(TaskFault::Slow(ms)) => ms,
             _ => 0,
         };
         let latency_ms = self.options.proof_latency_ms.saturating_add(more);
@@ -734,12 +734,12 @@ impl Core {
         let honest = ToProve { task: statement_task(&task, &inputs), witness, says: None };
         let false_one = fault.and_then(|fault| self.misproof((number, at), fault, &honest));
         let what = Box::new(false_one.unwrap_or(honest));
-        let crash = fault == Some(Fault::Crash);
-        self.actions.push(Action::Prove { task, attempt, what, latency_ms, crash });
+        let crash = fault == Some(TaskFault::Crash);
+        self.actions.push(AgentAction::Prove { task, attempt, what, latency_ms, crash });
     }
 }
 
 /// Parents in the format of log lines.
-fn names(parents: &[(TaskId, Link)]) -> String {
+fn names(parents: &[(TaskId, ParentLink)]) -> String {
     parents.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -5,9 +5,9 @@
 //! [`cowboy_engine::speculation`] decides when a task may run and what is undone.
 //!
 //! ```text
-//!   pipelines ─▶ ┌──────┐ ─ Execute ─▶ crew ──▶ runners, by way of validators' gateways
+//!   pipelines ─▶ ┌──────┐ ─ Execute ─▶ dispatch ──▶ runners, by way of validators' gateways
 //!   outputs ───▶ │ core │ ─ Prove ───▶ provers
-//!   proofs ────▶ └──────┘ ─ Send ────▶ post ──▶ validators' mempools
+//!   proofs ────▶ └──────┘ ─ Send ────▶ sender ──▶ validators' mempools
 //!   blocks ────────▲───────────────────┘
 //! ```
 //!
@@ -16,9 +16,9 @@
 //! | `core` | state and decisions, over one machine |
 //! | `run` | a pipeline that was accepted |
 //! | `journal` | the latest events of the components |
-//! | `letter` | messages to the chain about tasks |
-//! | `post` | sends them to the chain |
-//! | `crew` | has runners do work |
+//! | `chain_message` | messages to the chain about tasks |
+//! | `sender` | sends them to the chain |
+//! | `dispatch` | has runners do work |
 //! | `prover` | makes proofs |
 //! | `spans` | a trace for each pipeline |
 //! | [`model`] | forecasts of a pipeline's time and waits, without running it |
@@ -28,14 +28,14 @@
 //! The core is called under one lock and never waits. Times are Unix ms of the machine's clock.
 //! Nothing that the chain decides depends on them.
 
+mod chain_message;
 mod core;
-mod crew;
+mod dispatch;
 mod journal;
-mod letter;
 pub mod model;
-mod post;
 mod prover;
 mod run;
+mod sender;
 mod spans;
 mod store;
 #[cfg(test)]
@@ -46,18 +46,18 @@ pub use prover::process::{ARGUMENT as PROVER, serve as prove_for_parent};
 pub use store::StoreError;
 
 use self::{
-    core::{Action, Core, Count},
-    crew::{Crew, Work},
-    letter::Pace,
-    post::{News, Post},
+    chain_message::ChainPace,
+    core::{AgentAction, Core, Count},
+    dispatch::{Dispatch, Work},
     prover::{Order, Provers},
-    spans::{Spans, Stage},
+    sender::{News, Sender},
+    spans::{Spans, TaskStage},
     store::{Change, Store},
 };
 use crate::{
     chain::ledger::{ExecutedBlock, Ledger},
     speculation::metrics::Metrics,
-    telemetry::{Endpoint, Exporter},
+    telemetry::{CollectorUrl, Exporter},
     topology::Options,
     validator::{gateway::Gateway, node::Services},
 };
@@ -97,7 +97,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The parameters of an agent.
-pub struct Config {
+pub struct AgentConfig {
     /// The agent's account.
     pub key: SecretKey,
     /// The initial speculation options.
@@ -118,18 +118,18 @@ pub struct Config {
     pub runners: BTreeMap<Address, String>,
     pub devnet: String,
     /// The collector that receives the pipelines' traces.
-    pub collector: Option<Endpoint>,
+    pub collector: Option<CollectorUrl>,
     /// The file of the state that outlives the process.
     pub path: PathBuf,
 }
 
 /// A devnet's agent. Cloning shares it.
 #[derive(Clone)]
-pub struct Agent(Arc<Inner>);
+pub struct Agent(Arc<AgentInner>);
 
-struct Inner {
+struct AgentInner {
     books: Mutex<Books>,
-    crew: Crew,
+    dispatch: Dispatch,
     provers: Provers,
     store: Store,
     metrics: Metrics,
@@ -154,7 +154,7 @@ struct Inner {
 
 /// Closes the agent on a panic while its books change. Create it after locking the books, so that
 /// it closes the agent before the lock is released.
-struct Guard<'a>(&'a Inner);
+struct Guard<'a>(&'a AgentInner);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
@@ -168,7 +168,7 @@ impl Drop for Guard<'_> {
 /// The state under the one lock.
 struct Books {
     core: Core,
-    post: Post,
+    sender: Sender,
     /// Whether the state of an earlier process has been resumed.
     resumed: bool,
     /// The height of the last block seen.
@@ -177,8 +177,8 @@ struct Books {
 
 impl Agent {
     /// Opens an agent with the state of an earlier process. Its tasks run on the calling runtime.
-    pub fn open(config: Config) -> Result<Self, StoreError> {
-        let Config { key, options, scheme, bonds, proof_seed, prover, .. } = config;
+    pub fn open(config: AgentConfig) -> Result<Self, StoreError> {
+        let AgentConfig { key, options, scheme, bonds, proof_seed, prover, .. } = config;
         let (chain_id, block_time) = (config.chain_id, config.block_time);
         let (runners, path) = (config.runners, config.path);
         let metrics = Metrics::new();
@@ -201,12 +201,12 @@ impl Agent {
         store.load(&mut core, now())?;
         core.machine.tell_events();
         core.set_bonds(&bonds);
-        let crew = Crew::new(chain_id, key.clone(), block_ms);
+        let dispatch = Dispatch::new(chain_id, key.clone(), block_ms);
         let told = watch::Sender::new(core.journal.next());
-        let books = Books { core, post: Post::new(key), resumed: false, seen: None };
-        let inner = Inner {
+        let books = Books { core, sender: Sender::new(key), resumed: false, seen: None };
+        let inner = AgentInner {
             books: Mutex::new(books),
-            crew,
+            dispatch,
             provers: Provers::new(scheme, proof_seed, &agent, prover, workers),
             store,
             metrics,
@@ -231,7 +231,7 @@ impl Agent {
     pub fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         let (state, blocks) = (services.ledger.head(), services.ledger.subscribe());
         tokio::spawn(follow(self.clone(), services.ledger.clone(), blocks));
-        self.0.crew.joined(name, services, gateway);
+        self.0.dispatch.joined(name, services, gateway);
         let resume = {
             let mut books = self.0.books.lock();
             !std::mem::replace(&mut books.resumed, true)
@@ -243,7 +243,7 @@ impl Agent {
 
     /// Removes a validator that has stopped.
     pub fn left(&self, name: &str) {
-        self.0.crew.left(name);
+        self.0.dispatch.left(name);
     }
 
     /// A validator has executed a block; only the first report of each height counts.
@@ -258,10 +258,10 @@ impl Agent {
             let gap = books.seen.is_none_or(|seen| seen.next() != height);
             books.seen = Some(height);
             books.core.set_bonds(block.execution.state.bonds());
-            let Books { core, post, .. } = &mut *books;
-            (gap, post.block(core, block))
+            let Books { core, sender, .. } = &mut *books;
+            (gap, sender.block(core, block))
         };
-        self.0.crew.stir();
+        self.0.dispatch.stir();
         let made = block.block.header.timestamp_ms;
         self.act(|core, now| {
             core.seen(made, now);
@@ -337,20 +337,20 @@ impl Agent {
         let (out, actions, undoes) = {
             let mut books = self.0.books.lock();
             let _guard = Guard(&self.0);
-            let Books { core, post, .. } = &mut *books;
+            let Books { core, sender, .. } = &mut *books;
             core.spans.stirs();
-            core.look(self.0.crew.is_running(), now());
+            core.look(self.0.dispatch.is_running(), now());
             let out = call(core, now());
             let (mut actions, mut counts) = core.take();
             let mut others = Vec::new();
             loop {
                 for action in actions {
                     match action {
-                        Action::Send(letter) => post.add(letter),
+                        AgentAction::Send(message) => sender.add(message),
                         other => others.push(other),
                     }
                 }
-                let news = self.deliver(core, post);
+                let news = self.deliver(core, sender);
                 if news.is_empty() {
                     break;
                 }
@@ -378,21 +378,21 @@ impl Agent {
         out
     }
 
-    fn deliver(&self, core: &Core, post: &mut Post) -> Vec<News> {
-        if !post.is_busy() || self.is_closed() {
+    fn deliver(&self, core: &Core, sender: &mut Sender) -> Vec<News> {
+        if !sender.is_busy() || self.is_closed() {
             return Vec::new();
         }
-        let Some(state) = self.0.crew.state() else { return Vec::new() };
-        let pace = Pace { now: now(), block_ms: self.0.block_ms };
-        post.deliver(core, &state, &self.0.crew.validators(), pace)
+        let Some(state) = self.0.dispatch.state() else { return Vec::new() };
+        let pace = ChainPace { now: now(), block_ms: self.0.block_ms };
+        sender.deliver(core, &state, &self.0.dispatch.validators(), pace)
     }
 
-    fn perform(&self, action: Action) {
+    fn perform(&self, action: AgentAction) {
         if self.is_closed() {
             return;
         }
         match action {
-            Action::Execute { task, attempt, spec, until } => {
+            AgentAction::Execute { task, attempt, spec, until } => {
                 let agent = self.clone();
                 let left = Duration::from_millis(until.saturating_sub(now()));
                 let until = tokio::time::Instant::now() + left.min(LONGEST_WAIT * 24);
@@ -405,11 +405,11 @@ impl Agent {
                         });
                         agent.act(|core, now| core.given(&task, attempt, name, now));
                     };
-                    let outcome = agent.0.crew.work(work, given).await;
+                    let outcome = agent.0.dispatch.work(work, given).await;
                     agent.act(|core, now| core.worked(&task, attempt, outcome, now));
                 });
             }
-            Action::Prove { task, attempt, what, latency_ms, crash } => {
+            AgentAction::Prove { task, attempt, what, latency_ms, crash } => {
                 let agent = self.clone();
                 let (seed, attempts) = {
                     let core = &self.0.books.lock().core;
@@ -431,12 +431,12 @@ impl Agent {
                             agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                         }
                         None => agent.act(|core, _| {
-                            core.spans.done(&task, Stage::Generate, Err("its prover is gone"));
+                            core.spans.done(&task, TaskStage::Generate, Err("its prover is gone"));
                         }),
                     }
                 });
             }
-            Action::Stop { task, attempt } => {
+            AgentAction::Stop { task, attempt } => {
                 let mut doing = self.0.doing.lock();
                 let Some(of_task) = doing.get_mut(&task) else { return };
                 for (_, handle) in of_task.extract_if(.., |(of, _)| *of <= attempt) {
@@ -446,7 +446,7 @@ impl Agent {
                     doing.remove(&task);
                 }
             }
-            Action::ConfirmAt { task, at } => {
+            AgentAction::ConfirmAt { task, at } => {
                 let agent = self.clone();
                 let wait = Duration::from_millis(at.saturating_sub(now()));
                 self.0.runtime.spawn(async move {
@@ -454,7 +454,7 @@ impl Agent {
                     agent.act(|core, now| core.confirm(&task, now));
                 });
             }
-            Action::Send(_) => {}
+            AgentAction::Send(_) => {}
         }
     }
 
@@ -508,13 +508,13 @@ fn output_on_chain(state: &State, task: &TaskId) -> Option<Hash> {
     Some(Hash(output.to_bytes()))
 }
 
-/// Reports the outcomes of letters to the core.
+/// Reports the outcomes of messages to the core.
 fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     for one in news {
         match one {
-            News::Posted(letter, transaction) => core.posted(&letter, transaction, now),
-            News::Lost { letter, submission } => core.lost(letter.task, submission, now),
-            News::Refused(letter, error) => core.refused(&letter, &error, now),
+            News::Posted(message, transaction) => core.sent(&message, transaction, now),
+            News::Lost { message, submission } => core.lost(message.task, submission, now),
+            News::Refused(message, error) => core.refused(&message, &error, now),
         }
     }
 }

@@ -5,21 +5,21 @@
 //! group in topological order. Its work takes its cost; its proof waits for a free prover and takes
 //! the proof's cost; it is submitted when the machine says so. The chain includes it in the first
 //! block made after a validator has it. Blocks come at a fixed pace, and at most as many
-//! transactions are in flight as the post allows. With `enabled: false` this is the synchronous
+//! transactions are in flight as the sender allows. With `enabled: false` this is the synchronous
 //! pipeline.
 
 use super::{
     core::{CLAIM_MS, REFUSALS},
-    post::WINDOW,
     run::Run,
+    sender::WINDOW,
 };
-use crate::speculation::pipeline::{Checked, Fault};
+use crate::speculation::pipeline::{Checked, TaskFault};
 use cowboy_engine::{
     primitives::{Address, Wei, keccak256},
     proof::PROOF_BYTES,
     speculation::{
-        Bonds, Config, Link, Opening, Output, Plan, Reason, Refused, Request, RollbackReason,
-        Slashing, Speculation, TaskId, breaker::BreakerState,
+        Bonds, Config, EngineOutput, Opening, ParentLink, Plan, Reason, Refused, RollbackReason,
+        RunRequest, Slashing, Speculation, TaskId, breaker::BreakerState,
     },
 };
 use std::{
@@ -47,10 +47,10 @@ pub struct Cost {
 
 impl Cost {
     /// The time that a fault adds to a task's proof and to its confirmation, in ms.
-    pub const fn added(fault: Option<Fault>) -> (u64, u64) {
+    pub const fn added(fault: Option<TaskFault>) -> (u64, u64) {
         match fault {
-            Some(Fault::Slow(ms)) => (ms, 0),
-            Some(Fault::LateEvent(ms)) => (0, ms),
+            Some(TaskFault::Slow(ms)) => (ms, 0),
+            Some(TaskFault::LateEvent(ms)) => (0, ms),
             _ => (0, 0),
         }
     }
@@ -165,7 +165,7 @@ pub fn forecast(
 
 /// Timed events of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum ModelEvent {
     Worked(usize),
     Proved(usize),
     Confirmed(usize),
@@ -184,7 +184,7 @@ struct Play<'a> {
     start: u64,
     now: u64,
     /// By time, then by the order in which they were added.
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, u64, ModelEvent)>>,
     begun: u64,
     /// Per task, the number of its parents without an output.
     missing: Vec<usize>,
@@ -198,8 +198,8 @@ struct Play<'a> {
     proving: BTreeSet<usize>,
     to_prove: VecDeque<usize>,
     submissions: Vec<u64>,
-    /// Transactions that wait for the post; one with a proof names its task.
-    letters: VecDeque<Option<usize>>,
+    /// Transactions that wait for the sender; one with a proof names its task.
+    messages: VecDeque<Option<usize>>,
     /// Transactions that a validator has, and since when.
     flying: VecDeque<(u64, Option<usize>)>,
     /// Whether the next block is among the events.
@@ -230,7 +230,7 @@ impl<'a> Play<'a> {
         if let Some(left) = devnet.breaker_ms {
             open(&mut machine);
             start = devnet.config.breaker.reset_ms.saturating_add(1).saturating_sub(left);
-            events.push(Reverse((left, 0, Event::HalfOpen)));
+            events.push(Reverse((left, 0, ModelEvent::HalfOpen)));
         }
         machine.set_stake(devnet.stake);
         let mut play = Self {
@@ -250,7 +250,7 @@ impl<'a> Play<'a> {
             proving: BTreeSet::new(),
             to_prove: VecDeque::new(),
             submissions: vec![0; tasks],
-            letters: VecDeque::new(),
+            messages: VecDeque::new(),
             flying: VecDeque::new(),
             awaited: false,
             tasks: vec![TaskForecast::default(); tasks],
@@ -304,14 +304,14 @@ impl<'a> Play<'a> {
         self.stirred = true;
     }
 
-    fn happens(&mut self, event: Event) {
+    fn happens(&mut self, event: ModelEvent) {
         let time = self.time();
         match event {
-            Event::Worked(task) => {
+            ModelEvent::Worked(task) => {
                 if self.is_undone(task) {
                     return;
                 }
-                self.letters.push_back(None);
+                self.messages.push_back(None);
                 let id = self.id(task);
                 let opening = Opening { output_commitment: id, constraint_hash: id, salt: [0; 32] };
                 if self.machine.executed(id, opening, time).is_ok() {
@@ -326,7 +326,7 @@ impl<'a> Play<'a> {
                     }
                 }
             }
-            Event::Proved(task) => {
+            ModelEvent::Proved(task) => {
                 if !self.proving.remove(&task) {
                     return;
                 }
@@ -335,25 +335,25 @@ impl<'a> Play<'a> {
                 }
                 self.heed();
             }
-            Event::Confirmed(task) => {
+            ModelEvent::Confirmed(task) => {
                 // An undone task stays undone.
                 let _ = self.machine.confirm(self.id(task), time);
                 self.heed();
             }
-            Event::Block => {
+            ModelEvent::Block => {
                 self.awaited = false;
                 self.stirred = true;
                 let made = self.now.saturating_sub(self.devnet.lag_ms);
-                while let Some((_, letter)) = self.flying.pop_front_if(|(since, _)| *since <= made)
+                while let Some((_, message)) = self.flying.pop_front_if(|(since, _)| *since <= made)
                 {
-                    let Some(task) = letter else { continue };
+                    let Some(task) = message else { continue };
                     let submitted = self.tasks[task].submitted_ms.unwrap_or(0);
                     let least = submitted.saturating_add(self.devnet.latency_ms);
                     let at = self.now.max(least).saturating_add(self.costs[task].late_ms);
-                    self.ends(at, Event::Confirmed(task));
+                    self.ends(at, ModelEvent::Confirmed(task));
                 }
             }
-            Event::HalfOpen => self.stirred = true,
+            ModelEvent::HalfOpen => self.stirred = true,
         }
     }
 
@@ -362,24 +362,24 @@ impl<'a> Play<'a> {
         while let Some(output) = self.machine.poll_output() {
             let at = |task: &TaskId| self.places.get(task).copied();
             match output {
-                Output::Prove { task } => self.to_prove.extend(at(&task)),
-                Output::Submit { task, submission, .. } => {
+                EngineOutput::Prove { task } => self.to_prove.extend(at(&task)),
+                EngineOutput::Submit { task, submission, .. } => {
                     let Some(at) = at(&task) else { continue };
                     self.tasks[at].submitted_ms.get_or_insert(self.now);
                     self.submissions[at] = submission;
-                    self.letters.push_back(Some(at));
+                    self.messages.push_back(Some(at));
                 }
-                Output::Confirmed { task, .. } => {
+                EngineOutput::Confirmed { task, .. } => {
                     let Some(at) = at(&task) else { continue };
                     self.tasks[at].confirmed_ms = Some(self.now);
-                    self.letters.push_back(None);
+                    self.messages.push_back(None);
                     self.stirred = true;
                 }
-                Output::RolledBack(plan) => self.rolled_back(&plan),
-                Output::LateSuccess { .. }
-                | Output::Breaker(_)
-                | Output::TryChain { .. }
-                | Output::ChainBack { .. } => {}
+                EngineOutput::RolledBack(plan) => self.rolled_back(&plan),
+                EngineOutput::LateSuccess { .. }
+                | EngineOutput::Breaker(_)
+                | EngineOutput::TryChain { .. }
+                | EngineOutput::ChainBack { .. } => {}
             }
         }
     }
@@ -392,7 +392,7 @@ impl<'a> Play<'a> {
                 false => RollbackReason::AncestorFailed,
             };
             self.undo(at, reason);
-            self.letters.push_back(None);
+            self.messages.push_back(None);
         }
     }
 
@@ -430,13 +430,13 @@ impl<'a> Play<'a> {
             }
             self.proving.insert(task);
             self.tasks[task].proving_ms = Some(self.now);
-            self.ends(self.now.saturating_add(self.costs[task].proof_ms), Event::Proved(task));
+            self.ends(self.now.saturating_add(self.costs[task].proof_ms), ModelEvent::Proved(task));
         }
         while self.flying.len() < WINDOW
-            && let Some(letter) = self.letters.pop_front()
+            && let Some(message) = self.messages.pop_front()
         {
-            self.flying.push_back((self.now, letter));
-            if let Some(task) = letter {
+            self.flying.push_back((self.now, message));
+            if let Some(task) = message {
                 let (id, submission, time) = (self.id(task), self.submissions[task], self.time());
                 // Stale if the task was undone since.
                 let _ = self.machine.submitted(id, submission, time);
@@ -447,7 +447,7 @@ impl<'a> Play<'a> {
             let (pace, half) = (self.devnet.block_ms, self.devnet.block_ms / 2);
             let least = since.saturating_add(self.devnet.lag_ms).max(self.now + 1);
             let at = least.saturating_sub(half).div_ceil(pace).saturating_mul(pace) + half;
-            self.ends(at, Event::Block);
+            self.ends(at, ModelEvent::Block);
             self.awaited = true;
         }
     }
@@ -483,7 +483,7 @@ impl<'a> Play<'a> {
     fn schedule(&mut self, task: usize) -> Result<(), Refused> {
         let written = &self.run.pipeline.tasks[task];
         let parent = |(parent, order_only): &(usize, bool)| {
-            let link = if *order_only { Link::OrderOnly } else { Link::Reads };
+            let link = if *order_only { ParentLink::OrderOnly } else { ParentLink::Reads };
             let id = self.run.tasks[*parent].id;
             // The machine may have forgotten confirmed tasks.
             self.machine.graph().status(&id).map(|_| (id, link))
@@ -495,7 +495,7 @@ impl<'a> Play<'a> {
             true => self.time().saturating_add(claim),
             false => u64::MAX,
         };
-        let request = Request::new(self.run.tasks[task].id, &parents, until);
+        let request = RunRequest::new(self.run.tasks[task].id, &parents, until);
         let scheduled = self.machine.schedule(request, self.time())?;
         self.heed();
         let locked = self.machine.stake().locked;
@@ -503,8 +503,8 @@ impl<'a> Play<'a> {
         let forecast = &mut self.tasks[task];
         (forecast.depth, forecast.bond) = (Some(scheduled.depth), Some(scheduled.bond));
         forecast.scheduled_ms = Some(self.now);
-        self.letters.extend([None; BEFORE_WORK]);
-        self.ends(self.now.saturating_add(self.costs[task].work_ms), Event::Worked(task));
+        self.messages.extend([None; BEFORE_WORK]);
+        self.ends(self.now.saturating_add(self.costs[task].work_ms), ModelEvent::Worked(task));
         Ok(())
     }
 
@@ -532,7 +532,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn ends(&mut self, at: u64, event: Event) {
+    fn ends(&mut self, at: u64, event: ModelEvent) {
         self.begun += 1;
         self.events.push(Reverse((at, self.begun, event)));
     }
@@ -543,7 +543,7 @@ fn open(machine: &mut Speculation) {
     machine.set_stake(Wei::new(u64::MAX.into()));
     for n in 0..=machine.config().breaker.threshold {
         let id = keccak256(&[b"cowboy/model-failure/v1", &n.to_be_bytes()]);
-        if machine.schedule(Request::new(id, &[], u64::MAX), 0).is_err()
+        if machine.schedule(RunRequest::new(id, &[], u64::MAX), 0).is_err()
             || machine.fail(id, RollbackReason::ProofFailed, 0).is_err()
             || machine.breaker_state() != BreakerState::Closed
         {

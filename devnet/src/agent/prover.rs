@@ -10,7 +10,7 @@ pub(super) mod process;
 
 use self::{
     maker::{Maker, Secret},
-    process::{Lost, Process, Request, StartError},
+    process::{Lost, Process, ProofRequest, ProverStartError},
 };
 use super::{MAX_WORKERS, core::ToProve};
 use commonware_utils::sync::Mutex;
@@ -137,7 +137,7 @@ impl Provers {
             tracing::warn!(%task, "the prover dies, because its task has the fault `crash`");
             return None;
         }
-        let request = Request::of(&what, self.agent, seed, latency);
+        let request = ProofRequest::of(&what, self.agent, seed, latency);
         let first = self.process().await;
         begins();
         let (begun, mut attempt, mut process) = (Instant::now(), 1, first);
@@ -173,7 +173,7 @@ impl Provers {
     async fn prove_with(
         &self,
         mut prover: Process,
-        request: &Request,
+        request: &ProofRequest,
     ) -> Result<[u8; PROOF_BYTES], Lost> {
         let proof = prover.prove(request).await?;
         let (workers, open) = (*self.workers.lock(), self.program.lock().is_some());
@@ -201,7 +201,7 @@ impl Provers {
         };
         match started {
             Ok(started) => Ok(Some(started)),
-            Err(StartError::Lost(lost)) => Err(lost),
+            Err(ProverStartError::Lost(lost)) => Err(lost),
             Err(error) => {
                 if self.program.lock().take().is_some() {
                     tracing::warn!(
@@ -214,10 +214,10 @@ impl Provers {
         }
     }
 
-    async fn prove_here(&self, request: Request) -> Result<[u8; PROOF_BYTES], String> {
+    async fn prove_here(&self, request: ProofRequest) -> Result<[u8; PROOF_BYTES], String> {
         let (here, secret) = (self.here.clone(), self.secret);
         let made = spawn_blocking(move || {
-            let Request { task, agent, witness, seed, .. } = request;
+            let ProofRequest { task, agent, witness, seed, .. } = request;
             here.get_or_init(|| Maker::new(secret)).prove(&task, &agent, &witness, &seed)
         });
         made.await.map_err(|error| format!("the prover failed: {error}"))

@@ -2,7 +2,7 @@
 
 use crate::{
     api::types::{HashText, PipelineStatus, TaskStatus},
-    speculation::pipeline::{Checked, CheckedTask, Fault, Pipeline, TaskEntry, task_id},
+    speculation::pipeline::{Checked, CheckedTask, Pipeline, TaskEntry, TaskFault, task_id},
 };
 use cowboy_engine::{
     primitives::{Address, Hash},
@@ -63,7 +63,7 @@ pub(super) struct TaskRun {
     pub(super) bond: Option<u64>,
     pub(super) claim_expires_at: u64,
     pub(super) runner: Option<String>,
-    pub(super) times: Times,
+    pub(super) times: StageTimes,
     /// Time that its proof took to make, in ms.
     pub(super) proof_ms: Option<u64>,
     /// Total time of its own failed attempts, without their waits for ancestors, in ms.
@@ -97,7 +97,7 @@ pub(super) struct TaskRun {
 /// When its last attempt reached each stage, Unix ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Times {
+pub(super) struct StageTimes {
     pub(super) scheduled: Option<u64>,
     pub(super) executed: Option<u64>,
     pub(super) proved: Option<u64>,
@@ -108,7 +108,7 @@ pub(super) struct Times {
     pub(super) ended: Option<u64>,
 }
 
-impl Times {
+impl StageTimes {
     /// The attempt's time until `now`, without its wait for ancestors, in ms.
     pub(super) fn own_ms(self, now: u64) -> u64 {
         let waited = self.submitted.unwrap_or(now).saturating_sub(self.proved.unwrap_or(now));
@@ -164,7 +164,7 @@ impl Run {
         }
         let faults = pipeline.tasks.iter().enumerate();
         let memory = faults.filter_map(|(at, task)| match task.fault {
-            Some(Fault::Memory(mb)) => Some((at, mb)),
+            Some(TaskFault::Memory(mb)) => Some((at, mb)),
             _ => None,
         });
         let memory_faults = memory.collect();
@@ -269,7 +269,7 @@ impl Default for TaskRun {
             bond: None,
             claim_expires_at: 0,
             runner: None,
-            times: Times::default(),
+            times: StageTimes::default(),
             proof_ms: None,
             lost_ms: 0,
             sent: Vec::new(),

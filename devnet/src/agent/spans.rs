@@ -37,13 +37,13 @@ const NS: u64 = 1_000_000;
 
 /// Timed stages of a task, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum TaskStage {
     Generate,
     Submit,
     Wait,
 }
 
-impl Stage {
+impl TaskStage {
     const ALL: [Self; 3] = [Self::Generate, Self::Submit, Self::Wait];
 
     const fn name(self) -> &'static str {
@@ -56,7 +56,7 @@ impl Stage {
 }
 
 /// An open span. Log lines within it belong to the span `log`.
-pub(super) struct Open {
+pub(super) struct OpenSpan {
     pipeline: u64,
     task: TaskId,
     name: &'static str,
@@ -88,11 +88,11 @@ pub(super) struct Spans {
     /// Spans created by this process.
     count: u64,
     traces: BTreeMap<u64, Trace>,
-    stages: BTreeMap<(TaskId, Stage), Open>,
+    stages: BTreeMap<(TaskId, TaskStage), OpenSpan>,
     /// When the current event began, Unix ns.
     begun_ns: u64,
     /// Rollbacks that are done except for stopping work.
-    rollbacks: Vec<Open>,
+    rollbacks: Vec<OpenSpan>,
 }
 
 impl Spans {
@@ -150,7 +150,7 @@ impl Spans {
     pub(super) fn ended(&mut self, number: u64, status: PipelineStatus) {
         if let Some(trace) = self.traces.get_mut(&number) {
             trace.ended = Some(status);
-            // A late letter of an undone task may have opened a stage that nothing ends.
+            // A late message of an undone task may have opened a stage that nothing ends.
             let left = self.stages.extract_if(.., |_, open| open.pipeline == number);
             for (_, open) in left.collect::<Vec<_>>() {
                 self.end(open, Some("its pipeline has ended".to_owned()));
@@ -194,18 +194,18 @@ impl Spans {
         name: &'static str,
         log: impl FnOnce(&tracing::Span) -> tracing::Span,
         more: Vec<(&'static str, Value)>,
-    ) -> Option<Open> {
+    ) -> Option<OpenSpan> {
         let start_ns = self.now_ns();
         let trace = self.traces.get_mut(&pipeline)?;
         trace.open += 1;
         let (log, start_ns) = (log(&trace.log), start_ns.max(trace.start_ns));
         let mut attributes = vec![("task.id", text(task))];
         attributes.extend(more);
-        Some(Open { pipeline, task: *task, name, log, start_ns, attributes })
+        Some(OpenSpan { pipeline, task: *task, name, log, start_ns, attributes })
     }
 
-    fn end(&mut self, open: Open, error: Option<String>) {
-        let Open { pipeline, name, start_ns, attributes, .. } = open;
+    fn end(&mut self, open: OpenSpan, error: Option<String>) {
+        let OpenSpan { pipeline, name, start_ns, attributes, .. } = open;
         let end_ns = self.now_ns().max(start_ns);
         let Some(trace) = self.traces.get_mut(&pipeline) else { return };
         trace.open -= 1;
@@ -218,14 +218,14 @@ impl Spans {
     }
 
     /// Discards a span that is not worth exporting.
-    fn discard(&mut self, open: Open) {
+    fn discard(&mut self, open: OpenSpan) {
         if let Some(trace) = self.traces.get_mut(&open.pipeline) {
             trace.open -= 1;
         }
     }
 
     /// Opens the span of a task that asks to run.
-    pub(super) fn schedule(&mut self, pipeline: u64, task: &TaskId) -> Option<Open> {
+    pub(super) fn schedule(&mut self, pipeline: u64, task: &TaskId) -> Option<OpenSpan> {
         let log = |parent: &tracing::Span| {
             info_span!(
                 parent: parent, "speculation.schedule", task.id = %task,
@@ -239,7 +239,13 @@ impl Spans {
     }
 
     /// Ends the span of an accepted task.
-    pub(super) fn accepted(&mut self, open: Option<Open>, parents: &str, depth: u32, bond: Wei) {
+    pub(super) fn accepted(
+        &mut self,
+        open: Option<OpenSpan>,
+        parents: &str,
+        depth: u32,
+        bond: Wei,
+    ) {
         let Some(mut open) = open else { return };
         open.decided(parents, true, Some(depth), Some(bond));
         open.log.in_scope(|| {
@@ -252,7 +258,7 @@ impl Spans {
     }
 
     /// Ends the span of a refused task; `parents` is `None` if the refusal is not new.
-    pub(super) fn refused(&mut self, open: Option<Open>, parents: Option<&str>, why: &Refused) {
+    pub(super) fn refused(&mut self, open: Option<OpenSpan>, parents: Option<&str>, why: &Refused) {
         let Some(mut open) = open else { return };
         let Some(parents) = parents else { return self.discard(open) };
         open.decided(parents, false, why.depth, why.bond);
@@ -266,18 +272,20 @@ impl Spans {
 
     /// Opens a stage of a task unless it is open; `attempt` counts the task's attempts or the
     /// proof's submissions.
-    pub(super) fn begin(&mut self, pipeline: u64, task: &TaskId, stage: Stage, attempt: u32) {
+    pub(super) fn begin(&mut self, pipeline: u64, task: &TaskId, stage: TaskStage, attempt: u32) {
         if self.stages.contains_key(&(*task, stage)) {
             return;
         }
         let log = |parent: &tracing::Span| match stage {
-            Stage::Generate => {
+            TaskStage::Generate => {
                 info_span!(parent: parent, "speculation.proof_generate", task.id = %task)
             }
-            Stage::Submit => {
+            TaskStage::Submit => {
                 info_span!(parent: parent, "speculation.proof_submit", task.id = %task)
             }
-            Stage::Wait => info_span!(parent: parent, "speculation.confirm_wait", task.id = %task),
+            TaskStage::Wait => {
+                info_span!(parent: parent, "speculation.confirm_wait", task.id = %task)
+            }
         };
         let attempt = vec![("speculation.attempt", number_value(attempt.into()))];
         if let Some(open) = self.open((pipeline, task), stage.name(), log, attempt) {
@@ -286,7 +294,7 @@ impl Spans {
     }
 
     /// Ends a stage of a task if it is open.
-    pub(super) fn done(&mut self, task: &TaskId, stage: Stage, outcome: Result<(), &str>) {
+    pub(super) fn done(&mut self, task: &TaskId, stage: TaskStage, outcome: Result<(), &str>) {
         if let Some(open) = self.stages.remove(&(*task, stage)) {
             self.end(open, outcome.err().map(str::to_owned));
         }
@@ -294,7 +302,7 @@ impl Spans {
 
     /// Ends all open stages of a task.
     pub(super) fn all_done(&mut self, task: &TaskId, outcome: Result<(), &str>) {
-        for stage in Stage::ALL {
+        for stage in TaskStage::ALL {
             self.done(task, stage, outcome);
         }
     }
@@ -306,7 +314,7 @@ impl Spans {
         transaction: Option<HashText>,
         waited_ms: Option<u64>,
     ) {
-        let open = self.stages.get(&(*task, Stage::Wait));
+        let open = self.stages.get(&(*task, TaskStage::Wait));
         let log = open.map_or_else(tracing::Span::none, |open| open.log.clone());
         log.in_scope(|| {
             tracing::info!(
@@ -369,7 +377,7 @@ impl Spans {
     }
 }
 
-impl Open {
+impl OpenSpan {
     /// Adds the decision's attributes, in the order of the source.
     fn decided(&mut self, parents: &str, accepted: bool, depth: Option<u32>, bond: Option<Wei>) {
         if !parents.is_empty() {

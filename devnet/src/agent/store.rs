@@ -222,7 +222,7 @@ impl Store {
         Ok(())
     }
 
-    fn read(&self) -> rusqlite::Result<Kept> {
+    fn read(&self) -> rusqlite::Result<StoredAgent> {
         let connection = self.connection.lock();
         let meta = connection
             .query_row("SELECT machine, next, booked FROM meta", [], |row| {
@@ -250,7 +250,7 @@ impl Store {
             .collect::<Result<_, _>>()?;
         let mut rollbacks = connection.prepare("SELECT record FROM rollbacks ORDER BY id")?;
         let rollbacks = rollbacks.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(Kept { machine, next, booked, pipelines, tasks, rollbacks })
+        Ok(StoredAgent { machine, next, booked, pipelines, tasks, rollbacks })
     }
 
     /// Writes a change completely or not at all.
@@ -310,7 +310,7 @@ impl Store {
     }
 }
 
-struct Kept {
+struct StoredAgent {
     machine: Option<Vec<u8>>,
     next: u64,
     booked: u64,

@@ -4,8 +4,8 @@ mod broken;
 mod timed;
 
 use super::{
-    core::{Action, Core, Undone},
-    letter::{Kind, Letter},
+    chain_message::{ChainMessage, MessageKind},
+    core::{AgentAction, Core, Undone},
     store::{Change, Store},
 };
 use crate::{
@@ -40,17 +40,17 @@ enum Doing {
     Work { task: TaskId, attempt: u32 },
     Proof { task: TaskId, attempt: u32 },
     Confirmation { task: TaskId },
-    Letter(Letter),
+    ChainMessage(ChainMessage),
 }
 
 /// A chain's record of bonds, by the rules of the real one.
 struct Bonded {
     terms: Bonds,
-    /// Open commitments: the bond, the letter that brought it, and the output's commitment.
+    /// Open commitments: the bond, the message that brought it, and the output's commitment.
     bonds: BTreeMap<TaskId, (Wei, u64, Hash)>,
-    /// The letter by which the last commitment to a task failed.
+    /// The message by which the last commitment to a task failed.
     failed: BTreeMap<TaskId, u64>,
-    letters: u64,
+    messages: u64,
     events: Vec<CommitmentResolved>,
     /// The number of events that the agent has heard of.
     told: usize,
@@ -65,7 +65,7 @@ impl Bonded {
         let slashed = reason.map_or(Wei::ZERO, |reason| self.terms.slashed(bond, reason));
         let released = bond.saturating_sub(slashed);
         if reason.is_some() {
-            self.failed.insert(task_id, self.letters);
+            self.failed.insert(task_id, self.messages);
         }
         self.events.push(CommitmentResolved { task_id, agent: AGENT, reason, released, slashed });
     }
@@ -86,7 +86,7 @@ struct World {
     completed: BTreeSet<TaskId>,
     chain: Bonded,
     rng: ChaCha8Rng,
-    /// Percentage of work and letters that fail.
+    /// Percentage of work and messages that fail.
     unlucky: u32,
 }
 
@@ -104,7 +104,7 @@ impl World {
         let mut core = Core::new(AGENT, [1; 32], options(settings), 100, START);
         core.set_bonds(&terms);
         let (bonds, failed, events) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        let chain = Bonded { terms, bonds, failed, letters: 0, events, told: 0, disbelieved: 0 };
+        let chain = Bonded { terms, bonds, failed, messages: 0, events, told: 0, disbelieved: 0 };
         Self {
             core,
             now: START,
@@ -124,35 +124,37 @@ impl World {
     fn take_up(&mut self) {
         for action in self.core.take().0 {
             match action {
-                Action::Execute { task, attempt, .. } => {
+                AgentAction::Execute { task, attempt, .. } => {
                     self.doing.push(Doing::Work { task, attempt });
                 }
-                Action::Prove { crash: true, .. } => {}
-                Action::Prove { task, attempt, .. } => {
+                AgentAction::Prove { crash: true, .. } => {}
+                AgentAction::Prove { task, attempt, .. } => {
                     self.doing.push(Doing::Proof { task, attempt });
                 }
-                Action::Stop { task, attempt } => self.doing.retain(|doing| match doing {
+                AgentAction::Stop { task, attempt } => self.doing.retain(|doing| match doing {
                     Doing::Work { task: of, attempt: at }
                     | Doing::Proof { task: of, attempt: at } => *of != task || *at > attempt,
-                    Doing::Confirmation { .. } | Doing::Letter(_) => true,
+                    Doing::Confirmation { .. } | Doing::ChainMessage(_) => true,
                 }),
-                Action::Send(letter) => self.doing.push(Doing::Letter(letter)),
-                Action::ConfirmAt { task, .. } => self.doing.push(Doing::Confirmation { task }),
+                AgentAction::Send(message) => self.doing.push(Doing::ChainMessage(message)),
+                AgentAction::ConfirmAt { task, .. } => {
+                    self.doing.push(Doing::Confirmation { task });
+                }
             }
         }
     }
 
-    /// Performs one random event; letters arrive in order. False if nothing is in progress.
+    /// Performs one random event; messages arrive in order. False if nothing is in progress.
     fn step(&mut self) -> bool {
         self.take_up();
         self.now += self.rng.random_range(0..50);
         if self.doing.is_empty() {
             return false;
         }
-        let letter = |doing: &Doing| matches!(doing, Doing::Letter(_));
+        let message = |doing: &Doing| matches!(doing, Doing::ChainMessage(_));
         let mut at = self.rng.random_range(0..self.doing.len());
-        if letter(&self.doing[at]) {
-            at = self.doing.iter().position(letter).unwrap();
+        if message(&self.doing[at]) {
+            at = self.doing.iter().position(message).unwrap();
         }
         match self.doing.remove(at) {
             Doing::Work { task, attempt } => {
@@ -168,15 +170,15 @@ impl World {
                 self.core.proved(&task, attempt, proof, self.now);
             }
             Doing::Confirmation { task } => self.core.confirm(&task, self.now),
-            Doing::Letter(letter) => self.deliver(&letter),
+            Doing::ChainMessage(message) => self.deliver(&message),
         }
         true
     }
 
-    /// Delivers a letter, then reports what the chain resolved because of it.
-    fn deliver(&mut self, letter: &Letter) {
-        self.chain.letters += 1;
-        self.accept(letter);
+    /// Delivers a message, then reports what the chain resolved because of it.
+    fn deliver(&mut self, message: &ChainMessage) {
+        self.chain.messages += 1;
+        self.accept(message);
         self.tell();
     }
 
@@ -188,30 +190,30 @@ impl World {
         self.chain.told = self.chain.events.len();
     }
 
-    fn accept(&mut self, letter: &Letter) {
+    fn accept(&mut self, message: &ChainMessage) {
         let now = self.now;
-        match letter.kind {
-            Kind::Commit => {
-                let Some((run, at)) = self.core.task(&letter.task) else { return };
+        match message.kind {
+            MessageKind::Commit => {
+                let Some((run, at)) = self.core.task(&message.task) else { return };
                 let task = &run.tasks[at];
-                // An obsolete letter is not sent.
-                let present = task.attempt == letter.attempt;
-                let commitment = self.core.machine.commitment(&letter.task);
+                // An obsolete message is not sent.
+                let present = task.attempt == message.attempt;
+                let commitment = self.core.machine.commitment(&message.task);
                 let output = commitment.map(|one| one.opening.output_commitment);
-                let taken = self.completed.contains(&letter.task);
+                let taken = self.completed.contains(&message.task);
                 let bond = Wei::new(task.bond.unwrap_or(0).into());
                 if let Some(output) = output.filter(|_| present && !taken)
-                    && !self.chain.bonds.contains_key(&letter.task)
+                    && !self.chain.bonds.contains_key(&message.task)
                 {
                     assert!(bond >= self.chain.terms.least(task.depth));
-                    self.chain.bonds.insert(letter.task, (bond, self.chain.letters, output));
+                    self.chain.bonds.insert(message.task, (bond, self.chain.messages, output));
                 }
             }
-            Kind::Resolve(reason) => {
-                let reason = reason.filter(|_| !self.completed.contains(&letter.task));
+            MessageKind::Resolve(reason) => {
+                let reason = reason.filter(|_| !self.completed.contains(&message.task));
                 if reason == Some(RollbackReason::AncestorFailed)
-                    && let Some((_, since, _)) = self.chain.bonds.get(&letter.task)
-                    && let Some((run, at)) = self.core.task(&letter.task)
+                    && let Some((_, since, _)) = self.chain.bonds.get(&message.task)
+                    && let Some((run, at)) = self.core.task(&message.task)
                 {
                     let mut parents = run.pipeline.tasks[at].parents.iter();
                     let failed = parents.any(|(parent, _)| {
@@ -220,40 +222,40 @@ impl World {
                     });
                     if !failed {
                         self.chain.disbelieved += 1;
-                        return self.core.refused(letter, "NoAncestorFailed: made up", now);
+                        return self.core.refused(message, "NoAncestorFailed: made up", now);
                     }
                 }
-                self.chain.end(letter.task, reason);
+                self.chain.end(message.task, reason);
             }
-            Kind::Complete { submission, wrong } => {
-                let there = self.core.machine.proof(&letter.task).is_some();
+            MessageKind::Complete { submission, wrong } => {
+                let there = self.core.machine.proof(&message.task).is_some();
                 if !there {
                     return;
                 }
                 if self.is_unlucky() {
-                    return self.core.lost(letter.task, submission, now);
+                    return self.core.lost(message.task, submission, now);
                 }
-                self.core.posted(letter, letter.task, now);
-                let parents_done = self.core.task(&letter.task).is_some_and(|(run, at)| {
+                self.core.sent(message, message.task, now);
+                let parents_done = self.core.task(&message.task).is_some_and(|(run, at)| {
                     let parents = run.pipeline.tasks[at].parents.iter();
                     parents.map(|(at, _)| run.tasks[*at].id).all(|id| self.completed.contains(&id))
                 });
                 assert!(parents_done, "a proof went out before its parents were confirmed");
                 if wrong {
-                    self.chain.end(letter.task, Some(RollbackReason::ProofFailed));
+                    self.chain.end(message.task, Some(RollbackReason::ProofFailed));
                     // A process that was killed meanwhile hears of the end first, and of the
                     // refusal when it sends the proof again.
                     if self.is_unlucky() {
                         self.tell();
-                        return self.core.refused(letter, "NotClaimed: made up", now);
+                        return self.core.refused(message, "NotClaimed: made up", now);
                     }
-                    return self.core.refused(letter, "BadProof: made up", now);
+                    return self.core.refused(message, "BadProof: made up", now);
                 }
-                self.completed.insert(letter.task);
-                let commitment = self.chain.bonds.get(&letter.task).map(|(.., output)| *output);
-                self.core.completed(&letter.task, commitment, now);
+                self.completed.insert(message.task);
+                let commitment = self.chain.bonds.get(&message.task).map(|(.., output)| *output);
+                self.core.completed(&message.task, commitment, now);
             }
-            Kind::Create | Kind::Claim { .. } => {}
+            MessageKind::Create | MessageKind::Claim { .. } => {}
         }
     }
 
@@ -397,7 +399,7 @@ fn memory_that_a_fault_takes_stops_new_tasks_alone() {
     world.core.submit(pipeline, START).unwrap();
     world.take_up();
     let Doing::Work { task, attempt } = world.doing.remove(2) else {
-        panic!("work is asked for after two letters")
+        panic!("work is asked for after two messages")
     };
     world.core.worked(&task, attempt, Ok(b"1".to_vec()), START);
     let refused = world.core.runs[&1].tasks[1].reason.clone().unwrap();
@@ -531,7 +533,7 @@ fn an_output_that_may_be_on_the_chain_is_the_one_that_is_used_again() {
     while complete.is_none() {
         world.take_up();
         let proof = |doing: &Doing| match doing {
-            Doing::Letter(letter) => matches!(letter.kind, Kind::Complete { .. }),
+            Doing::ChainMessage(message) => matches!(message.kind, MessageKind::Complete { .. }),
             _ => false,
         };
         match world.doing.iter().position(proof) {
@@ -539,9 +541,9 @@ fn an_output_that_may_be_on_the_chain_is_the_one_that_is_used_again() {
             None => assert!(world.step()),
         }
     }
-    let Some(Doing::Letter(letter)) = complete else { unreachable!() };
-    let id = letter.task;
-    world.core.posted(&letter, id, world.now);
+    let Some(Doing::ChainMessage(message)) = complete else { unreachable!() };
+    let id = message.task;
+    world.core.sent(&message, id, world.now);
     let first = world.core.machine.commitment(&id).unwrap().opening.output_commitment;
     world.now += 5_000;
     world.core.advance(world.now);

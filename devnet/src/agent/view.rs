@@ -20,13 +20,13 @@ use crate::{
             TasksRetried, Text, TimeText,
         },
     },
-    speculation::metrics::Standing,
+    speculation::metrics::GaugeValues,
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
     speculation::{
-        Commitment, ConfigError, ProofStatus, Reason, RollbackReason,
-        breaker::{Failure, Opened},
+        ConfigError, OutputCommitment, ProofStatus, Reason, RollbackReason,
+        breaker::{Opened, TaskFailure},
     },
 };
 use jiff::Timestamp;
@@ -213,7 +213,7 @@ impl Speculation for Agent {
 
     fn options(&self) -> Vec<SpeculationOption> {
         let standing = self.0.books.lock().core.options.settings().into_iter();
-        let option = |one: crate::topology::Standing| SpeculationOption {
+        let option = |one: crate::topology::OptionValue| SpeculationOption {
             option: one.option.to_owned(),
             value: one.value,
             range: one.range,
@@ -249,7 +249,7 @@ impl Speculation for Agent {
     fn metrics(&self) -> String {
         let standing = self.act(|core, now| {
             core.advance(now);
-            Standing::of(&core.machine)
+            GaugeValues::of(&core.machine)
         });
         self.0.metrics.set(&standing);
         self.0.metrics.encode()
@@ -295,7 +295,7 @@ fn breaker(core: &Core, opened: &Opened) -> BreakerOpened {
         let pipeline = found.map(|(run, _)| run.number);
         (pipeline, found.map(|(run, at)| run.entry(at).id.clone()))
     };
-    let failure = |failure: &Failure| {
+    let failure = |failure: &TaskFailure| {
         let (pipeline, task) = named(&failure.task);
         let (task_id, reason) = (failure.task.into(), failure.reason.to_string());
         BreakerFailure { at: time(failure.at), pipeline, task, task_id, reason }
@@ -396,7 +396,7 @@ fn task(core: &Core, run: &Run, at: usize) -> SpeculativeTask {
         bond: task.bond.map(|bond| Wei::new(bond.into()).into()),
         attempt: task.attempt,
         runner: task.runner.clone(),
-        fault: written.fault.map(crate::speculation::pipeline::Fault::describe),
+        fault: written.fault.map(crate::speculation::pipeline::TaskFault::describe),
         output_bytes: task.output.as_ref().map(|output| output.len() as u64),
         output_commitment: commitment.map(|one| one.opening.output_commitment.into()),
         claim_expires_at: accepted.then(|| time(task.claim_expires_at)),
@@ -411,7 +411,11 @@ fn task(core: &Core, run: &Run, at: usize) -> SpeculativeTask {
     }
 }
 
-fn describe_commitment(run: &Run, at: usize, commitment: &Commitment) -> SpeculativeCommitment {
+fn describe_commitment(
+    run: &Run,
+    at: usize,
+    commitment: &OutputCommitment,
+) -> SpeculativeCommitment {
     SpeculativeCommitment {
         pipeline: run.number,
         task: run.entry(at).id.clone(),

@@ -21,16 +21,16 @@ use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
     consensus::{
         scheme::{Committee, CommitteeError},
-        timing::Haste,
+        timing::FastForward,
     },
     faults::Faults,
     spelling::nearest,
     topology::Name,
-    validator::{gateway::Handed, journal::Journal},
+    validator::{gateway::Submission, journal::Journal},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Block, Genesis, GenesisError, State, Validator},
+    chain::{Block, Genesis, GenesisError, GenesisValidator, State},
     presence::Unmet,
     primitives::{Address, Hash, Height},
     wire::{BackpressureSignal, GoodbyeReason},
@@ -176,7 +176,7 @@ pub trait Speculation: Send + Sync {
 pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// The configuration of a backend.
-pub struct Config {
+pub struct BackendConfig {
     /// The devnet's name.
     pub name: String,
     /// The chain's genesis document.
@@ -194,7 +194,7 @@ pub struct Config {
     /// Names and addresses of accounts, in the order in which they are listed.
     pub accounts: Vec<(String, Address)>,
     /// Names and keys of validators, in the committee or not.
-    pub validators: Vec<(String, Validator)>,
+    pub validators: Vec<(String, GenesisValidator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
     /// Names that users gave. An actor's name can be used wherever its address can.
@@ -223,15 +223,15 @@ pub enum BackendError {
 
 /// The names of a devnet's accounts and nodes. An address without a name is shown as it is.
 #[derive(Debug, Default)]
-pub struct Names(Mutex<Named>);
+pub struct NodeNames(Mutex<NamedAddresses>);
 
 #[derive(Debug, Default)]
-struct Named {
+struct NamedAddresses {
     by_address: BTreeMap<Address, String>,
     by_name: BTreeMap<String, Address>,
 }
 
-impl Names {
+impl NodeNames {
     fn insert(&self, name: &str, address: Address) {
         let mut named = self.0.lock();
         named.by_address.insert(address, name.to_owned());
@@ -281,7 +281,7 @@ impl Names {
 
 /// A runner's connection, as the validator at its other end sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct ObservedLink {
     pub runner: Address,
     /// Why the chain does not allow the connection, if it does not.
     pub refused: Option<GoodbyeReason>,
@@ -297,7 +297,7 @@ pub struct Link {
 
 /// A runner's last report of its progress with a job, over its connection to a validator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReportedProgress {
     pub runner: Address,
     /// The percentage done, from 0 to 100.
     pub percent: u16,
@@ -308,7 +308,7 @@ pub struct Progress {
 }
 
 /// Returns the last progress reports of a validator's runners about an open job.
-pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<Progress> + Send + Sync>;
+pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<ReportedProgress> + Send + Sync>;
 
 /// Returns a validator's journal of its runners, and the number of connections that wait for their
 /// handshake.
@@ -320,13 +320,13 @@ pub struct Running {
     pub ledger: Ledger,
     pub mempool: Mempool,
     /// The authenticated connections of runners it holds.
-    pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
+    pub links: Arc<dyn Fn() -> Vec<ObservedLink> + Send + Sync>,
     /// The last progress reports of its runners about an open job.
     pub progress: ProgressHook,
     /// The journal of its runners since it started.
     pub journal: JournalHook,
     /// Takes checked results to submit to the chain.
-    pub handed_in: mpsc::Sender<Handed>,
+    pub handed_in: mpsc::Sender<Submission>,
     /// The QUIC address for runners.
     pub quic: SocketAddr,
     /// The address for other validators.
@@ -335,7 +335,7 @@ pub struct Running {
 
 /// A running validator, and the height from which it started.
 #[derive(Clone)]
-struct Run {
+struct ValidatorRun {
     running: Running,
     from: Height,
     /// The reason why it is paused; `None` if it is not.
@@ -345,7 +345,7 @@ struct Run {
 /// The content of a slot.
 #[derive(Clone)]
 enum Occupant {
-    Running(Run),
+    Running(ValidatorRun),
     /// The state at which it stopped (the genesis state before the first start), and the reason why
     /// it died if it ended by itself.
     Stopped(State, Option<String>),
@@ -354,7 +354,7 @@ enum Occupant {
 /// A validator in the API, whether or not it runs.
 pub struct ValidatorSlot {
     name: String,
-    identity: Validator,
+    identity: GenesisValidator,
     occupant: watch::Sender<Occupant>,
     /// [`Backend::begun`].
     begun: Arc<OnceLock<Height>>,
@@ -365,7 +365,7 @@ pub struct ValidatorSlot {
 impl ValidatorSlot {
     fn stopped(
         name: String,
-        identity: Validator,
+        identity: GenesisValidator,
         state: State,
         begun: Arc<OnceLock<Height>>,
     ) -> Self {
@@ -379,7 +379,7 @@ impl ValidatorSlot {
     }
 
     /// The validator's keys.
-    pub const fn identity(&self) -> &Validator {
+    pub const fn identity(&self) -> &GenesisValidator {
         &self.identity
     }
 
@@ -393,7 +393,7 @@ impl ValidatorSlot {
         let from = running.ledger.head().height();
         // The first start of any validator counts.
         let _ = self.begun.set(from);
-        self.occupant.send_replace(Occupant::Running(Run { running, from, paused: None }));
+        self.occupant.send_replace(Occupant::Running(ValidatorRun { running, from, paused: None }));
     }
 
     /// The validator has stopped: the API no longer uses its parts, and event streams from it end.
@@ -494,13 +494,13 @@ pub struct Backend {
     pub(super) pid: u32,
     pub(super) started_at: Timestamp,
     pub(super) token: String,
-    pub(super) names: Names,
+    pub(super) names: NodeNames,
     accounts: Mutex<Vec<Address>>,
     pub(super) hooks: Hooks,
     speculation: Option<Arc<dyn Speculation>>,
     pub(super) labels: Labels,
     faults: Faults,
-    haste: Haste,
+    fast_forward: FastForward,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     begun: Arc<OnceLock<Height>>,
     /// Metrics of the timer lane.
@@ -512,11 +512,11 @@ pub struct Backend {
 
 impl Backend {
     /// Creates a backend with all validators and runners stopped.
-    pub fn new(config: Config) -> Result<Self, BackendError> {
+    pub fn new(config: BackendConfig) -> Result<Self, BackendError> {
         let state = config.genesis.state()?;
         let genesis = config.genesis.block()?;
         Committee::of(state.chain_id(), &config.genesis.validators)?;
-        let names = Names::default();
+        let names = NodeNames::default();
         for (name, address) in config.accounts.iter().chain(&config.runners) {
             names.insert(name, *address);
         }
@@ -554,7 +554,7 @@ impl Backend {
             speculation: config.speculation,
             labels: config.labels,
             faults: config.faults,
-            haste: Haste::default(),
+            fast_forward: FastForward::default(),
             slots: watch::Sender::new(slots),
             begun,
             lane: LaneMetrics::new(),
@@ -616,7 +616,7 @@ impl Backend {
     }
 
     /// Adds a validator that joins while the devnet runs; it is stopped at first.
-    pub fn add_validator(&self, name: &str, identity: Validator) {
+    pub fn add_validator(&self, name: &str, identity: GenesisValidator) {
         self.names.insert(name, identity.pubkey.address());
         let (newest, begun) = (self.newest(), self.begun.clone());
         let slot = ValidatorSlot::stopped(name.to_owned(), identity, newest, begun);
@@ -639,8 +639,8 @@ impl Backend {
     }
 
     /// Lifts the pace of proposers.
-    pub const fn haste(&self) -> &Haste {
-        &self.haste
+    pub const fn fast_forward(&self) -> &FastForward {
+        &self.fast_forward
     }
 
     /// The agent that runs pipelines of tasks, if there is one.

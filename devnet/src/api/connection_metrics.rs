@@ -20,9 +20,9 @@ use std::{fmt, sync::atomic::AtomicI64};
 
 /// Series with labels that are only known at the time of a read.
 #[derive(Debug)]
-struct Table<M>(Vec<(Vec<(&'static str, String)>, M)>);
+struct SeriesTable<M>(Vec<(Vec<(&'static str, String)>, M)>);
 
-impl<M: EncodeMetric + TypedMetric + Send + Sync + fmt::Debug> EncodeMetric for Table<M> {
+impl<M: EncodeMetric + TypedMetric + Send + Sync + fmt::Debug> EncodeMetric for SeriesTable<M> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         for (labels, series) in &self.0 {
             series.encode(encoder.encode_family(labels)?)?;
@@ -98,13 +98,13 @@ fn connections(view: &View, to: &mut Registry) {
         .collect();
     let of = |name: &str| vec![("validator", name.to_owned())];
     let each = |value: fn(&Journal) -> u64| {
-        Table(met.iter().map(|(name, _, (met, _))| (of(name), counter(value(met)))).collect())
+        SeriesTable(met.iter().map(|(name, _, (met, _))| (of(name), counter(value(met)))).collect())
     };
     let open = met.iter().map(|(name, open, _)| (of(name), gauge(*open)));
-    to.register("connections", "Runners connected to a validator", Table(open.collect()));
+    to.register("connections", "Runners connected to a validator", SeriesTable(open.collect()));
     let half = met.iter().map(|(name, _, (_, half))| (of(name), gauge(*half as u64)));
     let help = "Connections to a validator whose handshake is not complete";
-    to.register("half_open_connections", help, Table(half.collect()));
+    to.register("half_open_connections", help, SeriesTable(half.collect()));
     to.register("handshakes", "Handshakes completed", each(|met| met.connected));
     let help = "Handshakes completed by runners that had been connected before";
     to.register("reconnects", help, each(|met| met.reconnected));
@@ -116,7 +116,7 @@ fn connections(view: &View, to: &mut Registry) {
         })
     });
     let help = "Connections that ended, by who said goodbye and why";
-    to.register("disconnects", help, Table(ends.collect()));
+    to.register("disconnects", help, SeriesTable(ends.collect()));
     let draws = met.iter().flat_map(|(name, _, (met, _))| {
         Mru::ALL.map(|mru| {
             let labels = vec![("mru", mru.name().to_owned())];
@@ -124,18 +124,22 @@ fn connections(view: &View, to: &mut Registry) {
         })
     });
     let help = "Draws that found a committee, by what the MRU record did";
-    to.register("draws", help, Table(draws.collect()));
+    to.register("draws", help, SeriesTable(draws.collect()));
     let outcomes = met.iter().flat_map(|(name, _, (met, _))| {
         met.outcomes.iter().map(move |(answer, count)| {
             let labels = vec![("outcome", answer.name().to_owned())];
             ([of(name), labels].concat(), counter(*count))
         })
     });
-    to.register("dispatches", "Dispatches of jobs, by how they went", Table(outcomes.collect()));
+    to.register(
+        "dispatches",
+        "Dispatches of jobs, by how they went",
+        SeriesTable(outcomes.collect()),
+    );
     let answers = met.iter().map(|(name, _, (met, _))| (of(name), met.answers.clone()));
     let help = "From the dispatch of a job to the runner's answer";
-    to.register("dispatch_answer_duration_ms", help, Table(answers.collect()));
+    to.register("dispatch_answer_duration_ms", help, SeriesTable(answers.collect()));
     let starts = met.iter().map(|(name, _, (met, _))| (of(name), met.starts.clone()));
     let help = "From the dispatch of a job to the runner's first report that it works on it";
-    to.register("dispatch_start_duration_ms", help, Table(starts.collect()));
+    to.register("dispatch_start_duration_ms", help, SeriesTable(starts.collect()));
 }

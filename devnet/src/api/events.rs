@@ -19,8 +19,8 @@ use super::{
     executed::Executed,
     extract::{InQuery, authorize},
     routes::chain::certificate_heights,
-    server::Shared,
-    streams::Place,
+    server::ServerState,
+    streams::StreamPlace,
     types::{BlockNotice, KEEP_ALIVE_SECS, NodeQuery, REPLACED, RETURN_MS, StreamQuery},
     view::View,
 };
@@ -51,7 +51,7 @@ pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /v1/events`
 pub(super) async fn events(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InQuery(node): InQuery<NodeQuery>,
     InQuery(query): InQuery<StreamQuery>,
     Extension(reader): Extension<Reader>,
@@ -74,7 +74,7 @@ pub(super) async fn events(
     let known = authorize(&headers, &shared.backend.token).is_ok();
     let place = shared.streams.take(known, move || reader.stalled());
     let closed = closed.map(|_| ()).boxed();
-    let blocks = Blocks { node, executed, closed, shared, next, place, replaced: false };
+    let blocks = BlockStream { node, executed, closed, shared, next, place, replaced: false };
     Ok(respond(stream::unfold(blocks, |mut blocks| async {
         let event = blocks.next().await?;
         Some((event, blocks))
@@ -97,8 +97,8 @@ pub(super) fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
 }
 
 /// A stream of blocks.
-struct Blocks {
-    shared: Arc<Shared>,
+struct BlockStream {
+    shared: Arc<ServerState>,
     /// The validator that the request names; `None` means the one with the highest head.
     node: Option<String>,
     /// Wakes when a validator has executed a block; the block is read from a store.
@@ -108,12 +108,12 @@ struct Blocks {
     /// Resolves when the server stops.
     closed: BoxFuture<'static, ()>,
     /// One of the places for streams.
-    place: Place,
+    place: StreamPlace,
     /// Another stream has taken the place, and the reader has been told.
     replaced: bool,
 }
 
-impl Blocks {
+impl BlockStream {
     /// The next block; `None` at the stream's end.
     async fn next(&mut self) -> Option<Event> {
         if self.replaced {

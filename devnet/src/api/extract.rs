@@ -2,7 +2,7 @@
 
 use super::{
     error::ApiError,
-    server::{BODY_LIMIT, Shared},
+    server::{BODY_LIMIT, ServerState},
 };
 use crate::http::bearer::{bearer, is_token};
 use axum::{
@@ -21,10 +21,13 @@ use utoipa::{
 /// The parameters in the path.
 pub(super) struct InPath<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Shared>> for InPath<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<ServerState>> for InPath<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        shared: &Arc<ServerState>,
+    ) -> Result<Self, ApiError> {
         let Path(value) = Path::from_request_parts(parts, shared).await?;
         Ok(Self(value))
     }
@@ -33,10 +36,13 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Shared>> for InPath<T> {
 /// The parameters in the query.
 pub(super) struct InQuery<T>(pub T);
 
-impl<T: DeserializeOwned + IntoParams> FromRequestParts<Arc<Shared>> for InQuery<T> {
+impl<T: DeserializeOwned + IntoParams> FromRequestParts<Arc<ServerState>> for InQuery<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        shared: &Arc<ServerState>,
+    ) -> Result<Self, ApiError> {
         let found = Query::from_request_parts(parts, shared).await;
         let Query(value) = found.map_err(|rejection| {
             let text = rejection.body_text();
@@ -71,10 +77,10 @@ fn highest(all: &[Parameter], text: &str) -> u64 {
 /// The body, which must be a JSON object: serde would also accept an array of a structure's fields.
 pub(super) struct InBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<ServerState>> for InBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, shared: &Arc<ServerState>) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, BODY_LIMIT).await;
         let body =
@@ -93,10 +99,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
 /// request without the token is not examined further.
 pub(super) struct Authorized;
 
-impl FromRequestParts<Arc<Shared>> for Authorized {
+impl FromRequestParts<Arc<ServerState>> for Authorized {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        shared: &Arc<ServerState>,
+    ) -> Result<Self, ApiError> {
         authorize(&parts.headers, &shared.backend.token).map(|()| Self)
     }
 }

@@ -39,8 +39,8 @@ pub(super) async fn lay(
         nodes::switch(backend.clone(), node, Switch::Kill).await?;
     }
     let until = end.map(|end| match end {
-        End::After(time) => Until::Time(SystemTime::now() + time),
-        End::Blocks(blocks) => {
+        HealAt::After(time) => Until::Time(SystemTime::now() + time),
+        HealAt::Blocks(blocks) => {
             Until::Height(backend.newest().height().get().saturating_add(blocks))
         }
     });
@@ -98,18 +98,18 @@ fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError>
 }
 
 /// When a fault heals by itself.
-enum End {
+enum HealAt {
     After(Duration),
     Blocks(u64),
 }
 
-fn end(request: &FaultRequest) -> Result<Option<End>, ApiError> {
+fn end(request: &FaultRequest) -> Result<Option<HealAt>, ApiError> {
     match (request.for_ms, request.for_blocks) {
         (None, None) => Ok(None),
         (Some(ms), None) if (1..=MAX_FOR_MS).contains(&ms) => {
-            Ok(Some(End::After(Duration::from_millis(ms))))
+            Ok(Some(HealAt::After(Duration::from_millis(ms))))
         }
-        (None, Some(blocks)) if blocks > 0 => Ok(Some(End::Blocks(blocks))),
+        (None, Some(blocks)) if blocks > 0 => Ok(Some(HealAt::Blocks(blocks))),
         (Some(_), Some(_)) => {
             Err(ApiError::bad_request("a fault heals after a time or after blocks, not both"))
         }

@@ -12,8 +12,8 @@ use super::{
     events::{LAST_EVENT_ID, farewell, last_seen, respond},
     extract::{InQuery, authorize},
     routes::speculation::check_events,
-    server::Shared,
-    streams::Place,
+    server::ServerState,
+    streams::StreamPlace,
     types::{SPECULATION_EVENT, SpeculationEvent, SpeculationEventQuery},
 };
 use crate::http::Reader;
@@ -32,7 +32,7 @@ const PAGE: usize = 256;
 
 /// `GET /v1/speculation/events/stream`
 pub(super) async fn feed(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InQuery(query): InQuery<SpeculationEventQuery>,
     Extension(reader): Extension<Reader>,
     headers: HeaderMap,
@@ -65,7 +65,7 @@ pub(super) async fn feed(
 
 /// A stream of events.
 struct Feed {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     agent: Arc<dyn Speculation>,
     /// Wakes when there is a new event, which is then read from the journal.
     told: watch::Receiver<u64>,
@@ -76,7 +76,7 @@ struct Feed {
     /// Resolves when the server stops.
     closed: BoxFuture<'static, ()>,
     /// One of the places for streams.
-    place: Place,
+    place: StreamPlace,
     /// Another stream has taken the place, and the reader has been told.
     replaced: bool,
 }

@@ -17,7 +17,7 @@ pub type SaveNames = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// The names of a devnet.
 pub struct Labels {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredLabels>,
     save: SaveNames,
 }
 
@@ -28,12 +28,12 @@ impl fmt::Debug for Labels {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredLabels {
     ids: BTreeMap<NamedKind, BTreeMap<Name, String>>,
     names: BTreeMap<NamedKind, BTreeMap<String, Name>>,
 }
 
-impl Kept {
+impl StoredLabels {
     fn of(ids: BTreeMap<NamedKind, BTreeMap<Name, String>>) -> Self {
         let turned = |(kind, of): (&NamedKind, &BTreeMap<Name, String>)| {
             (*kind, of.iter().map(|(name, id)| (id.clone(), name.clone())).collect())
@@ -50,7 +50,7 @@ impl Labels {
             "" => BTreeMap::new(),
             text => serde_json::from_str(text)?,
         };
-        Ok(Self { kept: Mutex::new(Kept::of(ids)), save })
+        Ok(Self { kept: Mutex::new(StoredLabels::of(ids)), save })
     }
 
     /// The id that has this name.
@@ -85,7 +85,7 @@ impl Labels {
         of_kind.insert(name, id);
         let json = serde_json::to_string_pretty(&ids).expect("names are plain data");
         (self.save)(&format!("{json}\n"))?;
-        *kept = Kept::of(ids);
+        *kept = StoredLabels::of(ids);
         Ok(())
     }
 }

@@ -31,7 +31,9 @@ pub mod types;
 mod view;
 
 pub use crate::http::{Serving, bind};
-pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
+pub use backend::{
+    Backend, BackendConfig, BackendError, Hooks, ObservedLink, Running, Switch, ValidatorSlot,
+};
 pub use error::funding;
 pub use lane_metrics::LaneMetrics;
 pub use server::start;

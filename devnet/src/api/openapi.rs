@@ -23,14 +23,14 @@ const TOKEN: &str = "token";
 pub(crate) type Components = Vec<(String, RefOr<Schema>)>;
 
 /// A route's successful answer.
-pub(super) struct Answer {
+pub(super) struct RouteAnswer {
     status: u16,
     content_type: &'static str,
     schema: RefOr<Schema>,
     components: Components,
 }
 
-impl Answer {
+impl RouteAnswer {
     pub fn one<T: ToSchema>() -> Self {
         let mut components = Components::new();
         let schema = reference::<T>(&mut components).into();
@@ -77,13 +77,13 @@ pub(super) struct Operation {
     summary: &'static str,
     parameters: Vec<Parameter>,
     body: Option<RefOr<Schema>>,
-    answer: Answer,
+    answer: RouteAnswer,
     token: bool,
 }
 
 impl Operation {
     /// A route without parameters other than those in its path.
-    pub const fn new(summary: &'static str, answer: Answer) -> Self {
+    pub const fn new(summary: &'static str, answer: RouteAnswer) -> Self {
         Self { summary, parameters: Vec::new(), body: None, answer, token: false }
     }
 

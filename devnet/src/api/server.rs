@@ -46,7 +46,7 @@ const DRAIN_LIMIT: usize = 64 << 20;
 
 /// The server's limits on concurrency and time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct ServerLimits {
     /// Maximum number of connections. A further one replaces a connection that waits for its
     /// client, or waits itself.
     pub connections: usize,
@@ -59,15 +59,15 @@ pub(super) struct Limits {
     pub request: Duration,
 }
 
-impl From<Limits> for http::Limits {
-    fn from(limits: Limits) -> Self {
+impl From<ServerLimits> for http::ConnectionLimits {
+    fn from(limits: ServerLimits) -> Self {
         Self { connections: limits.connections, client: limits.client }
     }
 }
 
 /// Most connections stay free for requests, regardless of streams. A request may take as long as a
 /// validator needs to start with a long chain.
-const LIMITS: Limits = Limits {
+const LIMITS: ServerLimits = ServerLimits {
     connections: 256,
     streams: 64,
     client: Duration::from_secs(30),
@@ -78,17 +78,17 @@ const LIMITS: Limits = Limits {
 const _: () = assert!(LIMITS.streams < LIMITS.connections);
 
 /// The state that all requests share.
-pub(super) struct Shared {
+pub(super) struct ServerState {
     pub backend: Arc<Backend>,
     /// Places for event streams.
     pub streams: Arc<Streams>,
     readers: Semaphore,
     /// True once the server stops.
     closing: watch::Receiver<bool>,
-    limits: Limits,
+    limits: ServerLimits,
 }
 
-impl Shared {
+impl ServerState {
     /// Runs a read of a store on a blocking thread, so that it does not hold up other requests.
     pub async fn blocking<T: Send + 'static>(
         &self,
@@ -123,12 +123,12 @@ pub fn start(listener: TcpListener, backend: Arc<Backend>) -> Serving {
 
 /// [`start`] with other limits.
 pub(super) fn start_within(
-    limits: Limits,
+    limits: ServerLimits,
     listener: TcpListener,
     backend: Arc<Backend>,
 ) -> Serving {
     http::start(limits.into(), listener, None, move |closing| {
-        router(Arc::new(Shared {
+        router(Arc::new(ServerState {
             backend,
             streams: Arc::new(Streams::new(limits.streams)),
             readers: Semaphore::new(READERS),
@@ -149,7 +149,7 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
 const SAVING: Duration = Duration::from_secs(3_600);
 
 /// The routes, and the checks that every request passes before them.
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<ServerState>) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
         router = router.route(route.path, route.handler);

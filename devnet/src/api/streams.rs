@@ -24,11 +24,11 @@ use tokio::sync::Notify;
 
 pub(super) struct Streams {
     limit: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenStreams>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenStreams {
     next: u64,
     /// Keyed in the order in which they began.
     streams: BTreeMap<u64, Stream>,
@@ -44,7 +44,7 @@ struct Stream {
 }
 
 /// A stream's place, which becomes free again on drop.
-pub(super) struct Place {
+pub(super) struct StreamPlace {
     streams: Arc<Streams>,
     number: u64,
     go: Arc<Notify>,
@@ -56,7 +56,7 @@ impl Streams {
         Self { limit, open: Mutex::default() }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenStreams> {
         // Nothing panics while it holds the lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +66,7 @@ impl Streams {
         self: &Arc<Self>,
         known: bool,
         stalled: impl Fn() -> Option<u64> + Send + Sync + 'static,
-    ) -> Place {
+    ) -> StreamPlace {
         let mut open = self.open();
         let (own, other) = (open.count(known), open.count(!known));
         if own >= self.limit - self.limit / 4 {
@@ -77,11 +77,11 @@ impl Streams {
         let (number, go) = (open.next, Arc::new(Notify::new()));
         open.next += 1;
         open.streams.insert(number, Stream { known, stalled: Box::new(stalled), go: go.clone() });
-        Place { streams: self.clone(), number, go }
+        StreamPlace { streams: self.clone(), number, go }
     }
 }
 
-impl Open {
+impl OpenStreams {
     fn count(&self, known: bool) -> usize {
         self.streams.values().filter(|stream| stream.known == known).count()
     }
@@ -100,14 +100,14 @@ impl Open {
     }
 }
 
-impl Place {
+impl StreamPlace {
     /// Resolves when another stream has the place.
     pub(super) async fn replaced(&self) {
         self.go.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
         self.streams.open().streams.remove(&self.number);
     }
@@ -120,12 +120,12 @@ mod tests {
 
     const READS: fn() -> Option<u64> = || None;
 
-    fn is_replaced(place: &Place) -> bool {
+    fn is_replaced(place: &StreamPlace) -> bool {
         place.replaced().now_or_never().is_some()
     }
 
     /// The number of places replaced since they were last checked.
-    fn replaced(places: &[Place]) -> usize {
+    fn replaced(places: &[StreamPlace]) -> usize {
         places.iter().filter(|place| is_replaced(place)).count()
     }
 

@@ -5,7 +5,7 @@ use super::{
     error::ApiError,
     types::{HashText, Text, TimeText},
 };
-use crate::{chain::ledger::Rooted, spelling::nearest, storage::Store};
+use crate::{chain::ledger::Rooted, spelling::nearest, storage::ValidatorStore};
 use cowboy_engine::{
     chain::{Block, Header, State},
     primitives::{Address, Hash, Height, Shortfall},
@@ -89,7 +89,7 @@ impl View {
     }
 
     /// The validator's store.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &ValidatorStore {
         self.running.ledger.store()
     }
 

@@ -1,7 +1,7 @@
 //! A chain at its genesis, for the tests of this module.
 
 use cowboy_engine::{
-    chain::{Endowment, Genesis, Params, State, Validator},
+    chain::{Endowment, Genesis, GenesisValidator, Params, State},
     primitives::{SecretKey, Wei},
 };
 
@@ -19,7 +19,7 @@ pub(super) fn genesis() -> Genesis {
         name: "fixture".into(),
         timestamp_ms: 0,
         params: Params::default(),
-        validators: vec![Validator {
+        validators: vec![GenesisValidator {
             pubkey: key("validator").public_key(),
             consensus_key: [0; 32],
         }],

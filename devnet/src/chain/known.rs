@@ -19,10 +19,10 @@ const KEPT_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
 /// Recent transactions by hash. A hash covers the whole transaction and its signature, so
 /// validators in one process may share the copies. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub struct Known(Arc<Mutex<Inner>>);
+pub struct Known(Arc<Mutex<KnownInner>>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct KnownInner {
     by_hash: BTreeMap<Hash, SignedTransaction>,
     order: VecDeque<Hash>,
     bytes: usize,

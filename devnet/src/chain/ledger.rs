@@ -12,7 +12,7 @@
 //! On start the ledger reads the newest snapshot and executes the stored blocks after it again. It
 //! ignores a block that is delivered again.
 
-use crate::storage::{BlockRecord, StorageError, Store};
+use crate::storage::{BlockRecord, StorageError, ValidatorStore};
 use commonware_utils::{channel::oneshot, sync::Mutex};
 use cowboy_engine::{
     chain::{Block, Certificate, Execution, ExecutionError, Genesis, GenesisError, State, execute},
@@ -127,10 +127,10 @@ pub struct Rooted {
 
 /// A validator's executed chain. Clones share it.
 #[derive(Clone)]
-pub struct Ledger(Arc<Inner>);
+pub struct Ledger(Arc<LedgerInner>);
 
-struct Inner {
-    store: Arc<Store>,
+struct LedgerInner {
+    store: Arc<ValidatorStore>,
     chain: Mutex<Chain>,
     /// Held while executing: blocks are executed one after the other.
     executing: Mutex<()>,
@@ -173,7 +173,7 @@ impl Chain {
 
 impl Ledger {
     /// Loads the chain of `genesis` from `store` and executes the blocks that no snapshot covers.
-    pub fn open(genesis: &Genesis, store: Arc<Store>) -> Result<Self, LedgerError> {
+    pub fn open(genesis: &Genesis, store: Arc<ValidatorStore>) -> Result<Self, LedgerError> {
         let state = match store.load_snapshot()? {
             Some(state) => state,
             None => genesis.state()?,
@@ -202,12 +202,12 @@ impl Ledger {
         }
         let (subscribers, _) = broadcast::channel(SUBSCRIBER_LAG);
         let inner =
-            Inner { store, chain: Mutex::new(chain), executing: Mutex::new(()), subscribers };
+            LedgerInner { store, chain: Mutex::new(chain), executing: Mutex::new(()), subscribers };
         Ok(Self(Arc::new(inner)))
     }
 
     /// The store behind it.
-    pub fn store(&self) -> &Arc<Store> {
+    pub fn store(&self) -> &Arc<ValidatorStore> {
         &self.0.store
     }
 

@@ -147,14 +147,14 @@ impl Entry {
 
 /// The pool, without a lock, clock or channel.
 #[derive(Debug, Default)]
-pub struct Pool {
+pub struct PendingPool {
     queues: BTreeMap<Address, BTreeMap<u64, Entry>>,
     by_hash: BTreeMap<Hash, (Address, u64)>,
     by_age: BTreeSet<(Height, Hash)>,
     bytes: usize,
 }
 
-impl Pool {
+impl PendingPool {
     /// The number of waiting transactions.
     pub fn len(&self) -> usize {
         self.by_hash.len()
@@ -420,10 +420,10 @@ impl Outbox {
 
 /// A validator's pool. Clones share it.
 #[derive(Clone)]
-pub struct Mempool(Arc<Inner>);
+pub struct Mempool(Arc<MempoolInner>);
 
-struct Inner {
-    pool: Mutex<Pool>,
+struct MempoolInner {
+    pool: Mutex<PendingPool>,
     outbox: Mutex<Outbox>,
     /// Woken when a transaction enters the outbox.
     filled: Notify,
@@ -433,7 +433,7 @@ struct Inner {
 impl Mempool {
     /// An empty pool that shares copies of transactions through `known`.
     pub fn new(known: Known) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(MempoolInner {
             pool: Mutex::default(),
             outbox: Mutex::default(),
             filled: Notify::new(),
@@ -460,7 +460,7 @@ impl Mempool {
     }
 
     /// Calls `read` with the locked pool.
-    pub fn with<T>(&self, read: impl FnOnce(&Pool) -> T) -> T {
+    pub fn with<T>(&self, read: impl FnOnce(&PendingPool) -> T) -> T {
         read(&self.0.pool.lock())
     }
 

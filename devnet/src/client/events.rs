@@ -7,7 +7,7 @@ use crate::{
         BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, SPECULATION_EVENT, SpeculationEvent,
         SpeculationEventQuery, StreamQuery,
     },
-    sse::{Message, Parser},
+    sse::{Parser, SseMessage},
 };
 use reqwest::{Method, Response};
 use serde::{Serialize, de::DeserializeOwned};
@@ -171,7 +171,7 @@ impl<T: Streamed> EventStream<T> {
         let messages = parser.feed(&bytes).map_err(|_| {
             malformed(T::PATH, &format_args!("a message longer than {MESSAGE_LIMIT} bytes"))
         })?;
-        for Message { event, data } in messages {
+        for SseMessage { event, data } in messages {
             if event == T::EVENT {
                 let notice = serde_json::from_str(&data).map_err(|e| malformed(T::PATH, &e))?;
                 self.pending.push_back(notice);

@@ -25,7 +25,7 @@ use crate::{
         Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     duration::Plain,
-    home::{DevnetHome, HomeError, State},
+    home::{DevnetHome, DevnetState, HomeError},
     http::ANSWER_LIMIT,
     topology::Name,
 };
@@ -145,13 +145,13 @@ impl Client {
     /// A client for the running devnet in `home`, with its token.
     pub fn of_devnet(home: &DevnetHome) -> Result<Self, ClientError> {
         let record = match home.state()? {
-            State::Absent => return Err(ClientError::NoSuchDevnet(home.name().clone())),
-            State::Stopped => return Err(ClientError::NotRunning(home.name().clone())),
-            State::Died(record) => {
+            DevnetState::Absent => return Err(ClientError::NoSuchDevnet(home.name().clone())),
+            DevnetState::Stopped => return Err(ClientError::NotRunning(home.name().clone())),
+            DevnetState::Died(record) => {
                 return Err(ClientError::Died { name: home.name().clone(), pid: record.pid });
             }
-            State::Starting { .. } => return Err(ClientError::Starting(home.name().clone())),
-            State::Running(record) => record,
+            DevnetState::Starting { .. } => return Err(ClientError::Starting(home.name().clone())),
+            DevnetState::Running(record) => record,
         };
         Ok(Self::new(&record.rpc_url)?.with_token(home.token()?))
     }

@@ -1,9 +1,9 @@
 //! Proposes blocks and decides which blocks get a vote (spec chain.md, "Blocks and consensus").
 //!
 //! **Proposing** on a parent: wait for the parent's certificate, at most `cert_wait`; pace to the
-//! block time, unless the pace is lifted ([`Haste`]); embed every certificate held for the parent
-//! and its open ancestors; execute up to the newest certified ancestor, whose state root the header
-//! names; take transactions from the mempool that are not in the blocks in between.
+//! block time, unless the pace is lifted ([`FastForward`]); embed every certificate held for the
+//! parent and its open ancestors; execute up to the newest certified ancestor, whose state root the
+//! header names; take transactions from the mempool that are not in the blocks in between.
 //!
 //! **Verifying**: a block is checked against everything that depends on it and its ancestors alone,
 //! and a block that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`]
@@ -22,7 +22,7 @@ use super::{
     held::Held,
     presence::Sightings,
     scheme::{Scheme, Schemes},
-    timing::{Haste, Pace},
+    timing::{FastForward, Pace},
 };
 use crate::chain::{
     ledger::{Ledger, LedgerError, MAX_AHEAD, Rooted},
@@ -70,7 +70,7 @@ pub type Marshal = core::Mailbox<Scheme, Standard<Block>>;
 
 /// Why a block is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Refusal {
+enum BlockRefusal {
     #[error("its header names another round, proposer or parent than its proposal")]
     Context,
     #[error("height {got} after {parent}")]
@@ -134,7 +134,7 @@ pub struct Application {
     pub(super) marshal: Marshal,
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
-    pub(super) haste: Haste,
+    pub(super) fast_forward: FastForward,
     pub(super) takes_part: TakesPart,
     /// The validator's log span.
     pub(super) span: Span,
@@ -194,7 +194,7 @@ impl Application {
             let due = since_epoch(parent.inner().header().timestamp_ms) + self.pace.block_time;
             let height = parent.inner().header().height.next();
             select! {
-                () = self.haste.spares(height, start) => {},
+                () = self.fast_forward.spares(height, start) => {},
                 () = runtime.sleep_until(due.min(start + self.pace.block_time)) => {},
             }
         }
@@ -255,12 +255,12 @@ impl Application {
         block: &Block,
         parent: &Block,
         above: impl Ancestry<Block>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), BlockRefusal> {
         let certified = check_form(block, parent, context)?;
         let got = block.header().subset_epoch;
         match self.subset_epoch(parent.header()) {
             Some(expected) if got != expected => {
-                return Err(Refusal::SubsetEpoch { got, expected });
+                return Err(BlockRefusal::SubsetEpoch { got, expected });
             }
             Some(_) => {}
             // Only a validator that is behind can lack this epoch's committee: no verdict.
@@ -440,13 +440,13 @@ impl Application {
         runtime: &mut E,
         block: &Block,
         context: &Context,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), BlockRefusal> {
         for embedded in &block.chain().certificates {
             let finalization = certificate::to_finalization(embedded);
             let epoch = finalization.proposal.round.epoch();
             let scheme = self.schemes.of(epoch).filter(|_| epoch <= context.round.epoch());
             let Some(scheme) = scheme else {
-                return Err(Refusal::Epoch { block: embedded.block, epoch: epoch.get() });
+                return Err(BlockRefusal::Epoch { block: embedded.block, epoch: epoch.get() });
             };
             let held = self.held.get(&finalization.proposal.payload);
             if held.as_ref() == Some(&finalization) {
@@ -458,7 +458,7 @@ impl Application {
                 let got = embedded.votes.len();
                 let expected = scheme.committee().quorum();
                 let error = error.unwrap_or(certificate::CertificateError::Votes { got, expected });
-                return Err(Refusal::Certificate { block: embedded.block, error });
+                return Err(BlockRefusal::Certificate { block: embedded.block, error });
             }
             if held.is_none() {
                 self.learn(finalization);
@@ -477,7 +477,7 @@ impl Application {
         &self,
         runtime: &E,
         block: &Block,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), BlockRefusal> {
         let chain_block = block.chain().clone();
         if chain_block.transactions.is_empty() {
             return Ok(());
@@ -488,23 +488,23 @@ impl Application {
             for signed in &chain_block.transactions {
                 let (hash, transaction) = (signed.hash(), &signed.transaction);
                 if transaction.chain_id != chain_id {
-                    return Err(Refusal::Chain { hash, got: transaction.chain_id });
+                    return Err(BlockRefusal::Chain { hash, got: transaction.chain_id });
                 }
                 let (least_cycles, least_cells) = signed.least();
                 if least_cycles > transaction.cycle_limit || least_cells > transaction.cell_limit {
-                    return Err(Refusal::Limits(hash));
+                    return Err(BlockRefusal::Limits(hash));
                 }
                 let (most_cycles, most_cells) = signed.reserve();
                 cycles = cycles.saturating_add(most_cycles);
                 cells = cells.saturating_add(most_cells);
                 bytes += signed.size();
                 if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
-                    return Err(Refusal::BlockLimits { cycles, cells });
+                    return Err(BlockRefusal::BlockLimits { cycles, cells });
                 }
-                signed.sender().map_err(|error| Refusal::Signature { hash, error })?;
+                signed.sender().map_err(|error| BlockRefusal::Signature { hash, error })?;
             }
             if bytes > MAX_TRANSACTION_BYTES {
-                return Err(Refusal::Bytes(bytes));
+                return Err(BlockRefusal::Bytes(bytes));
             }
             Ok(())
         });
@@ -523,7 +523,7 @@ impl Application {
         block: &Block,
         above: impl Ancestry<Block>,
         certified: &[Height],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), BlockRefusal> {
         let executed = block.header().executed;
         // An unchanged root was checked with the block that first named it.
         if certified.last() != Some(&executed.height) {
@@ -545,37 +545,41 @@ impl Application {
             std::future::pending::<()>().await;
         }
         match self.ledger.agrees(block.chain()) {
-            Some(false) => Err(Refusal::StateRoot(executed.height)),
+            Some(false) => Err(BlockRefusal::StateRoot(executed.height)),
             Some(true) | None => Ok(()),
         }
     }
 }
 
 /// Checks a block against its parent alone; returns the certified heights.
-fn check_form(block: &Block, parent: &Block, context: &Context) -> Result<Vec<Height>, Refusal> {
+fn check_form(
+    block: &Block,
+    parent: &Block,
+    context: &Context,
+) -> Result<Vec<Height>, BlockRefusal> {
     let (header, above) = (block.header(), parent.header());
     if block.context() != *context {
-        return Err(Refusal::Context);
+        return Err(BlockRefusal::Context);
     }
     if header.height != above.height.next() {
-        return Err(Refusal::Height { got: header.height, parent: above.height });
+        return Err(BlockRefusal::Height { got: header.height, parent: above.height });
     }
     let (got, parent_ms) = (header.timestamp_ms, above.timestamp_ms);
     if got <= parent_ms {
-        return Err(Refusal::Timestamp { got, parent: parent_ms });
+        return Err(BlockRefusal::Timestamp { got, parent: parent_ms });
     }
     let candidates = above.candidates(header.parent);
     let blocks = block.chain().certificates.iter().map(|certificate| certificate.block);
     let (certified, open) = certify(&candidates, blocks)?;
     if header.open != open {
-        return Err(Refusal::Open);
+        return Err(BlockRefusal::Open);
     }
     let newest = certified.last().copied().filter(|height| *height > above.executed.height);
     let expected = newest.unwrap_or(above.executed.height);
     // Without a newer certificate the named root must not change.
     let unchanged = newest.is_some() || header.executed == above.executed;
     if header.executed.height != expected || !unchanged {
-        return Err(Refusal::Executed { got: header.executed, expected });
+        return Err(BlockRefusal::Executed { got: header.executed, expected });
     }
     Ok(certified)
 }

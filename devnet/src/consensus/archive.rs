@@ -14,7 +14,7 @@ use super::{
     certificate,
     scheme::Scheme,
 };
-use crate::storage::{StorageError, Store};
+use crate::storage::{StorageError, ValidatorStore};
 use commonware_consensus::{marshal::store, types::Height};
 use commonware_runtime::{Clock, Handle, Metrics, Storage};
 use commonware_storage::{
@@ -32,7 +32,7 @@ const RECENT: u64 = 512;
 /// Prunes old sections, once after each [`SECTION`] of blocks.
 pub(super) fn trim(
     marshal: &Marshal,
-    store: &Store,
+    store: &ValidatorStore,
     stored: primitives::Height,
 ) -> Result<(), StorageError> {
     let stored = stored.get();
@@ -60,7 +60,7 @@ pub(super) async fn is_elsewhere<E: Storage + Metrics + Clock>(
 
 /// The certificate of the newest stored block that has one, within the last [`PROOF_WITHIN`].
 pub(super) fn newest_certificate(
-    store: &Store,
+    store: &ValidatorStore,
     head: primitives::Height,
 ) -> Result<Option<Finalization>, StorageError> {
     for height in (head.get().saturating_sub(PROOF_WITHIN)..=head.get()).rev() {
@@ -79,13 +79,13 @@ type Recent<E, V> = prunable::Archive<EightCap, E, Digest, V>;
 /// The archive of final blocks.
 pub(super) struct Blocks<E: Storage + Metrics + Clock> {
     recent: Recent<E, Arc<Block>>,
-    store: Arc<Store>,
+    store: Arc<ValidatorStore>,
 }
 
 /// The archive of certificates.
 pub(super) struct Certificates<E: Storage + Metrics + Clock> {
     recent: Recent<E, Finalization>,
-    store: Arc<Store>,
+    store: Arc<ValidatorStore>,
 }
 
 /// Why the archive cannot answer.
@@ -103,7 +103,7 @@ pub enum ArchiveError {
 }
 
 impl<E: Storage + Metrics + Clock> Blocks<E> {
-    pub(super) fn new(recent: Recent<E, Arc<Block>>, store: Arc<Store>) -> Self {
+    pub(super) fn new(recent: Recent<E, Arc<Block>>, store: Arc<ValidatorStore>) -> Self {
         Self { recent, store }
     }
 
@@ -115,7 +115,7 @@ impl<E: Storage + Metrics + Clock> Blocks<E> {
 }
 
 impl<E: Storage + Metrics + Clock> Certificates<E> {
-    pub(super) fn new(recent: Recent<E, Finalization>, store: Arc<Store>) -> Self {
+    pub(super) fn new(recent: Recent<E, Finalization>, store: Arc<ValidatorStore>) -> Self {
         Self { recent, store }
     }
 
@@ -127,7 +127,7 @@ impl<E: Storage + Metrics + Clock> Certificates<E> {
 }
 
 fn height_of(
-    store: &Store,
+    store: &ValidatorStore,
     id: Identifier<'_, Digest>,
 ) -> Result<Option<primitives::Height>, StorageError> {
     match id {

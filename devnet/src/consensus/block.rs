@@ -38,10 +38,10 @@ pub struct BadProposer;
 
 /// A block with its digest, consensus context and encoded form. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Block(Arc<Inner>);
+pub struct Block(Arc<BlockInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct BlockInner {
     block: Arc<chain::Block>,
     digest: Digest,
     context: Context,
@@ -73,7 +73,7 @@ impl Block {
             parent: (View::new(header.round.parent_view), certificate::digest(header.parent)),
         };
         let digest = certificate::digest(block.hash());
-        Ok(Self(Arc::new(Inner { block: Arc::new(block), digest, context, bytes })))
+        Ok(Self(Arc::new(BlockInner { block: Arc::new(block), digest, context, bytes })))
     }
 
     /// The wrapped block of the chain.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use commonware_codec::{Decode as _, Encode as _};
     use cowboy_engine::{
-        chain::{Certificate, Executed, Header, Open, Vote, block},
+        chain::{Certificate, Executed, Header, OpenAncestor, Vote, block},
         presence::{Bitmap, CAPACITY},
         primitives::{self, Hash},
     };
@@ -204,7 +204,7 @@ mod tests {
             subset_epoch: u64::MAX,
             transactions_root: block::transactions_root(&[]),
             certificates_root: block::certificates_root(&certificates),
-            open: vec![Open { height, hash }; MAX_OPEN],
+            open: vec![OpenAncestor { height, hash }; MAX_OPEN],
             executed: Executed { height, state_root: hash },
         };
         chain::Block { header, certificates, transactions: Vec::new() }

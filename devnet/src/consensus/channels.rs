@@ -3,8 +3,8 @@
 use super::{
     Digest,
     block::{Block, BlockConfig},
-    gate,
     scheme::{MAX_PARTICIPANTS, Scheme},
+    start_barrier,
 };
 use crate::chain::{gossip, known::Known, reveals};
 use commonware_consensus::{
@@ -28,8 +28,8 @@ pub struct Channels<S, R> {
     pub backfill: (S, R),
     /// 4: proposed blocks.
     pub blocks: (S, R),
-    /// 5: announcements (see [`super::gate`]).
-    pub gate: (S, R),
+    /// 5: announcements (see [`super::start_barrier`]).
+    pub start_barrier: (S, R),
     /// 6: transactions (see [`crate::chain::gossip`]).
     pub gossip: (S, R),
     /// 7: revealed results of committees (see [`crate::chain::reveals`]).
@@ -48,7 +48,7 @@ impl<S, R> Channels<S, R> {
             resolver: register(2),
             backfill: register(3),
             blocks: register(4),
-            gate: register(5),
+            start_barrier: register(5),
             gossip: register(6),
             reveals: register(7),
         }
@@ -63,7 +63,7 @@ impl<S, R> Channels<S, R> {
             resolver: map(self.resolver),
             backfill: map(self.backfill),
             blocks: map(self.blocks),
-            gate: map(self.gate),
+            start_barrier: map(self.start_barrier),
             gossip: map(self.gossip),
             reveals: map(self.reveals),
         }
@@ -93,7 +93,7 @@ pub fn max_message_size() -> u32 {
     commonware_p2p::max_message_size(&[
         mux::prefixed(simplex::max_payload_size::<Scheme, Digest>(MAX_PARTICIPANTS)),
         marshal::max_payload_size::<Standard<Block>, Scheme>(MAX_PARTICIPANTS, &blocks),
-        gate::MAX_MESSAGE,
+        start_barrier::MAX_MESSAGE,
         gossip::MAX_MESSAGE,
         reveals::MAX_MESSAGE,
     ])

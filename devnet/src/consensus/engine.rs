@@ -23,7 +23,7 @@ use super::{
     network::NetworkError,
     presence::{LocalPresence, RunnerView, Sightings},
     scheme::{CommitteeError, MAX_PARTICIPANTS, Scheme, Schemes},
-    timing::{Haste, Timing},
+    timing::{FastForward, Timing},
 };
 use crate::chain::{
     gossip,
@@ -66,7 +66,7 @@ const BLOCKS_BUFFERED: usize = 16;
 const STORAGE_WAIT: Duration = Duration::from_secs(5);
 
 /// The parameters of one validator's consensus.
-pub struct Config {
+pub struct EngineConfig {
     /// The validator's name: the prefix of its storage partitions (letters, digits, `-`, `_`).
     pub name: String,
     /// Its ed25519 key.
@@ -75,7 +75,7 @@ pub struct Config {
     pub genesis: chain::Block,
     pub timing: Timing,
     /// Lifts the proposers' pace.
-    pub haste: Haste,
+    pub fast_forward: FastForward,
     pub ledger: Ledger,
     pub mempool: Mempool,
     /// The exchange of committees' results.
@@ -144,7 +144,7 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 /// parts.
 pub async fn run<E, S, R, B, P>(
     context: E,
-    config: Config,
+    config: EngineConfig,
     endpoint: Endpoint<S, R, B, P>,
 ) -> EngineError
 where
@@ -199,7 +199,7 @@ impl Parts {
 
 async fn start<E, S, R, B, P>(
     context: E,
-    config: Config,
+    config: EngineConfig,
     endpoint: Endpoint<S, R, B, P>,
 ) -> Result<Parts, EngineError>
 where
@@ -209,12 +209,12 @@ where
     B: Blocker<PublicKey = PublicKey>,
     P: Provider<PublicKey = PublicKey>,
 {
-    let Config {
+    let EngineConfig {
         name,
         key,
         genesis,
         timing,
-        haste,
+        fast_forward,
         ledger,
         mempool,
         reveals,
@@ -364,7 +364,7 @@ where
         marshal: marshal.clone(),
         sightings,
         pace: timing.pace,
-        haste,
+        fast_forward,
         takes_part,
         span: span.clone(),
     };
@@ -419,7 +419,7 @@ where
         votes: channels.votes,
         certificates: channels.certificates,
         resolver: channels.resolver,
-        gate: channels.gate,
+        start_barrier: channels.start_barrier,
     };
     let consensus = context.child("voting").spawn(move |context| async move {
         let part = epochs.run(context, consensus).await;

@@ -23,9 +23,9 @@ use super::{
     Digest, Finalization,
     application::{Application, Marshal},
     block::Block,
-    gate::{Gate, Greeting},
     held::Held,
     scheme::{Scheme, Schemes},
+    start_barrier::{Greeting, StartBarrier},
     timing::Timing,
 };
 use commonware_codec::Encode as _;
@@ -190,7 +190,7 @@ where
         S: Sender<PublicKey = PublicKey>,
         R: Receiver<PublicKey = PublicKey>,
     {
-        let ConsensusChannels { votes, certificates, resolver, gate } = channels;
+        let ConsensusChannels { votes, certificates, resolver, start_barrier } = channels;
         let (mux, votes, mut strays) =
             Muxer::builder(context.child("votes"), votes.0, votes.1).with_backup().build();
         mux.start();
@@ -213,7 +213,7 @@ where
             None => Floor::Genesis(genesis),
         };
         let greeting = Greeting::none();
-        let mut gate = Some(Gate::new(gate, greeting.clone()));
+        let mut start_barrier = Some(StartBarrier::new(start_barrier, greeting.clone()));
         let Ok(mut next) = muxes.register(epoch).await else { return "votes channel" };
         let mut ahead = None;
         loop {
@@ -224,11 +224,11 @@ where
             let vote = Nullify::sign::<Digest>(scheme.as_ref(), Round::new(epoch, View::zero()));
             let vote = vote.map(|vote| Vote::<Scheme, Digest>::Nullify(vote).encode());
             greeting.set(current.votes.0.clone(), vote);
-            if let Some(mut gate) = gate.take() {
+            if let Some(mut start_barrier) = start_barrier.take() {
                 let members = scheme.committee().validators().iter().cloned();
                 let others: BTreeSet<_> = members.filter(|key| *key != self.me).collect();
-                gate.open(&context, &others, scheme.committee().quorum()).await;
-                context.child("gate").spawn(move |_| gate.keep_answering());
+                start_barrier.open(&context, &others, scheme.committee().quorum()).await;
+                context.child("start_barrier").spawn(move |_| start_barrier.keep_answering());
             } else {
                 greeting.send(Recipients::All);
                 self.warm_up(&context, epoch);
@@ -377,7 +377,7 @@ pub(super) struct ConsensusChannels<S, R> {
     pub(super) votes: (S, R),
     pub(super) certificates: (S, R),
     pub(super) resolver: (S, R),
-    pub(super) gate: (S, R),
+    pub(super) start_barrier: (S, R),
 }
 
 /// The Simplex instance of one epoch, before it is started.

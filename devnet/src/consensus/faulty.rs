@@ -10,7 +10,7 @@ use super::{
     channels::Endpoint,
     network::{EndpointOf, Network, NetworkError},
 };
-use crate::faults::{Decision, Delayed, Seat, Tally, Tap};
+use crate::faults::{Decision, Delayed, PeerSeat, Tally, Tap};
 use commonware_cryptography::ed25519::PublicKey;
 use commonware_macros::select;
 use commonware_p2p::{Message, Receiver};
@@ -87,8 +87,8 @@ impl<E: Clock, R> FaultyReceiver<E, R> {
 }
 
 /// The seat by which the fault table knows a validator.
-pub fn seat(validator: &PublicKey) -> Seat {
-    Seat::Key(validator.as_ref().to_vec())
+pub fn seat(validator: &PublicKey) -> PeerSeat {
+    PeerSeat::Key(validator.as_ref().to_vec())
 }
 
 impl<E: Clock, R: Receiver<PublicKey = PublicKey>> Receiver for FaultyReceiver<E, R> {

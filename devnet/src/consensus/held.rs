@@ -29,10 +29,10 @@ pub struct Counters {
 
 /// Recent finalizations by block, fed by Simplex. Clones share them.
 #[derive(Clone, Default)]
-pub struct Held(Arc<Mutex<Inner>>);
+pub struct Held(Arc<Mutex<HeldInner>>);
 
 #[derive(Default)]
-struct Inner {
+struct HeldInner {
     finalizations: BTreeMap<Digest, Finalization>,
     /// Keys of `finalizations`, oldest first.
     order: VecDeque<Digest>,

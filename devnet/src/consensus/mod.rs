@@ -6,8 +6,8 @@
 //! * [`application`]: proposes blocks and decides which blocks get a vote.
 //! * [`held`], [`presence`]: a validator's knowledge while it proposes and votes.
 //! * [`delivery`]: moves final blocks into the ledger.
-//! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: start consensus on
-//!   any runtime and network.
+//! * [`timing`], [`channels`], [`network`], [`start_barrier`], [`epochs`], [`engine`]: start
+//!   consensus on any runtime and network.
 //! * [`faulty`], [`lying`]: a network that loses and delays messages, and votes that lie, as a
 //!   devnet's faults require.
 
@@ -20,12 +20,12 @@ pub mod delivery;
 pub mod engine;
 mod epochs;
 pub mod faulty;
-pub mod gate;
 pub mod held;
 pub mod lying;
 pub mod network;
 pub mod presence;
 pub mod scheme;
+pub mod start_barrier;
 pub mod timing;
 pub mod vote;
 

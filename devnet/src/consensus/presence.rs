@@ -1,7 +1,7 @@
 //! The bitmap of a finalize vote: the validator's view of the runners, in the order in which the
 //! vote is read.
 
-use super::{Digest, block::Block, certificate, scheme::Source};
+use super::{Digest, block::Block, certificate, scheme::BitmapSource};
 use crate::chain::ledger::Ledger;
 use commonware_cryptography::Digestible as _;
 use commonware_utils::sync::Mutex;
@@ -30,10 +30,10 @@ pub trait RunnerView: Send + Sync + 'static {
 
 /// Heights of blocks that this validator proposed or was asked to verify. Clones share them.
 #[derive(Clone, Default)]
-pub struct Sightings(Arc<Mutex<Seen>>);
+pub struct Sightings(Arc<Mutex<SeenRunners>>);
 
 #[derive(Default)]
-struct Seen {
+struct SeenRunners {
     heights: BTreeMap<Digest, Height>,
     order: VecDeque<Digest>,
 }
@@ -72,7 +72,7 @@ impl LocalPresence {
     }
 }
 
-impl Source for LocalPresence {
+impl BitmapSource for LocalPresence {
     fn presence(&self, block: &[u8]) -> Bitmap {
         let newest = self.ledger.newest().state;
         let seen = <[u8; 32]>::try_from(block)

@@ -7,7 +7,7 @@
 //! the subject's bytes | bit_length u32 BE | bitmap, ceil(bit_length / 8) bytes
 //! ```
 //!
-//! [`Source`] provides the bitmap when a finalize vote is signed. Other votes carry the empty
+//! [`BitmapSource`] provides the bitmap when a finalize vote is signed. Other votes carry the empty
 //! bitmap; one with another bitmap is invalid. The bitmap is kept per round: Simplex compares
 //! encoded votes, so signing a round twice in one process must give the same bytes. Across restarts
 //! the vote comes from Simplex's journal.
@@ -38,7 +38,7 @@ use commonware_utils::{
     sync::Mutex,
 };
 use cowboy_engine::{
-    chain::{MAX_VALIDATORS, State, Validator, Vote},
+    chain::{GenesisValidator, MAX_VALIDATORS, State, Vote},
     presence::Bitmap,
     primitives::Address,
 };
@@ -54,7 +54,7 @@ const REMEMBERED_ROUNDS: usize = 256;
 
 /// The source of a finalize vote's bitmap: the validator's view of the runners (spec
 /// connectivity.md §3). Asked once per round; must neither block nor take long.
-pub trait Source: Send + Sync + 'static {
+pub trait BitmapSource: Send + Sync + 'static {
     /// The runners that this validator sees as present. Their order is that of the registry as of
     /// the parent of the block with digest `block`, or the nearest one known.
     fn presence(&self, block: &[u8]) -> Bitmap;
@@ -100,8 +100,8 @@ impl Committee {
     }
 
     /// The committee of `validators` on the chain `chain_id`.
-    pub fn of(chain_id: u64, validators: &[Validator]) -> Result<Self, CommitteeError> {
-        let key = |validator: &Validator| {
+    pub fn of(chain_id: u64, validators: &[GenesisValidator]) -> Result<Self, CommitteeError> {
+        let key = |validator: &GenesisValidator| {
             PublicKey::decode(Copying(&validator.consensus_key))
                 .map_err(|_| CommitteeError::Key(validator.pubkey.address()))
         };
@@ -221,12 +221,12 @@ where
 struct Local {
     index: Participant,
     key: PrivateKey,
-    source: Arc<dyn Source>,
-    remembered: Arc<Mutex<Remembered>>,
+    source: Arc<dyn BitmapSource>,
+    remembered: Arc<Mutex<RecentVotes>>,
 }
 
 /// The bitmaps of recent votes by round, each with the block that it is about.
-type Remembered = BTreeMap<Round, (Vec<u8>, Bitmap)>;
+type RecentVotes = BTreeMap<Round, (Vec<u8>, Bitmap)>;
 
 impl Local {
     fn presence<D>(&self, subject: &Subject<'_, D>) -> Bitmap
@@ -261,7 +261,7 @@ pub struct Scheme {
 
 impl Scheme {
     /// A scheme that signs with `key` if the committee contains it, and otherwise only verifies.
-    pub fn new(committee: Arc<Committee>, key: PrivateKey, source: Arc<dyn Source>) -> Self {
+    pub fn new(committee: Arc<Committee>, key: PrivateKey, source: Arc<dyn BitmapSource>) -> Self {
         let local = committee.validators.index(&key.public_key()).map(|index| Local {
             index,
             key,
@@ -497,16 +497,16 @@ fn to_array(signature: &Signature) -> [u8; 64] {
 
 /// The schemes of all epochs known to this validator. Clones share them.
 #[derive(Clone)]
-pub struct Schemes(Arc<Inner>);
+pub struct Schemes(Arc<SchemeInner>);
 
-struct Inner {
+struct SchemeInner {
     key: PrivateKey,
-    source: Arc<dyn Source>,
-    known: Mutex<Known>,
+    source: Arc<dyn BitmapSource>,
+    known: Mutex<KnownVotes>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownVotes {
     /// By the first epoch of each committee.
     schemes: BTreeMap<u64, Arc<Scheme>>,
     /// The newest epoch whose committee is decided.
@@ -517,10 +517,10 @@ impl Schemes {
     /// The schemes of a validator with `key` as far as `state` knows the committees.
     pub fn new(
         key: PrivateKey,
-        source: Arc<dyn Source>,
+        source: Arc<dyn BitmapSource>,
         state: &State,
     ) -> Result<Self, CommitteeError> {
-        let schemes = Self(Arc::new(Inner { key, source, known: Mutex::default() }));
+        let schemes = Self(Arc::new(SchemeInner { key, source, known: Mutex::default() }));
         schemes.learn(state)?;
         Ok(schemes)
     }
@@ -528,7 +528,7 @@ impl Schemes {
     /// Adds the committees that `state` decides, up to the epoch of the next block.
     pub fn learn(&self, state: &State) -> Result<(), CommitteeError> {
         let newest = state.epoch_at(state.height().next());
-        let Inner { key, source, known } = &*self.0;
+        let SchemeInner { key, source, known } = &*self.0;
         let mut known = known.lock();
         for (epoch, validators) in state.validator_sets() {
             if epoch <= newest && !known.schemes.contains_key(&epoch) {

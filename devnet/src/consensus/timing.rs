@@ -21,7 +21,7 @@ pub struct Pace {
 /// It changes only when a proposer proposes. No block's validity depends on it, and no validator
 /// needs to know another's.
 #[derive(Clone, Debug)]
-pub struct Haste(Arc<watch::Sender<Lift>>);
+pub struct FastForward(Arc<watch::Sender<Lift>>);
 
 /// Blocks up to `to` that are proposed before `until` are not paced.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Lift {
     until: SystemTime,
 }
 
-impl Default for Haste {
+impl Default for FastForward {
     /// Everything is paced.
     fn default() -> Self {
         let none = Lift { to: Height::GENESIS, until: SystemTime::UNIX_EPOCH };
@@ -38,7 +38,7 @@ impl Default for Haste {
     }
 }
 
-impl Haste {
+impl FastForward {
     /// From `now` to `until`, blocks up to `to` are proposed as soon as their parents allow. When
     /// two lifts overlap, the higher `to` and the later `until` apply.
     pub fn lift(&self, now: SystemTime, to: Height, until: SystemTime) {
@@ -98,34 +98,35 @@ mod tests {
 
     #[test]
     fn the_higher_of_two_lifts_counts_while_both_are_in_force() {
-        let haste = Haste::default();
+        let fast_forward = FastForward::default();
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let spared =
-            |height, now| haste.spares(Height::new(height), at(now)).now_or_never().is_some();
+        let spared = |height, now| {
+            fast_forward.spares(Height::new(height), at(now)).now_or_never().is_some()
+        };
         assert!(!spared(1, 1));
-        haste.lift(at(10), Height::new(50), at(20));
-        haste.lift(at(11), Height::new(40), at(30));
+        fast_forward.lift(at(10), Height::new(50), at(20));
+        fast_forward.lift(at(11), Height::new(40), at(30));
         for (height, now, expected) in [(40, 12, true), (50, 12, true), (51, 12, false)] {
             assert_eq!(spared(height, now), expected, "block {height} at {now}");
         }
         assert!(spared(50, 29));
         assert!(!spared(50, 30));
-        haste.lift(at(31), Height::new(45), at(40));
+        fast_forward.lift(at(31), Height::new(45), at(40));
         assert!(spared(45, 32));
         assert!(!spared(46, 32), "a lift that is over counts no more");
     }
 
     #[tokio::test]
     async fn a_proposer_that_waits_is_woken() {
-        let haste = Haste::default();
+        let fast_forward = FastForward::default();
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let waiting = tokio::spawn({
-            let haste = haste.clone();
-            async move { haste.spares(Height::new(7), at(10)).await }
+            let fast_forward = fast_forward.clone();
+            async move { fast_forward.spares(Height::new(7), at(10)).await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        haste.lift(at(11), Height::new(7), at(12));
+        fast_forward.lift(at(11), Height::new(7), at(12));
         waiting.await.unwrap();
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use orphans::adopt as adopt_orphans;
 pub(super) use stat::has_members;
 pub(crate) use tree::{END_TIMEOUT, Tree};
 
-use super::{Bounded, Cancelled, ExecutorError, Limits, Progress, within};
+use super::{Bounded, Cancelled, ExecutorError, TaskLimits, TaskProgress, within};
 use crate::spelling::Quoted;
 use rustix::process::Pid;
 use std::{
@@ -84,14 +84,14 @@ pub struct Command {
 pub(super) async fn run(
     directories: &Directories,
     command: &Command,
-    limits: &Limits,
+    limits: &TaskLimits,
     cancelled: Cancelled,
     started: impl FnOnce(Instant) + Send,
-    progress: impl Fn(Progress) + Send + Sync,
+    progress: impl Fn(TaskProgress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
     // Before the start, or the exit of a quick command could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
-    let mut process = Process::start(directories, command, limits).await?;
+    let mut process = CommandProcess::start(directories, command, limits).await?;
     started(Instant::now());
 
     let mut output = Bounded::new(limits.max_return_bytes);
@@ -176,18 +176,18 @@ pub(super) async fn pump(
 }
 
 /// A running command. If it is dropped before [`end`](Self::end), it is killed and removed.
-pub(super) struct Process {
+pub(super) struct CommandProcess {
     // Dropped in this order: all processes must be gone when the directory is removed.
     tree: Tree,
     directory: Directory,
 }
 
-impl Process {
+impl CommandProcess {
     /// Starts `command` in a fresh directory as the leader of its own process group.
     pub(super) async fn start(
         directories: &Directories,
         command: &Command,
-        limits: &Limits,
+        limits: &TaskLimits,
     ) -> Result<Self, ExecutorError> {
         if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
             let what = format!("{} is not an environment variable name", Quoted(name));
@@ -265,7 +265,7 @@ pub(crate) fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
 
 /// Limits the memory of the process and of its future children.
 #[cfg(target_os = "linux")]
-fn limit_memory(process: Pid, limits: &Limits) -> Result<(), ExecutorError> {
+fn limit_memory(process: Pid, limits: &TaskLimits) -> Result<(), ExecutorError> {
     use rustix::{
         io::Errno,
         process::{Resource, Rlimit, prlimit},
@@ -281,7 +281,7 @@ fn limit_memory(process: Pid, limits: &Limits) -> Result<(), ExecutorError> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit_memory(_: Pid, _: &Limits) -> Result<(), ExecutorError> {
+fn limit_memory(_: Pid, _: &TaskLimits) -> Result<(), ExecutorError> {
     Ok(())
 }
 
@@ -294,7 +294,7 @@ struct Complaints {
 }
 
 impl Complaints {
-    fn push(&mut self, bytes: &[u8], progress: &impl Fn(Progress)) {
+    fn push(&mut self, bytes: &[u8], progress: &impl Fn(TaskProgress)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[piece.len().saturating_sub(MAX_STDERR + 1)..]);
             // One more byte than is shown, for the line feed.
@@ -305,7 +305,7 @@ impl Complaints {
         }
     }
 
-    fn end_line(&mut self, progress: &impl Fn(Progress)) {
+    fn end_line(&mut self, progress: &impl Fn(TaskProgress)) {
         let line = std::mem::take(&mut self.line);
         match told(&shown(&line)) {
             Some(told) => progress(told),
@@ -330,11 +330,11 @@ pub(crate) fn shown(line: &[u8]) -> String {
 }
 
 /// Parses a progress line; `None` if the line is not one.
-pub(crate) fn told(line: &str) -> Option<Progress> {
+pub(crate) fn told(line: &str) -> Option<TaskProgress> {
     let text = line.strip_prefix("progress:")?.trim_start();
     let (number, words) = text.split_once(' ').unwrap_or((text, ""));
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     let percent = number.parse().ok().filter(|percent| digits && *percent <= 100)?;
     let words = words.trim();
-    Some(Progress { percent, detail: (!words.is_empty()).then(|| words.to_owned()) })
+    Some(TaskProgress { percent, detail: (!words.is_empty()).then(|| words.to_owned()) })
 }

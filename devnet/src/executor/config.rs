@@ -51,7 +51,7 @@ pub struct Config {
     pub mcp: mcp::Servers,
     /// The Ethereum node that receives transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub eth: Option<ethereum::Endpoint>,
+    pub eth: Option<ethereum::NodeEndpoint>,
 }
 
 impl Config {
@@ -190,9 +190,9 @@ fn read<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: fn(&str) -> Result<T, &'static str>,
 ) -> Result<T, D::Error> {
-    struct Text<T>(fn(&str) -> Result<T, &'static str>);
+    struct ConfigText<T>(fn(&str) -> Result<T, &'static str>);
 
-    impl<T> Visitor<'_> for Text<T> {
+    impl<T> Visitor<'_> for ConfigText<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -204,7 +204,7 @@ fn read<'de, D: Deserializer<'de>, T>(
         }
     }
 
-    deserializer.deserialize_str(Text(parse))
+    deserializer.deserialize_str(ConfigText(parse))
 }
 
 impl<'de> Deserialize<'de> for BaseUrl {
@@ -256,9 +256,9 @@ impl<const MIN: usize> Models<MIN> {
 
 impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Named<const MIN: usize>;
+        struct NamedServers<const MIN: usize>;
 
-        impl<'de, const MIN: usize> Visitor<'de> for Named<MIN> {
+        impl<'de, const MIN: usize> Visitor<'de> for NamedServers<MIN> {
             type Value = Models<MIN>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -292,7 +292,7 @@ impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
             }
         }
 
-        deserializer.deserialize_map(Named)
+        deserializer.deserialize_map(NamedServers)
     }
 }
 

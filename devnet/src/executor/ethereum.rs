@@ -11,11 +11,11 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use super::{ExecutorError, Limits, http};
+use super::{ExecutorError, TaskLimits, http};
 use alloy_rlp::Header;
 use cowboy_engine::primitives::keccak256;
-pub use node::Endpoint;
 use node::Node;
+pub use node::NodeEndpoint;
 use outcome::Outcome;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -34,7 +34,7 @@ const MAX_FAILURES: u32 = 5;
 
 /// A transaction to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct EthereumRequest {
     /// The signed transaction in the form that `eth_sendRawTransaction` takes (EIP-2718).
     pub transaction: Vec<u8>,
     /// Number of blocks, including its own, to wait for; at least 1.
@@ -43,10 +43,10 @@ pub struct Request {
 
 /// Sends the transaction and returns its hash and receipt as JSON.
 pub(super) async fn send(
-    endpoint: Option<&Endpoint>,
-    http: &http::Client,
-    request: &Request,
-    limits: &Limits,
+    endpoint: Option<&NodeEndpoint>,
+    http: &http::HttpClient,
+    request: &EthereumRequest,
+    limits: &TaskLimits,
     started: impl FnOnce(Instant) + Send,
 ) -> Result<Vec<u8>, ExecutorError> {
     let endpoint = endpoint.ok_or_else(|| {

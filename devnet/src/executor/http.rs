@@ -9,7 +9,7 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-use super::{Bounded, ExecutorError, Limits, Progress};
+use super::{Bounded, ExecutorError, TaskLimits, TaskProgress};
 use crate::spelling::Quoted;
 use cowboy_engine::job::json::Pointer;
 use reqwest::{
@@ -25,7 +25,7 @@ pub const MAX_REDIRECTS: usize = 5;
 
 /// An HTTP request of a job, and the part of its response that is the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     /// `GET`, `POST` or any other.
     pub method: String,
     /// An `http` or `https` URL.
@@ -41,20 +41,20 @@ pub struct Request {
 
 /// A client, created on first use because reading the system's root certificates takes a moment.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     made: Arc<OnceCell<reqwest::Client>>,
     redirects: usize,
     /// Whether it may connect to the loopback.
     local: bool,
 }
 
-impl Default for Client {
+impl Default for HttpClient {
     fn default() -> Self {
         Self { made: Arc::default(), redirects: MAX_REDIRECTS, local: true }
     }
 }
 
-impl Client {
+impl HttpClient {
     /// A client that returns redirects as answers.
     pub(super) fn not_redirected() -> Self {
         Self { redirects: 0, ..Self::default() }
@@ -98,10 +98,10 @@ impl Client {
     /// length.
     pub(super) async fn fetch(
         &self,
-        request: &Request,
-        limits: &Limits,
+        request: &HttpRequest,
+        limits: &TaskLimits,
         started: impl FnOnce(Instant) + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         let pointer = request.pointer.as_deref().map(Pointer::parse).transpose();
         let pointer = pointer.map_err(|error| {
@@ -151,9 +151,9 @@ impl Client {
 }
 
 /// Progress of a body of `expected` bytes, which must not be 0.
-fn received(bytes: u64, expected: u64) -> Progress {
+fn received(bytes: u64, expected: u64) -> TaskProgress {
     let percent = bytes.saturating_mul(100) / expected.max(1);
-    Progress {
+    TaskProgress {
         percent: percent.min(100) as u8,
         detail: Some(format!("{bytes} of {expected} bytes")),
     }
@@ -192,7 +192,7 @@ pub(super) fn server_url(text: &str) -> Result<Url, String> {
     }
 }
 
-fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
+fn prepare(request: &HttpRequest) -> Result<reqwest::Request, ExecutorError> {
     let invalid = |what: &str, got: &str, error: &dyn Error| {
         ExecutorError::Invalid(format!("{what} {}: {error}", Quoted(got)))
     };

@@ -22,13 +22,13 @@ mod answer;
 mod tests;
 
 use super::{
-    Bounded, ExecutorError, Limits, Progress,
+    Bounded, ExecutorError, TaskLimits, TaskProgress,
     config::{ApiKey, BaseUrl, ConfigError, Llm, Models},
     http::{self, chain},
     secrets::Secrets,
 };
 use crate::spelling::Quoted;
-use answer::{Answer, Completion};
+use answer::{Answer, ChatCompletion};
 use reqwest::{
     Method, Response, Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
@@ -49,7 +49,7 @@ const ERROR_TOLD: usize = 512;
 
 /// A question to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct LlmRequest {
     /// The model, by a name that the operator configured.
     pub model: String,
     /// The conversation so far: roles and texts.
@@ -66,20 +66,20 @@ pub struct Request {
 
 /// The configured endpoint.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub(super) struct ModelEndpoint {
     base_url: BaseUrl,
     key: Option<ApiKey>,
     secrets: Secrets,
     models: Models<1>,
     embedding_models: Models<0>,
-    client: http::Client,
+    client: http::HttpClient,
 }
 
 /// The body of a request for an answer.
 #[derive(Serialize)]
 struct Chat<'a> {
     model: &'a str,
-    messages: Vec<Message<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
@@ -90,12 +90,12 @@ struct Chat<'a> {
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct ChatMessage<'a> {
     role: &'a str,
     content: &'a str,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     fn all(messages: &'a [(String, String)]) -> Vec<Self> {
         messages.iter().map(|(role, content)| Self { role, content }).collect()
     }
@@ -116,7 +116,7 @@ struct Embedded<'a> {
     embedding: &'a RawValue,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// The configured endpoint; `variable` looks up environment variables.
     pub(super) fn new(
         config: &Llm,
@@ -124,7 +124,7 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         let Llm { base_url, api_key_env, models, embedding_models } = config.clone();
         let key = api_key_env.map(|name| ApiKey::read(&name, variable)).transpose()?;
-        let client = http::Client::not_redirected();
+        let client = http::HttpClient::not_redirected();
         let secrets = key.as_ref().map(ApiKey::secret).unwrap_or_default();
         Ok(Self { base_url, key, secrets, models, embedding_models, client })
     }
@@ -132,10 +132,10 @@ impl Endpoint {
     /// Asks the model and reads the answer.
     pub(super) async fn ask(
         &self,
-        request: &Request,
-        limits: &Limits,
+        request: &LlmRequest,
+        limits: &TaskLimits,
         started: impl FnOnce(Instant) + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         let model = known("model", &self.models, &request.model)?;
         let embedder = match &request.embedding_model {
@@ -144,7 +144,7 @@ impl Endpoint {
         };
         let chat = Chat {
             model,
-            messages: Message::all(&request.messages),
+            messages: ChatMessage::all(&request.messages),
             stream: true,
             max_tokens: request.max_tokens,
             temperature: request.temperature_milli.map(|milli| f64::from(milli) / 1_000.0),
@@ -159,7 +159,7 @@ impl Endpoint {
             self.stream(&mut response, &mut answer, &progress).await?;
         } else {
             let body = self.document(response, limits).await?;
-            let completion = Completion::parse(&body).map_err(|why| self.broken(&why))?;
+            let completion = ChatCompletion::parse(&body).map_err(|why| self.broken(&why))?;
             self.take(&mut answer, completion)?;
         }
         let detail = answer.detail();
@@ -168,7 +168,7 @@ impl Endpoint {
             None => text.into_bytes(),
             Some((name, model)) => self.embed(&text, (name, model), limits).await?,
         };
-        progress(Progress { percent: 100, detail });
+        progress(TaskProgress { percent: 100, detail });
         Ok(result)
     }
 
@@ -177,7 +177,7 @@ impl Endpoint {
         &self,
         response: &mut Response,
         answer: &mut Answer,
-        progress: &(impl Fn(Progress) + Send + Sync),
+        progress: &(impl Fn(TaskProgress) + Send + Sync),
     ) -> Result<(), ExecutorError> {
         let url = response.url().clone();
         let mut events = crate::sse::Parser::new(MAX_LINE);
@@ -189,8 +189,8 @@ impl Endpoint {
                 if message.data == "[DONE]" {
                     return Ok(());
                 }
-                let completion =
-                    Completion::parse(message.data.as_bytes()).map_err(|why| self.broken(&why))?;
+                let completion = ChatCompletion::parse(message.data.as_bytes())
+                    .map_err(|why| self.broken(&why))?;
                 self.take(answer, completion)?;
             }
             progress(answer.progress());
@@ -199,7 +199,7 @@ impl Endpoint {
     }
 
     /// Adds a part to an answer.
-    fn take(&self, answer: &mut Answer, completion: Completion) -> Result<(), ExecutorError> {
+    fn take(&self, answer: &mut Answer, completion: ChatCompletion) -> Result<(), ExecutorError> {
         if let Some(message) = completion.error() {
             let message = self.shown(&message);
             return Err(ExecutorError::Refused { url: self.url().to_string(), message });
@@ -212,7 +212,7 @@ impl Endpoint {
         &self,
         text: &str,
         (name, model): (&str, &str),
-        limits: &Limits,
+        limits: &TaskLimits,
     ) -> Result<Vec<u8>, ExecutorError> {
         let response = self.post("embeddings", &Embed { model, input: text }).await?;
         let body = self.document(response, limits).await?;
@@ -256,7 +256,7 @@ impl Endpoint {
     async fn document(
         &self,
         mut response: Response,
-        limits: &Limits,
+        limits: &TaskLimits,
     ) -> Result<Vec<u8>, ExecutorError> {
         let url = response.url().clone();
         if !is(&response, "application/json") {

@@ -18,8 +18,8 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, Executor, ExecutorError, JSON_RPC_OVERHEAD, Limits, Progress, command::Command,
-    http::chain, secrets::Secrets,
+    Cancelled, Executor, ExecutorError, JSON_RPC_OVERHEAD, TaskLimits, TaskProgress,
+    command::Command, http::chain, secrets::Secrets,
 };
 use crate::spelling::Quoted;
 use rmcp::{
@@ -63,7 +63,7 @@ const NOTICES: usize = 16;
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct McpRequest {
     /// The server's configured name.
     pub server: String,
     pub tool: String,
@@ -75,11 +75,11 @@ pub struct Request {
 /// 0 if the server names no total, and the server's message.
 pub(super) async fn call(
     executor: &Executor,
-    request: &Request,
-    limits: &Limits,
+    request: &McpRequest,
+    limits: &TaskLimits,
     cancelled: Cancelled,
     started: impl FnOnce(Instant) + Send,
-    progress: impl Fn(Progress) + Send + Sync,
+    progress: impl Fn(TaskProgress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
     let server = executor.mcp.0.get(&request.server).ok_or_else(|| {
         let name = Quoted(&request.server);
@@ -117,8 +117,8 @@ pub(super) async fn call(
 /// Passes on notices during `talk`, and the remaining ones after it.
 async fn telling<T>(
     talk: impl Future<Output = T>,
-    mut heard: mpsc::Receiver<Progress>,
-    progress: impl Fn(Progress),
+    mut heard: mpsc::Receiver<TaskProgress>,
+    progress: impl Fn(TaskProgress),
 ) -> T {
     let mut talk = pin!(talk);
     let answer = loop {
@@ -136,13 +136,17 @@ async fn telling<T>(
 
 /// A call, and the server's secrets to hide in errors.
 struct Call<'a> {
-    request: &'a Request,
+    request: &'a McpRequest,
     secrets: Secrets,
 }
 
 impl Call<'_> {
     /// The result for a tool's answer.
-    fn result(&self, answer: CallToolResult, limits: &Limits) -> Result<Vec<u8>, ExecutorError> {
+    fn result(
+        &self,
+        answer: CallToolResult,
+        limits: &TaskLimits,
+    ) -> Result<Vec<u8>, ExecutorError> {
         let texts = answer.content.iter().map(|content| match content {
             ContentBlock::Text(content) => Some(&*content.text),
             _ => None,
@@ -233,7 +237,7 @@ impl Fatal {
 struct Conversation<'a> {
     call: &'a Call<'a>,
     arguments: JsonObject,
-    limits: &'a Limits,
+    limits: &'a TaskLimits,
     cancelled: Cancelled,
     deadline: Pin<Box<Sleep>>,
     errors: mpsc::Receiver<ExecutorError>,
@@ -244,7 +248,7 @@ impl<'a> Conversation<'a> {
     fn new(
         call: &'a Call<'a>,
         arguments: JsonObject,
-        limits: &'a Limits,
+        limits: &'a TaskLimits,
         cancelled: Cancelled,
     ) -> Self {
         let (sender, errors) = mpsc::channel(1);
@@ -262,13 +266,13 @@ impl<'a> Conversation<'a> {
     async fn hold<T, E, A>(
         mut self,
         transport: T,
-        notices: mpsc::Sender<Progress>,
+        notices: mpsc::Sender<TaskProgress>,
     ) -> Result<CallToolResult, ExecutorError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: Error + Send + Sync + 'static,
     {
-        let listener = Listener { notices, secrets: self.call.secrets.clone() };
+        let listener = ServerListener { notices, secrets: self.call.secrets.clone() };
         let greeted = tokio::select! {
             biased;
             error = self.stopped() => return Err(error),
@@ -283,7 +287,7 @@ impl<'a> Conversation<'a> {
 
     async fn ask(
         &mut self,
-        service: &RunningService<RoleClient, Listener>,
+        service: &RunningService<RoleClient, ServerListener>,
     ) -> Result<CallToolResult, ExecutorError> {
         let parameters = CallToolRequestParams::new(self.call.request.tool.clone())
             .with_arguments(std::mem::take(&mut self.arguments));
@@ -337,12 +341,12 @@ async fn tell_cancelled(call: RequestHandle<RoleClient>, why: &ExecutorError) {
 }
 
 /// The client's side of a server's requests: it offers nothing and only receives progress.
-struct Listener {
-    notices: mpsc::Sender<Progress>,
+struct ServerListener {
+    notices: mpsc::Sender<TaskProgress>,
     secrets: Secrets,
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for ServerListener {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("cowboy-runner", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), name)
@@ -358,6 +362,6 @@ impl ClientHandler for Listener {
             total.map_or(0.0, |total| (notice.progress / total * 100.0).clamp(0.0, 100.0));
         let detail = notice.message.map(|message| self.secrets.shown(&message, MAX_REASON));
         // The queue is full: the server sends more notices than needed.
-        let _ = self.notices.try_send(Progress { percent: percent as u8, detail });
+        let _ = self.notices.try_send(TaskProgress { percent: percent as u8, detail });
     }
 }

@@ -1,8 +1,8 @@
 //! A runner's work for a job (spec jobs §7): one HTTP request, one command, a question to a
 //! language model, one tool call, or one Ethereum transaction.
 //!
-//! [`Executor::run`] takes a [`Task`] and its [`Limits`] and returns the result's bytes or an
-//! error, reporting [`Progress`] on the way. The operator decides which kinds of tasks are
+//! [`Executor::run`] takes a [`Task`] and its [`TaskLimits`] and returns the result's bytes or an
+//! error, reporting [`TaskProgress`] on the way. The operator decides which kinds of tasks are
 //! available besides requests and commands: [`config`].
 //!
 //! In every case the work ends shortly after the time limit at the latest, holds at most
@@ -35,22 +35,22 @@ use tokio::{sync::oneshot, time::timeout};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Make an HTTP request; the result is the response's body or a part of it.
-    Http(http::Request),
+    Http(http::HttpRequest),
     /// Run a command; the result is its standard output.
     Command(command::Command),
     /// Have a pool run a command; the result is the same.
     Pooled(command::Command),
     /// Ask a language model; the result is its answer, which may be embedded.
-    Llm(llm::Request),
+    Llm(llm::LlmRequest),
     /// Call a tool of an MCP server; the result is its answer.
-    Mcp(mcp::Request),
+    Mcp(mcp::McpRequest),
     /// Send a signed Ethereum transaction; the result is its hash and receipt, as JSON.
-    EthSend(ethereum::Request),
+    EthSend(ethereum::EthereumRequest),
 }
 
 /// A task's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct TaskProgress {
     /// Percentage done, from 0 to 100; 0 if unknown.
     pub percent: u8,
     /// A description of the current step, for people; one line.
@@ -63,7 +63,7 @@ pub const JSON_RPC_OVERHEAD: usize = 64 << 10;
 
 /// A task's resource limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TaskLimits {
     /// Maximum length of the result, in bytes. A longer one is a failure and is not cut off.
     pub max_return_bytes: usize,
     /// Maximum time from the start.
@@ -220,19 +220,19 @@ fn said(text: &str) -> String {
 }
 
 /// Runs commands elsewhere.
-pub trait Pool: Send + Sync {
+pub trait CommandPool: Send + Sync {
     /// Runs the command. Dropping the future gives the command up.
     fn run<'a>(
         &'a self,
         command: &'a command::Command,
-        limits: &'a Limits,
-        progress: &'a (dyn Fn(Progress) + Send + Sync),
+        limits: &'a TaskLimits,
+        progress: &'a (dyn Fn(TaskProgress) + Send + Sync),
     ) -> BoxFuture<'a, Result<Vec<u8>, ExecutorError>>;
 }
 
 /// A pool, if there is one.
 #[derive(Clone, Default)]
-struct Pooling(Option<Arc<dyn Pool>>);
+struct Pooling(Option<Arc<dyn CommandPool>>);
 
 impl fmt::Debug for Pooling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,13 +245,13 @@ impl fmt::Debug for Pooling {
 #[derive(Debug, Clone)]
 pub struct Executor {
     /// Client for servers that the operator names.
-    http: http::Client,
+    http: http::HttpClient,
     /// Client for requests of jobs that may not go to the loopback.
-    remote: http::Client,
+    remote: http::HttpClient,
     allow_loopback: bool,
-    llm: Option<Arc<llm::Endpoint>>,
+    llm: Option<Arc<llm::ModelEndpoint>>,
     mcp: Arc<mcp::Servers>,
-    eth: Option<Arc<ethereum::Endpoint>>,
+    eth: Option<Arc<ethereum::NodeEndpoint>>,
     directories: command::Directories,
     pool: Pooling,
 }
@@ -259,8 +259,8 @@ pub struct Executor {
 impl Default for Executor {
     fn default() -> Self {
         Self {
-            http: http::Client::default(),
-            remote: http::Client::not_local(),
+            http: http::HttpClient::default(),
+            remote: http::HttpClient::not_local(),
             allow_loopback: false,
             llm: None,
             mcp: Arc::default(),
@@ -287,7 +287,8 @@ impl Executor {
         config: &Config,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
-        let llm = config.llm.as_ref().map(|llm| llm::Endpoint::new(llm, variable)).transpose()?;
+        let llm =
+            config.llm.as_ref().map(|llm| llm::ModelEndpoint::new(llm, variable)).transpose()?;
         Ok(Self {
             http: self.http.clone(),
             remote: self.remote.clone(),
@@ -301,7 +302,7 @@ impl Executor {
     }
 
     /// The same executor with a pool for pooled commands.
-    pub fn with_pool(self, pool: Arc<dyn Pool>) -> Self {
+    pub fn with_pool(self, pool: Arc<dyn CommandPool>) -> Self {
         Self { pool: Pooling(Some(pool)), ..self }
     }
 
@@ -321,10 +322,10 @@ impl Executor {
     pub async fn run(
         &self,
         task: &Task,
-        limits: &Limits,
+        limits: &TaskLimits,
         mut cancelled: Cancelled,
         started: impl FnOnce(Instant) + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         if !matches!(cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty)) {
             return Err(ExecutorError::Cancelled);

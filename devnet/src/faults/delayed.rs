@@ -14,7 +14,7 @@ const MAX_DELAYED_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Delayed<K, T, M> {
     /// In the order of delivery; the number keeps messages due at the same time in order.
-    waiting: BTreeMap<(T, u64), Held<M>>,
+    waiting: BTreeMap<(T, u64), DelayedMessage<M>>,
     /// Per peer, the time until which ordered messages stay behind earlier ones.
     behind: BTreeMap<K, T>,
     bytes: usize,
@@ -22,7 +22,7 @@ pub struct Delayed<K, T, M> {
 }
 
 #[derive(Debug)]
-struct Held<M> {
+struct DelayedMessage<M> {
     message: M,
     bytes: usize,
     tally: Option<Arc<Tally>>,
@@ -62,7 +62,7 @@ impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
         if ordered {
             self.behind.insert(peer, due);
         }
-        self.waiting.insert((due, self.serial), Held { message, bytes, tally });
+        self.waiting.insert((due, self.serial), DelayedMessage { message, bytes, tally });
         self.serial += 1;
         self.bytes += bytes;
         while self.waiting.len() > MAX_MESSAGES || self.bytes > MAX_DELAYED_BYTES {
@@ -84,7 +84,7 @@ impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
         self.take_first().map(|held| held.message)
     }
 
-    fn take_first(&mut self) -> Option<Held<M>> {
+    fn take_first(&mut self) -> Option<DelayedMessage<M>> {
         let (_, held) = self.waiting.pop_first()?;
         self.bytes -= held.bytes;
         if self.waiting.is_empty() {

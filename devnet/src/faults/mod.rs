@@ -71,7 +71,7 @@ pub enum Decision {
 
 /// The identity by which a carrier knows the node at the other end of a link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Seat {
+pub enum PeerSeat {
     /// The UDP address that its QUIC endpoint is bound to.
     Udp(SocketAddr),
     /// Its consensus key, encoded.
@@ -80,32 +80,32 @@ pub enum Seat {
 
 /// All active faults. Clones share the table.
 #[derive(Clone)]
-pub struct Faults(Arc<Inner>);
+pub struct Faults(Arc<FaultsInner>);
 
-struct Inner {
+struct FaultsInner {
     /// The seed of rules without their own.
     seed: u64,
     /// Number of rules that concern links.
     links: AtomicUsize,
-    table: Mutex<Table>,
+    table: Mutex<FaultTable>,
     /// Notifies the task that ends rules of changes in the table.
     changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Table {
+struct FaultTable {
     rules: Vec<Rule>,
     /// Number of rules ever laid.
     laid: u64,
     /// The highest height that a validator has reached.
     head: u64,
-    seats: BTreeMap<Seat, Arc<str>>,
+    seats: BTreeMap<PeerSeat, Arc<str>>,
 }
 
 impl Faults {
     /// An empty table of a devnet with this seed.
     pub fn new(seed: u64) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(FaultsInner {
             seed,
             links: AtomicUsize::new(0),
             table: Mutex::default(),
@@ -189,12 +189,12 @@ impl Faults {
     }
 
     /// Names the node at a seat.
-    fn seat(&self, seat: Seat, node: Arc<str>) {
+    fn seat(&self, seat: PeerSeat, node: Arc<str>) {
         self.0.table.lock().seats.insert(seat, node);
     }
 
     /// Removes the node from a seat, unless another node has taken it.
-    fn vacate(&self, seat: &Seat, node: &Arc<str>) {
+    fn vacate(&self, seat: &PeerSeat, node: &Arc<str>) {
         let seats = &mut self.0.table.lock().seats;
         if seats.get(seat) == Some(node) {
             seats.remove(seat);
@@ -207,7 +207,7 @@ impl Faults {
     }
 
     /// Decides a message's fate; each end is a name or a seat.
-    fn decide(&self, from: End<'_>, to: End<'_>) -> Decision {
+    fn decide(&self, from: LinkEnd<'_>, to: LinkEnd<'_>) -> Decision {
         let table = &mut *self.0.table.lock();
         let (from, to) = (from.name(&table.seats), to.name(&table.seats));
         let (from, to) = (from.as_deref(), to.as_deref());
@@ -266,7 +266,7 @@ impl Faults {
     }
 
     /// Recounts after the rules have changed.
-    fn count(&self, table: &Table) {
+    fn count(&self, table: &FaultTable) {
         let links = table.rules.iter().filter(|rule| rule.fault.concerns_links()).count();
         self.0.links.store(links, Ordering::Relaxed);
         self.0.changed.send_replace(());
@@ -281,13 +281,13 @@ impl fmt::Debug for Faults {
 
 /// An end of a link.
 #[derive(Clone, Copy)]
-enum End<'a> {
+enum LinkEnd<'a> {
     Named(&'a Arc<str>),
-    At(&'a Seat),
+    At(&'a PeerSeat),
 }
 
-impl End<'_> {
-    fn name(self, seats: &BTreeMap<Seat, Arc<str>>) -> Option<Arc<str>> {
+impl LinkEnd<'_> {
+    fn name(self, seats: &BTreeMap<PeerSeat, Arc<str>>) -> Option<Arc<str>> {
         match self {
             Self::Named(name) => Some(name.clone()),
             Self::At(seat) => seats.get(seat).cloned(),

@@ -1,6 +1,6 @@
 //! A node's access to the table of faults.
 
-use super::{Decision, End, Faults, Seat};
+use super::{Decision, Faults, LinkEnd, PeerSeat};
 use cowboy_engine::{presence::Bitmap, registry::Order};
 use std::sync::{
     Arc,
@@ -43,22 +43,22 @@ impl Tap {
     }
 
     /// Records that the node is at this seat.
-    pub fn sit(&self, seat: Seat) {
+    pub fn sit(&self, seat: PeerSeat) {
         self.faults.seat(seat, self.node.clone());
     }
 
     /// Removes the node from that seat.
-    pub fn leave(&self, seat: &Seat) {
+    pub fn leave(&self, seat: &PeerSeat) {
         self.faults.vacate(seat, &self.node);
     }
 
     /// The fate of a message from the node to the node at that seat.
-    pub fn outgoing(&self, to: &Seat) -> Decision {
-        self.faults.decide(End::Named(&self.node), End::At(to))
+    pub fn outgoing(&self, to: &PeerSeat) -> Decision {
+        self.faults.decide(LinkEnd::Named(&self.node), LinkEnd::At(to))
     }
 
     /// The fate of a message to the node from the node at that seat.
-    pub fn incoming(&self, from: &Seat) -> Decision {
-        self.faults.decide(End::At(from), End::Named(&self.node))
+    pub fn incoming(&self, from: &PeerSeat) -> Decision {
+        self.faults.decide(LinkEnd::At(from), LinkEnd::Named(&self.node))
     }
 }

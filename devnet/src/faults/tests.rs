@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 const SEED: u64 = 7;
 
-fn seat(node: &str) -> Seat {
-    Seat::Key(node.as_bytes().to_vec())
+fn seat(node: &str) -> PeerSeat {
+    PeerSeat::Key(node.as_bytes().to_vec())
 }
 
 /// A table with nodes `a` to `d` at their seats, and a tap for each.
@@ -103,7 +103,7 @@ fn links_are_cut_in_both_directions() {
 #[test]
 fn whoever_has_no_seat_is_in_the_last_group() {
     let (faults, taps) = table();
-    let stranger = Seat::Udp(([127, 0, 0, 1], 9).into());
+    let stranger = PeerSeat::Udp(([127, 0, 0, 1], 9).into());
     let drops = |tap: &Tap| matches!(tap.outgoing(&stranger), Decision::Drop);
     let rule = faults.lay(partition(&[&["a", "b"]]), None, None);
     assert!(drops(&taps[0]) && !drops(&taps[2]));

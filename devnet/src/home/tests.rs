@@ -7,8 +7,8 @@ fn devnet(home: &Home, name: &str) -> DevnetHome {
     home.devnet(&name.parse().unwrap())
 }
 
-fn record(name: &str) -> Record {
-    Record {
+fn record(name: &str) -> DevnetRecord {
+    DevnetRecord {
         name: name.parse().unwrap(),
         pid: process::id(),
         started_at: Text(Timestamp::UNIX_EPOCH),
@@ -23,25 +23,25 @@ fn the_lock_decides_whether_a_devnet_runs() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
     let devnet = devnet(&home, "one");
-    assert_eq!(devnet.state().unwrap(), State::Absent);
+    assert_eq!(devnet.state().unwrap(), DevnetState::Absent);
 
     let lock = devnet.lock().unwrap();
-    assert_eq!(devnet.state().unwrap(), State::Starting { pid: Some(process::id()) });
+    assert_eq!(devnet.state().unwrap(), DevnetState::Starting { pid: Some(process::id()) });
     lock.write_record(&record("one")).unwrap();
-    assert_eq!(devnet.state().unwrap(), State::Running(record("one")));
+    assert_eq!(devnet.state().unwrap(), DevnetState::Running(record("one")));
     assert!(matches!(
         devnet.lock(),
         Err(HomeError::InUse { name, pid: Some(pid) })
             if name.as_str() == "one" && pid == process::id()
     ));
 
-    lock.write_record(&Record { pid: 1, ..record("one") }).unwrap();
-    let starting = State::Starting { pid: Some(process::id()) };
+    lock.write_record(&DevnetRecord { pid: 1, ..record("one") }).unwrap();
+    let starting = DevnetState::Starting { pid: Some(process::id()) };
     assert_eq!(devnet.state().unwrap(), starting, "another process's record is stale");
 
     drop(lock);
     let died = devnet.state().unwrap();
-    assert_eq!(died, State::Died(Record { pid: 1, ..record("one") }));
+    assert_eq!(died, DevnetState::Died(DevnetRecord { pid: 1, ..record("one") }));
     devnet.lock().unwrap().clean().unwrap();
     assert_eq!(devnet.record().unwrap(), None);
 }

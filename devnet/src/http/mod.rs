@@ -65,7 +65,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server's limits on connections and on clients' time.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Maximum number of concurrent connections.
     pub connections: usize,
     /// The time that a client may take for its handshake, for the head of its next request, and for
@@ -118,7 +118,7 @@ pub(crate) fn why_ended(ended: Result<(), JoinError>) -> String {
 /// Answers requests on `listener` in the background, on the current runtime. `router` gets a
 /// channel that turns true once the server stops.
 pub fn start(
-    limits: Limits,
+    limits: ConnectionLimits,
     listener: TcpListener,
     tls: Option<Acceptor>,
     router: impl FnOnce(watch::Receiver<bool>) -> Router,
@@ -138,7 +138,7 @@ pub async fn closed(mut closing: watch::Receiver<bool>) {
 }
 
 async fn serve(
-    limits: Limits,
+    limits: ConnectionLimits,
     listener: TcpListener,
     tls: Option<Acceptor>,
     router: Router,

@@ -32,14 +32,14 @@ struct Taken {
     /// Whether a newcomer wants a place while no connection waits.
     wanted: bool,
     /// By the moment when the place was taken.
-    places: BTreeMap<u64, State>,
+    places: BTreeMap<u64, ConnectionState>,
     /// The waiting connections, by the moment of their last progress: their numbers, and their
     /// signals to go.
     waiting: BTreeMap<u64, (u64, Arc<Notify>)>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     /// The number of complete requests whose answer is not written yet.
     requests: u32,
     /// Whether the server has not yet read everything that the client sent at first.
@@ -95,7 +95,10 @@ impl Places {
                 let mut taken = self.taken();
                 if taken.places.len() < self.limit {
                     let number = taken.tick();
-                    taken.places.insert(number, State { new: true, ..State::default() });
+                    taken.places.insert(
+                        number,
+                        ConnectionState { new: true, ..ConnectionState::default() },
+                    );
                     taken.wanted = false;
                     let seat = Seat { places: self.clone(), number, go: Arc::default() };
                     return Place { seat: Arc::new(seat) };
@@ -131,7 +134,7 @@ impl Taken {
     }
 
     /// Changes the state of a connection that made progress, and returns whether it waits.
-    fn update(&mut self, seat: &Seat, change: impl FnOnce(&mut State)) -> bool {
+    fn update(&mut self, seat: &Seat, change: impl FnOnce(&mut ConnectionState)) -> bool {
         let now = self.tick();
         // The connection may have ended before the last of its answer was dropped.
         let Some(state) = self.places.get_mut(&seat.number) else { return false };
@@ -150,7 +153,7 @@ impl Taken {
 }
 
 impl Seat {
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut ConnectionState)) {
         if self.places.taken().update(self, change) {
             self.places.freed.notify_one();
         }

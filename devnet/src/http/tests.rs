@@ -14,12 +14,16 @@ use tokio::{
     sync::Notify,
 };
 
-const PATIENT: Limits = Limits { connections: 2, client: Duration::from_secs(60) };
+const PATIENT: ConnectionLimits =
+    ConnectionLimits { connections: 2, client: Duration::from_secs(60) };
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A server that answers `/` at once and `/wait` when it is told to.
-async fn server(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<Notify>, Serving) {
+async fn server(
+    limits: ConnectionLimits,
+    tls: Option<Acceptor>,
+) -> (SocketAddr, Arc<Notify>, Serving) {
     let listener = bind(None).await.unwrap();
     let address = listener.local_addr().unwrap();
     let go = Arc::new(Notify::new());
@@ -182,7 +186,7 @@ async fn a_client_that_makes_no_progress_is_not_waited_for() {
     let router = Router::new()
         .route("/take", post(async |body: Bytes| body.len().to_string()))
         .route("/large", get(async || vec![0; 64 << 20]));
-    let limits = Limits { client: Duration::from_millis(50), ..PATIENT };
+    let limits = ConnectionLimits { client: Duration::from_millis(50), ..PATIENT };
     let _serving = start(limits, listener, None, |_| router);
     let mut slow = TcpStream::connect(address).await.unwrap();
     let head = b"POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx";
@@ -214,7 +218,7 @@ async fn a_stop_waits_for_requests_and_for_nobody_else() {
         }
     };
     let router = Router::new().route("/wait", get(wait));
-    let serving = start(Limits { connections: 8, ..PATIENT }, listener, None, |_| router);
+    let serving = start(ConnectionLimits { connections: 8, ..PATIENT }, listener, None, |_| router);
     let mut slow = TcpStream::connect(address).await.unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
     let mut busy = TcpStream::connect(address).await.unwrap();

@@ -67,7 +67,7 @@ impl Default for FileLimits {
 
 /// An attempt of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct AttemptPlace {
     pub run: String,
     pub job: String,
     /// Number of the attempt, from 1.
@@ -162,10 +162,10 @@ impl fmt::Display for ArtifactName {
 
 /// The files of one server. Clones share their state.
 #[derive(Debug, Clone)]
-pub struct Files(Arc<Shared>);
+pub struct Files(Arc<FilesShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct FilesShared {
     folder: PathBuf,
     limits: FileLimits,
     /// Held while a log grows, so that its measured length stays right.
@@ -175,7 +175,7 @@ struct Shared {
     /// Held while old caches are evicted.
     evicting: Mutex<()>,
     /// Readers that wait for a log to grow.
-    watched: Mutex<BTreeMap<Place, watch::Sender<()>>>,
+    watched: Mutex<BTreeMap<AttemptPlace, watch::Sender<()>>>,
 }
 
 impl Files {
@@ -190,7 +190,7 @@ impl Files {
             make_folder(&folder.join(name))?;
         }
         let folder = folder.to_owned();
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(FilesShared {
             folder,
             limits,
             logging: Mutex::default(),
@@ -205,13 +205,13 @@ impl Files {
         &self.0.limits
     }
 
-    fn log_path(&self, at: &Place) -> PathBuf {
+    fn log_path(&self, at: &AttemptPlace) -> PathBuf {
         let mut path = self.0.folder.join("logs");
         path.extend([&at.run, &at.job, &format!("{}.log", at.attempt)]);
         path
     }
 
-    fn artifacts_path(&self, at: &Place) -> PathBuf {
+    fn artifacts_path(&self, at: &AttemptPlace) -> PathBuf {
         let mut path = self.0.folder.join("artifacts");
         path.extend([&at.run, &at.job, &at.attempt.to_string()]);
         path
@@ -224,7 +224,12 @@ impl Files {
 
     /// Appends to a log the part of `bytes`, which start at `offset`, that it does not have yet.
     /// Returns the log's new length in bytes. A log that gets too long is kept up to its limit.
-    pub fn append_log(&self, at: &Place, offset: u64, bytes: &[u8]) -> Result<u64, FileError> {
+    pub fn append_log(
+        &self,
+        at: &AttemptPlace,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<u64, FileError> {
         let path = self.log_path(at);
         let length = {
             let _logging = lock(&self.0.logging);
@@ -251,14 +256,14 @@ impl Files {
     }
 
     /// Length of a log, in bytes.
-    pub fn log_bytes(&self, at: &Place) -> u64 {
+    pub fn log_bytes(&self, at: &AttemptPlace) -> u64 {
         fs::metadata(self.log_path(at)).map_or(0, |meta| meta.len())
     }
 
     /// At most `most` bytes of a log, and the log's length. A log that has not begun is empty.
     pub fn read_log(
         &self,
-        at: &Place,
+        at: &AttemptPlace,
         offset: u64,
         most: usize,
     ) -> Result<(Vec<u8>, u64), FileError> {
@@ -277,7 +282,7 @@ impl Files {
     }
 
     /// A receiver that is notified whenever the log grows.
-    pub fn watch_log(&self, at: &Place) -> watch::Receiver<()> {
+    pub fn watch_log(&self, at: &AttemptPlace) -> watch::Receiver<()> {
         let mut watched = lock(&self.0.watched);
         watched.retain(|_, watchers| watchers.receiver_count() > 0);
         watched.entry(at.clone()).or_insert_with(|| watch::channel(()).0).subscribe()
@@ -303,7 +308,7 @@ impl Files {
     }
 
     /// The stored artifacts of an attempt, sorted by name, and the length of each in bytes.
-    pub fn artifacts_of(&self, at: &Place) -> Result<Vec<(ArtifactName, u64)>, FileError> {
+    pub fn artifacts_of(&self, at: &AttemptPlace) -> Result<Vec<(ArtifactName, u64)>, FileError> {
         let mut artifacts = artifacts_in(&self.artifacts_path(at))?;
         artifacts.sort();
         Ok(artifacts)
@@ -312,7 +317,7 @@ impl Files {
     /// Opens an artifact; returns its length in bytes too.
     pub async fn open_artifact(
         &self,
-        at: &Place,
+        at: &AttemptPlace,
         name: &ArtifactName,
     ) -> Result<(File, u64), FileError> {
         open(&self.artifacts_path(at).join(name.as_str())).await

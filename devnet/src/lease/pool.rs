@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::executor::{
-    self, ExecutorError, Limits, Progress,
+    self, ExecutorError, TaskLimits, TaskProgress,
     command::{Command, MAX_STDERR, told},
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -50,8 +50,8 @@ impl Pool {
     async fn work(
         &self,
         command: &Command,
-        limits: &Limits,
-        progress: &(dyn Fn(Progress) + Send + Sync),
+        limits: &TaskLimits,
+        progress: &(dyn Fn(TaskProgress) + Send + Sync),
     ) -> Result<Vec<u8>, ExecutorError> {
         let seconds = limits.timeout.as_secs() + u64::from(limits.timeout.subsec_nanos() > 0);
         let job = JobSpec {
@@ -94,12 +94,12 @@ impl Pool {
     }
 
     /// Submits a run of one job. Returns the job's id.
-    async fn submit(&self, run: NewRun) -> Result<(Given, String), ExecutorError> {
+    async fn submit(&self, run: NewRun) -> Result<(SubmittedRun, String), ExecutorError> {
         let client = self.client.clone();
         let submission = tokio::spawn(async move {
             let run = client.submit(&run).await?;
             let id = run.jobs.first().map(|job| job.job.clone()).unwrap_or_default();
-            Ok((Given { client, run: Some(run.run_id) }, id))
+            Ok((SubmittedRun { client, run: Some(run.run_id) }, id))
         });
         // If the wait is given up, here or by the caller, the task still runs to its end.
         let late = |what: &dyn std::fmt::Display| ExecutorError::Local {
@@ -117,7 +117,7 @@ impl Pool {
     async fn end(
         &self,
         id: &str,
-        progress: &(dyn Fn(Progress) + Send + Sync),
+        progress: &(dyn Fn(TaskProgress) + Send + Sync),
     ) -> Result<Job, ExecutorError> {
         let (mut query, mut lines) = (LogQuery::default(), Lines::default());
         query.wait_seconds = MAX_WAIT_SECONDS;
@@ -206,12 +206,12 @@ async fn patiently<T, F: Future<Output = Result<T, ClientError>>>(
     }
 }
 
-impl executor::Pool for Pool {
+impl executor::CommandPool for Pool {
     fn run<'a>(
         &'a self,
         command: &'a Command,
-        limits: &'a Limits,
-        progress: &'a (dyn Fn(Progress) + Send + Sync),
+        limits: &'a TaskLimits,
+        progress: &'a (dyn Fn(TaskProgress) + Send + Sync),
     ) -> BoxFuture<'a, Result<Vec<u8>, ExecutorError>> {
         self.work(command, limits, progress).boxed()
     }
@@ -222,7 +222,7 @@ impl executor::Pool for Pool {
 struct Lines(Vec<u8>);
 
 impl Lines {
-    fn push(&mut self, bytes: &[u8], progress: &(dyn Fn(Progress) + Send + Sync)) {
+    fn push(&mut self, bytes: &[u8], progress: &(dyn Fn(TaskProgress) + Send + Sync)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = MAX_STDERR.saturating_sub(self.0.len());
             self.0.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -242,18 +242,18 @@ fn failed(error: ClientError) -> ExecutorError {
 }
 
 /// A submitted run. Dropped before it is done, it cancels the run.
-struct Given {
+struct SubmittedRun {
     client: Client,
     run: Option<String>,
 }
 
-impl Given {
+impl SubmittedRun {
     fn done(mut self) {
         self.run = None;
     }
 }
 
-impl Drop for Given {
+impl Drop for SubmittedRun {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
         let client = self.client.clone();
@@ -276,7 +276,7 @@ impl Drop for Given {
 }
 
 /// The step that runs the command.
-fn script(command: &Command, limits: &Limits) -> Result<String, ExecutorError> {
+fn script(command: &Command, limits: &TaskLimits) -> Result<String, ExecutorError> {
     let words = [&command.program].into_iter().chain(&command.args);
     let words: Vec<_> = words.map(|word| quoted(word)).collect();
     let memory = limits.max_memory_mb.map(|mebibytes| {
@@ -323,7 +323,7 @@ mod tests {
                 env: [].into(),
                 stdin: stdin.to_vec(),
             };
-            let limits = Limits {
+            let limits = TaskLimits {
                 max_return_bytes: 1,
                 timeout: Duration::from_secs(1),
                 max_memory_mb: Some(1_024),
@@ -370,8 +370,11 @@ mod tests {
         let pool = Pool::new(Client::new(&url, "token", &Tls::default()).unwrap());
         let (args, env) = (Vec::new(), [].into());
         let command = Command { program: "true".to_owned(), args, env, stdin: Vec::new() };
-        let limits =
-            Limits { max_return_bytes: 1, timeout: Duration::from_secs(60), max_memory_mb: None };
+        let limits = TaskLimits {
+            max_return_bytes: 1,
+            timeout: Duration::from_secs(60),
+            max_memory_mb: None,
+        };
         let waits = tokio::spawn(async move { pool.work(&command, &limits, &|_| ()).await });
         let long = Duration::from_secs(20);
         timeout(long, came.notified()).await.expect("it is handed in");
@@ -384,8 +387,11 @@ mod tests {
 
     #[test]
     fn what_no_step_can_be_is_refused() {
-        let limits =
-            Limits { max_return_bytes: 1, timeout: Duration::from_secs(1), max_memory_mb: None };
+        let limits = TaskLimits {
+            max_return_bytes: 1,
+            timeout: Duration::from_secs(1),
+            max_memory_mb: None,
+        };
         for (program, stdin) in [("a\0b", vec![]), ("cat", vec![0; MAX_TEXT])] {
             let (args, env) = (Vec::new(), [].into());
             let command = Command { program: program.to_owned(), args, env, stdin };

@@ -29,13 +29,13 @@ pub struct Fire {
 
 impl Fire {
     /// The position of the fire among all fires.
-    pub(super) const fn place(&self) -> Place {
+    pub(super) const fn place(&self) -> FirePlace {
         (self.height, self.position)
     }
 }
 
 /// A block's height and the index of a fire in it.
-pub(super) type Place = (u64, u32);
+pub(super) type FirePlace = (u64, u32);
 
 /// Reports the events of a chain to its server. There is one per server.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::{
     service::{self, Owner, Service, StartError},
 };
 use crate::{
-    http::{Limits, Serving, tls::Acceptor, why_ended},
+    http::{ConnectionLimits, Serving, tls::Acceptor, why_ended},
     open_files,
 };
 use cowboy_engine::lease::Config;
@@ -123,7 +123,7 @@ impl Server {
         let own = service.clone();
         let scheme = if tls.is_some() { "https" } else { "http" };
         let connections = connections();
-        let limits = Limits { connections, client: CLIENT_TIME };
+        let limits = ConnectionLimits { connections, client: CLIENT_TIME };
         let serving = crate::http::start(limits, listener, tls, |closing| {
             let waits = Arc::new(Semaphore::new(connections / 2));
             let [uploads, cancel_waits] = [(); 2].map(|()| Shares::new(http::EACH));

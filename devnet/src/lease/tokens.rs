@@ -54,10 +54,10 @@ pub(super) fn token_id(hash: &Hash) -> String {
 
 /// The tokens of all runners, by their hashes.
 #[derive(Default)]
-pub(super) struct Tokens(RwLock<Known>);
+pub(super) struct Tokens(RwLock<KnownToken>);
 
 #[derive(Default)]
-struct Known {
+struct KnownToken {
     /// The runner of each token, and when the token was last used, in the server's milliseconds; 0
     /// for never.
     runners: BTreeMap<Hash, (RunnerId, AtomicU64)>,
@@ -65,7 +65,7 @@ struct Known {
 }
 
 impl Tokens {
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
+    fn read(&self) -> RwLockReadGuard<'_, KnownToken> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 

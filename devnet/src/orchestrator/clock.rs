@@ -7,12 +7,12 @@ const STEP: Duration = Duration::from_secs(1);
 
 /// The time of the last look, by the wall clock and by the monotonic clock.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ClockReading {
     wall: SystemTime,
     steady: Instant,
 }
 
-impl Watched {
+impl ClockReading {
     pub(super) fn new() -> Self {
         Self { wall: SystemTime::now(), steady: Instant::now() }
     }
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_steps_back_are_told() {
-        let mut watched = Watched::new();
+        let mut watched = ClockReading::new();
         let (wall, steady) = (watched.wall, watched.steady);
         let secs = Duration::from_secs;
         assert_eq!(watched.look(wall + secs(5), steady + secs(5)), None);

@@ -3,7 +3,7 @@
 use super::{
     expiry,
     genesis::{genesis, proof_seed},
-    home::{DevnetHome, HomeError, Lock, Record, write_private},
+    home::{DevnetHome, DevnetRecord, HomeError, Lock, write_private},
     members::Members,
     ports::PortError,
     readiness, schedules,
@@ -69,7 +69,7 @@ pub enum Notice<'a> {
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// The contents of `devnet.json`.
-    pub record: Record,
+    pub record: DevnetRecord,
     /// Time since the start of [`run`].
     pub after: Duration,
 }
@@ -201,7 +201,7 @@ async fn live(
     let started_at = Timestamp::now();
     let agent = plan.agent().map(|name| {
         let runners = plan.runners.iter();
-        Agent::open(agent::Config {
+        Agent::open(agent::AgentConfig {
             key: plan.key(name),
             options: plan.speculation.clone(),
             scheme: genesis.params.tasks.scheme.clone(),
@@ -219,7 +219,7 @@ async fn live(
     let agent = agent.transpose()?;
     let speculation: Option<Arc<dyn Speculation>> =
         agent.clone().map(|agent| Arc::new(agent) as Arc<dyn Speculation>);
-    let backend = Arc::new(Backend::new(backend::Config {
+    let backend = Arc::new(Backend::new(backend::BackendConfig {
         name: plan.name.to_string(),
         genesis: genesis.as_ref().clone(),
         block_time: plan.block_time,
@@ -285,7 +285,7 @@ async fn live(
     if !ready {
         return end(agent, supervised, leases, api, lock).await;
     }
-    let record = Record {
+    let record = DevnetRecord {
         name: plan.name.clone(),
         pid: std::process::id(),
         started_at: Text(started_at),

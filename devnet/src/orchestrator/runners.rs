@@ -37,10 +37,10 @@ pub(super) struct Runners {
     polling: Polling,
     targets: Targets,
     /// Running runners by name.
-    pub(super) running: BTreeMap<String, Running>,
+    pub(super) running: BTreeMap<String, RunningRunner>,
 }
 
-pub(super) struct Running {
+pub(super) struct RunningRunner {
     runner: runner::Runner,
     heartbeat: Handle<()>,
     tap: Tap,
@@ -83,12 +83,12 @@ impl Runners {
         let address = key.address();
         let identity = Identity::new(&key).map_err(|error| error.to_string())?;
         let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
-        let client = quic::Client::bind_tapped(loopback(0), tap.clone())
+        let client = quic::QuicClient::bind_tapped(loopback(0), tap.clone())
             .map_err(|error| error.to_string())?;
         // A reset empties the folder, so its contents are of this chain.
         let folder = self.home.runner_path(&runner.name).join("commitments");
         let pledges = Pledges::open(folder, Hash::ZERO).map_err(|error| error.to_string())?;
-        let config = runner::Config {
+        let config = runner::RunnerConfig {
             chain_id: self.chain_id,
             key: key.clone(),
             known: self.targets.of(&key.public_key()),
@@ -113,7 +113,7 @@ impl Runners {
             .spawn(move |context| heartbeat::keep(context, api, key, block_time));
         self.backend.set_runner_running(&address, true);
         self.backend.faults().revived(runner.name.as_str());
-        let running = Running { runner: started, heartbeat, tap };
+        let running = RunningRunner { runner: started, heartbeat, tap };
         self.running.insert(runner.name.to_string(), running);
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{
     },
     lease::schedules::{Fire, Schedules},
 };
-use cowboy_engine::{chain::Status, primitives::Height};
+use cowboy_engine::{chain::ReceiptStatus, primitives::Height};
 use std::{cmp::Reverse, sync::Arc};
 use tokio::task::spawn_blocking;
 
@@ -42,22 +42,22 @@ async fn catch_up(backend: &Backend, schedules: &mut Schedules, next: &mut Optio
         }
         let read = spawn_blocking(move || read(&running, height)).await;
         // A panic, which is reported already. The block is read again after the next one.
-        match read.unwrap_or(Read::Broken) {
-            Read::Fires(fires) => {
+        match read.unwrap_or(ReadFires::Broken) {
+            ReadFires::Fires(fires) => {
                 schedules.block(height.get(), fires).await;
                 *next = Some(height.next());
             }
-            Read::Dropped(first) => {
+            ReadFires::Dropped(first) => {
                 schedules.missed(first.get() - 1).await;
                 *next = Some(first);
             }
-            Read::Broken => return,
+            ReadFires::Broken => return,
         }
     }
 }
 
 /// The stores' content for a block.
-enum Read {
+enum ReadFires {
     /// The successful fires, in order.
     Fires(Vec<Fire>),
     /// All stores have dropped the block; the first one kept is this later one.
@@ -67,7 +67,7 @@ enum Read {
 }
 
 /// Reads a block's fires from the first store that has them.
-fn read(running: &[Running], height: Height) -> Read {
+fn read(running: &[Running], height: Height) -> ReadFires {
     let (mut kept_from, mut broken) = (Vec::new(), false);
     for running in running {
         let store = running.ledger.store();
@@ -77,7 +77,8 @@ fn read(running: &[Running], height: Height) -> Read {
         match fires {
             _ if height < first => kept_from.push(first),
             Ok(fires) => {
-                let succeeded = (0..).zip(fires).filter(|(_, fire)| fire.status == Status::Success);
+                let succeeded =
+                    (0..).zip(fires).filter(|(_, fire)| fire.status == ReceiptStatus::Success);
                 let fires = succeeded.map(|(position, fire)| Fire {
                     height: height.get(),
                     position,
@@ -85,7 +86,7 @@ fn read(running: &[Running], height: Height) -> Read {
                     actor: fire.actor,
                     handler: fire.handler,
                 });
-                return Read::Fires(fires.collect());
+                return ReadFires::Fires(fires.collect());
             }
             Err(error) => {
                 tracing::warn!(%height, %error, "a block's fires cannot be read for schedules");
@@ -94,7 +95,7 @@ fn read(running: &[Running], height: Height) -> Read {
         }
     }
     match kept_from.into_iter().min() {
-        Some(first) if !broken => Read::Dropped(first),
-        _ => Read::Broken,
+        Some(first) if !broken => ReadFires::Dropped(first),
+        _ => ReadFires::Broken,
     }
 }

@@ -4,7 +4,7 @@
 mod ends;
 
 use super::{
-    clock::Watched,
+    clock::ClockReading,
     home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
@@ -17,8 +17,8 @@ use crate::{
     agent::Agent,
     api::{
         backend::{
-            Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running,
-            SaveError, SaveHook, SteerHook, Switch, SwitchHook,
+            Backend, Membership, MembershipError, MembershipHook, ObservedLink, ReportedProgress,
+            Running, SaveError, SaveHook, SteerHook, Switch, SwitchHook,
         },
         steer::{Steer, SteerError, Told},
         types::Snapshot,
@@ -41,10 +41,10 @@ use crate::{
     last_words,
     runner::Targets,
     topology::{Name, Plan},
-    transport::{quic::Listener, tls::Identity},
+    transport::{quic::QuicListener, tls::Identity},
     validator::{
         gateway::{self, Connected, Gateway},
-        limiter::Limits,
+        limiter::BucketLimits,
         node::{ValidatorConfig, ValidatorHandle, start_validator},
         rebuild::{self, RebuildError, Rebuilt},
         service,
@@ -95,7 +95,7 @@ const RELEASE_POLL: Duration = Duration::from_millis(10);
 /// The status that a steered runner then tells its validators.
 type Steered = Result<Told, SteerError>;
 
-enum Request {
+enum NodeRequest {
     Switch { node: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
     Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<Steered>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
@@ -106,13 +106,13 @@ enum Request {
 /// A handle to the task that owns the nodes.
 #[derive(Clone)]
 pub(super) struct Supervisor {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<NodeRequest>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
 /// The task's end of a [`Supervisor`], before the task is started.
 pub(super) struct Requests {
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<NodeRequest>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct SupervisorConfig {
     /// The agent that runs pipelines of tasks.
     pub(super) agent: Option<Agent>,
     /// The pool that runs commands by lease.
-    pub(super) pool: Arc<dyn executor::Pool>,
+    pub(super) pool: Arc<dyn executor::CommandPool>,
 }
 
 /// The running task.
@@ -152,7 +152,7 @@ impl Supervisor {
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
                 let gone = |_| "the devnet is stopping".to_owned();
-                let request = Request::Switch { node, to, reply };
+                let request = NodeRequest::Switch { node, to, reply };
                 requests.send(request).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
             })
@@ -166,7 +166,7 @@ impl Supervisor {
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
                 // The task is gone: the devnet is stopping, and no runner runs.
-                requests.send(Request::Steer { runner, steer, reply }).await.ok()?;
+                requests.send(NodeRequest::Steer { runner, steer, reply }).await.ok()?;
                 answer.await.ok()?
             })
         })
@@ -180,8 +180,8 @@ impl Supervisor {
                 let (reply, answer) = oneshot::channel();
                 let gone = |_| MembershipError::Failed("the devnet is stopping".to_owned());
                 let request = match change {
-                    Membership::Join(name) => Request::Join { name, reply },
-                    Membership::Leave(validator) => Request::Leave { validator, reply },
+                    Membership::Join(name) => NodeRequest::Join { name, reply },
+                    Membership::Leave(validator) => NodeRequest::Leave { validator, reply },
                 };
                 requests.send(request).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
@@ -196,7 +196,7 @@ impl Supervisor {
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
                 let gone = |_| SaveError::Failed("the devnet is stopping".to_owned());
-                requests.send(Request::Save { name, reply }).await.map_err(|_| gone(()))?;
+                requests.send(NodeRequest::Save { name, reply }).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
             })
         })
@@ -243,7 +243,7 @@ impl Requests {
             starved: BTreeSet::new(),
             short_at: None,
             repairs: BTreeMap::new(),
-            clock: Watched::new(),
+            clock: ClockReading::new(),
             runners,
             targets,
             context: context.child("nodes"),
@@ -315,7 +315,7 @@ pub(super) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-pub(super) struct Validator {
+pub(super) struct RunningValidator {
     pub(super) handle: ValidatorHandle,
     gateway: Gateway,
     tap: Tap,
@@ -327,7 +327,7 @@ pub(super) struct Nodes {
     context: tokio::Context,
     pub(super) config: SupervisorConfig,
     known: Known,
-    pub(super) validators: BTreeMap<Name, Validator>,
+    pub(super) validators: BTreeMap<Name, RunningValidator>,
     /// Validators that are paused until the reserve is free.
     paused: BTreeSet<Name>,
     /// Validators that ended on a full disk and wait for space.
@@ -336,7 +336,7 @@ pub(super) struct Nodes {
     short_at: Option<Instant>,
     /// Per validator, the repair applied since it last executed a block.
     repairs: BTreeMap<Name, ends::Repair>,
-    clock: Watched,
+    clock: ClockReading,
     runners: Runners,
     targets: Targets,
 }
@@ -359,11 +359,11 @@ impl Nodes {
         let tap = Tap::new(faults.clone(), name.as_str());
         tap.sit(faulty::seat(&keys.consensus.public_key()));
         // Handshakes per address are limited after TLS, when the connected runner is known.
-        let listener = Listener::bind_tapped(&identity, *quic, tap.clone(), |_| true)
+        let listener = QuicListener::bind_tapped(&identity, *quic, tap.clone(), |_| true)
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
-        let (gateway, results) = Gateway::new(gateway::Config {
+        let (gateway, results) = Gateway::new(gateway::GatewayConfig {
             key: keys.identity.clone(),
-            limits: Limits::sharing_an_address(config.plan.runners.len()),
+            limits: BucketLimits::sharing_an_address(config.plan.runners.len()),
             state: config.genesis.state().map_err(|error| error.to_string())?,
         });
         let key = keys.identity.clone();
@@ -376,7 +376,7 @@ impl Nodes {
                 key: keys.consensus.clone(),
                 genesis: config.genesis.clone(),
                 timing: Timing::new(config.plan.block_time),
-                haste: config.backend.haste().clone(),
+                fast_forward: config.backend.fast_forward().clone(),
                 ledger,
                 known: self.known.clone(),
                 view: Arc::new(Lying { view: Arc::new(gateway.clone()), tap: tap.clone() }),
@@ -416,7 +416,7 @@ impl Nodes {
         if let Some(agent) = &config.agent {
             agent.joined(name.as_str(), services.clone(), gateway.clone());
         }
-        self.validators.insert(name.clone(), Validator { handle, gateway, tap, from });
+        self.validators.insert(name.clone(), RunningValidator { handle, gateway, tap, from });
         Ok(())
     }
 
@@ -463,7 +463,7 @@ impl Nodes {
     }
 
     /// Takes a validator out of use, so that it can be ended.
-    fn take(&mut self, name: &Name) -> Option<Validator> {
+    fn take(&mut self, name: &Name) -> Option<RunningValidator> {
         if let Some(agent) = &self.config.agent {
             agent.left(name.as_str());
         }
@@ -596,22 +596,22 @@ impl Nodes {
         }
     }
 
-    async fn answer(&mut self, request: Request) {
+    async fn answer(&mut self, request: NodeRequest) {
         // The requester may be gone.
         match request {
-            Request::Switch { node, to, reply } => {
+            NodeRequest::Switch { node, to, reply } => {
                 let _ = reply.send(self.switch(&node, to).await);
             }
-            Request::Steer { runner, steer, reply } => {
+            NodeRequest::Steer { runner, steer, reply } => {
                 let _ = reply.send(self.runners.steer(&runner, &steer));
             }
-            Request::Join { name, reply } => {
+            NodeRequest::Join { name, reply } => {
                 let _ = reply.send(self.join(name).map_err(MembershipError::from));
             }
-            Request::Leave { validator, reply } => {
+            NodeRequest::Leave { validator, reply } => {
                 let _ = reply.send(self.leave(&validator).await.map_err(MembershipError::from));
             }
-            Request::Save { name, reply } => {
+            NodeRequest::Save { name, reply } => {
                 let saving = saving::save(self, name).await;
                 // The next request need not wait for the next block.
                 self.context.child("saved").spawn(move |_| async move {
@@ -658,8 +658,8 @@ impl From<MemberError> for MembershipError {
     }
 }
 
-fn link(connected: Connected) -> Link {
-    Link {
+fn link(connected: Connected) -> ObservedLink {
+    ObservedLink {
         runner: connected.runner,
         refused: connected.refused,
         unmet: connected.unmet,
@@ -669,8 +669,8 @@ fn link(connected: Connected) -> Link {
     }
 }
 
-fn progress((runner, said, height): (Address, JobProgress, Height)) -> Progress {
-    Progress {
+fn progress((runner, said, height): (Address, JobProgress, Height)) -> ReportedProgress {
+    ReportedProgress {
         runner,
         percent: said.fraction.get(),
         detail: said.detail.map(|detail| detail.to_string()),
@@ -691,7 +691,7 @@ async fn tell_heights(mut blocks: Receiver<Arc<ExecutedBlock>>, faults: Faults) 
 
 async fn supervise(
     mut nodes: Nodes,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<NodeRequest>,
     shutdown: Arc<watch::Sender<bool>>,
     failed: mpsc::Sender<OrchestratorError>,
 ) {

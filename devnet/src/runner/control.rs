@@ -40,17 +40,17 @@ pub(super) enum Wish {
 
 /// The runner that requests are about, and the channel to the task that carries them out.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct ControlDesk {
     pub name: String,
     pub address: Address,
     pub token: String,
     pub wishes: mpsc::Sender<Wish>,
 }
 
-type Answer = Result<Json<RunnerLoad>, ApiError>;
+type ControlAnswer = Result<Json<RunnerLoad>, ApiError>;
 
 /// The routes of a runner in a process of its own. Every request needs the token.
-pub(super) fn router(desk: Desk) -> Router {
+pub(super) fn router(desk: ControlDesk) -> Router {
     let guard = middleware::from_fn_with_state(desk.clone(), guard);
     Router::new()
         .route("/v1/runners/{runner}/backpressure", get(look).post(limit))
@@ -63,7 +63,7 @@ pub(super) fn router(desk: Desk) -> Router {
 }
 
 async fn guard(
-    State(desk): State<Desk>,
+    State(desk): State<ControlDesk>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -71,41 +71,41 @@ async fn guard(
     Ok(next.run(request).await)
 }
 
-async fn look(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+async fn look(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
     desk.steer(&runner, Steer::Look).await
 }
 
 async fn limit(
-    State(desk): State<Desk>,
+    State(desk): State<ControlDesk>,
     Path(runner): Path<String>,
     Json(request): Json<LimitRequest>,
-) -> Answer {
+) -> ControlAnswer {
     desk.steer(&runner, request.steer()?).await
 }
 
 async fn change(
-    State(desk): State<Desk>,
+    State(desk): State<ControlDesk>,
     Path(runner): Path<String>,
     Json(request): Json<CapabilitiesRequest>,
-) -> Answer {
+) -> ControlAnswer {
     desk.steer(&runner, request.steer()?).await
 }
 
-async fn pause(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+async fn pause(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
     desk.steer(&runner, Steer::Pause).await
 }
 
-async fn resume(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+async fn resume(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
     desk.steer(&runner, Steer::Resume).await
 }
 
-async fn stop(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+async fn stop(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
     desk.check(&runner)?;
     desk.wishes.send(Wish::Stop).await.map_err(|_| ending())?;
     Ok(Json(RunnerLoad::new(&desk.name, desk.address, None)))
 }
 
-impl Desk {
+impl ControlDesk {
     /// Fails with `not_found` unless the request names this process's runner.
     fn check(&self, runner: &str) -> Result<(), ApiError> {
         match runner == self.name {
@@ -114,7 +114,7 @@ impl Desk {
         }
     }
 
-    async fn steer(&self, runner: &str, steer: Steer) -> Answer {
+    async fn steer(&self, runner: &str, steer: Steer) -> ControlAnswer {
         self.check(runner)?;
         let (reply, told) = oneshot::channel();
         self.wishes.send(Wish::Steer(steer, reply)).await.map_err(|_| ending())?;
@@ -167,7 +167,8 @@ mod tests {
     async fn only_who_shows_the_token_steers_and_only_this_runner() {
         let (sender, wishes) = mpsc::channel(1);
         let address = SecretKey::derive(b"control", "own").address();
-        let desk = Desk { name: "own".into(), address, token: "5ecret".into(), wishes: sender };
+        let desk =
+            ControlDesk { name: "own".into(), address, token: "5ecret".into(), wishes: sender };
         let listener = http::bind(None).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let serving = server::start_router(listener, router(desk));

@@ -11,13 +11,13 @@
 //! id and genesis, so the first block tells them apart.
 
 use super::{
-    Known, LOOK_AT_LEAST, REQUEST_TIMEOUT, ValidatorAddress,
+    KnownValidators, LOOK_AT_LEAST, REQUEST_TIMEOUT, ValidatorAddress,
     trust::{Remembered, Trust, TrustError, TrustRoot},
 };
 use crate::{
     api::types::{AddressText, ChainId, ErrorCode, HashText, Parameters, ProofQuery, Runner, Text},
     client::{BlockAt, Client, ClientError},
-    home::{DevnetHome, HomeError, State},
+    home::{DevnetHome, DevnetState, HomeError},
     spelling::Quoted,
     verification::{VerificationError, Walk},
 };
@@ -89,7 +89,7 @@ pub enum FollowError {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct SeenChain {
     pub parameters: Parameters,
     pub phase: Phase,
     pub entry: Runner,
@@ -99,13 +99,13 @@ pub(super) struct Seen {
 
 /// The facts that identify the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Chain {
+struct ChainFacts {
     id: u64,
     first_block: HashText,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum FollowState {
     Known,
     Unregistered,
     Away,
@@ -116,7 +116,7 @@ pub(super) struct Follower {
     api: Api,
     client: Client,
     runner: PublicKey,
-    chain: Option<Chain>,
+    chain: Option<ChainFacts>,
     root: TrustRoot,
     /// The trusted validators; `None`: none are known yet.
     trust: Option<Trust>,
@@ -157,7 +157,7 @@ impl Follower {
     /// Looks until it has validators to trust. It waits for a chain that has just begun. When no
     /// proof leads from the trusted validators to the current ones, it executes the chain from
     /// genesis, provided that genesis is what the runner trusts.
-    pub async fn begin(&mut self, clock: &impl Clock) -> Result<Seen, FollowError> {
+    pub async fn begin(&mut self, clock: &impl Clock) -> Result<SeenChain, FollowError> {
         let mut looks = 0;
         loop {
             let seen = self.look().await?;
@@ -218,7 +218,7 @@ impl Follower {
     }
 
     /// One look. [`Self::lacking`] says afterwards whether it found a valid proof.
-    async fn look(&mut self) -> Result<Seen, FollowError> {
+    async fn look(&mut self) -> Result<SeenChain, FollowError> {
         if let Api::Devnet(home) = &self.api {
             self.client.move_to(&answers_at(home)?)?;
         }
@@ -241,7 +241,7 @@ impl Follower {
         }
         self.lacking = self.learn(parameters.chain_id.0.0).await.err();
         let targets = self.targets(&listening);
-        Ok(Seen { parameters, phase, entry, targets })
+        Ok(SeenChain { parameters, phase, entry, targets })
     }
 
     /// Asks for a proof of the validators and checks it.
@@ -285,7 +285,7 @@ impl Follower {
     }
 
     /// Puts the trusted committees into `known`.
-    pub fn tell(&self, known: &mut Known) {
+    pub fn tell(&self, known: &mut KnownValidators) {
         if let Some(trust) = &self.trust {
             trust.tell(known);
         }
@@ -299,7 +299,7 @@ impl Follower {
             }
             other => other?.hash,
         };
-        let got = Chain { id: parameters.chain_id.0.0, first_block };
+        let got = ChainFacts { id: parameters.chain_id.0.0, first_block };
         let Some(expected) = &self.chain else {
             self.trust = self.trusted(&got)?;
             self.chain = Some(got);
@@ -312,7 +312,7 @@ impl Follower {
     }
 
     /// The validators to trust before the first proof.
-    fn trusted(&mut self, chain: &Chain) -> Result<Option<Trust>, FollowError> {
+    fn trusted(&mut self, chain: &ChainFacts) -> Result<Option<Trust>, FollowError> {
         let remembered = Remembered::load(&self.memory)?;
         let of_chain = |kept: &Remembered| {
             kept.chain_id.0.0 == chain.id && kept.first_block == chain.first_block
@@ -331,7 +331,7 @@ impl Follower {
             };
         };
         if chain_id != chain.id {
-            let expected = Chain { id: chain_id, first_block: chain.first_block };
+            let expected = ChainFacts { id: chain_id, first_block: chain.first_block };
             return Err(self.other_chain(chain, &expected));
         }
         match remembered.filter(|(kept, _)| of_chain(kept) && kept.rests_on(&keys)) {
@@ -343,7 +343,7 @@ impl Follower {
         }
     }
 
-    fn other_chain(&self, got: &Chain, expected: &Chain) -> FollowError {
+    fn other_chain(&self, got: &ChainFacts, expected: &ChainFacts) -> FollowError {
         let place = match &self.api {
             Api::Devnet(home) => format!("devnet `{}`", home.name()),
             Api::Url(url) => format!("the devnet at {url}"),
@@ -363,13 +363,13 @@ impl Follower {
     pub async fn follow(
         mut self,
         clock: impl Clock,
-        first: Seen,
-        known: watch::Sender<Known>,
+        first: SeenChain,
+        known: watch::Sender<KnownValidators>,
         phase: watch::Sender<Phase>,
         connected: watch::Receiver<usize>,
     ) -> FollowError {
         let mut pause = pause(&first.parameters);
-        let (mut standing, mut unproved) = (Standing::Known, 0);
+        let (mut standing, mut unproved) = (FollowState::Known, 0);
         loop {
             clock.sleep(pause).await;
             let (now, wanted) = match self.look().await {
@@ -379,25 +379,25 @@ impl Follower {
                     phase.send_if_modified(|known| {
                         std::mem::replace(known, seen.phase) != seen.phase
                     });
-                    if standing != Standing::Known {
+                    if standing != FollowState::Known {
                         tracing::info!(validators = seen.targets.len(), "the devnet is back");
                     }
-                    (Standing::Known, Some(seen.targets))
+                    (FollowState::Known, Some(seen.targets))
                 }
                 Err(error @ FollowError::OtherChain { .. }) => return error,
                 Err(error @ FollowError::NotRegistered(_)) => {
-                    if standing != Standing::Unregistered {
+                    if standing != FollowState::Unregistered {
                         tracing::warn!(%error, "waiting until it is registered again");
                     }
-                    (Standing::Unregistered, Some(Vec::new()))
+                    (FollowState::Unregistered, Some(Vec::new()))
                 }
                 Err(error) => {
-                    if standing != Standing::Away {
+                    if standing != FollowState::Away {
                         tracing::warn!(%error, "the devnet does not answer; asked again");
                     }
                     // An answer may be late while the connections work: they stay.
                     let alone = *connected.borrow() == 0;
-                    (Standing::Away, alone.then(Vec::new))
+                    (FollowState::Away, alone.then(Vec::new))
                 }
             };
             standing = now;
@@ -436,9 +436,9 @@ impl Follower {
 /// The URL of a devnet's API now.
 fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
     match home.state()? {
-        State::Running(record) => Ok(record.rpc_url),
-        State::Starting { .. } => Err(ClientError::Starting(home.name().clone())),
-        State::Absent | State::Stopped | State::Died(_) => {
+        DevnetState::Running(record) => Ok(record.rpc_url),
+        DevnetState::Starting { .. } => Err(ClientError::Starting(home.name().clone())),
+        DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => {
             Err(ClientError::NotRunning(home.name().clone()))
         }
     }

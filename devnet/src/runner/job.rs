@@ -1,14 +1,14 @@
 //! One accepted job: its work, its progress reports, its outcome.
 
 use super::{
-    node::{Activity, Core, Shared},
-    worker::{Progress, Worker},
+    node::{Activity, RunnerCore, RunnerShared},
+    worker::{TaskProgress, Worker},
 };
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     job::spec::JobSpec,
     primitives::Hash,
-    session::jobs::{Delivery, Pledge},
+    session::jobs::{JobReport, Pledge},
     wire::{Body, JobCommit, JobFailure, JobResult, Reason},
 };
 use std::{io, pin::pin, sync::Arc, time::Duration};
@@ -20,7 +20,7 @@ pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// Works on an accepted job in a task of its own.
 pub(super) fn work<E, W>(
-    core: &Arc<Core>,
+    core: &Arc<RunnerCore>,
     jobs: &Arc<E>,
     worker: &Arc<W>,
     (job_id, spec): (Hash, JobSpec),
@@ -33,7 +33,7 @@ pub(super) fn work<E, W>(
     jobs.child("job").spawn(move |context| async move {
         // The validator that assigned the job is told at once.
         let started = || {
-            core.progressed(job_id, Progress { percent: 0, detail: None });
+            core.progressed(job_id, TaskProgress { percent: 0, detail: None });
             core.say(Activity::Started { job_id, at: context.current() });
         };
         let limit = spec.bounds.max_return_bytes as usize;
@@ -52,7 +52,7 @@ pub(super) fn work<E, W>(
         };
         // Completion is reported without a pause: the result comes next.
         if newest.has_changed().is_ok_and(|changed| changed) {
-            let state = newest.borrow().clone().filter(|state: &Progress| state.percent >= 100);
+            let state = newest.borrow().clone().filter(|state: &TaskProgress| state.percent >= 100);
             if let Some(state) = state {
                 core.progressed(job_id, state);
             }
@@ -72,9 +72,9 @@ pub(super) fn work<E, W>(
 /// until the sender is gone.
 async fn report(
     clock: &impl Clock,
-    core: &Core,
+    core: &RunnerCore,
     job_id: Hash,
-    newest: &mut watch::Receiver<Option<Progress>>,
+    newest: &mut watch::Receiver<Option<TaskProgress>>,
 ) {
     while newest.changed().await.is_ok() {
         let state = newest.borrow_and_update().clone();
@@ -85,7 +85,7 @@ async fn report(
     }
 }
 
-impl Core {
+impl RunnerCore {
     /// Takes a finished result. A committee member's commitment is on disk before it is sent.
     pub(super) async fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
@@ -114,7 +114,7 @@ impl Core {
         shared.running.remove(&job_id);
         let delivery = match commit {
             Some(commit) => {
-                let delivery = shared.table.commit(result, commit).map(Delivery::Commit);
+                let delivery = shared.table.commit(result, commit).map(JobReport::Commit);
                 if delivery.is_none() {
                     // The job was cancelled in the meantime, and the commitment was not sent.
                     if let Some(pledges) = &self.pledges {
@@ -125,7 +125,7 @@ impl Core {
             }
             // The job had been cancelled.
             None if in_committee => None,
-            None => shared.table.finish(result).map(Delivery::Result),
+            None => shared.table.finish(result).map(JobReport::Result),
         };
         if let Some(delivery) = delivery {
             self.say(Activity::Finished { job_id, bytes: length });
@@ -137,7 +137,7 @@ impl Core {
 
     /// Removes the commitments of forgotten jobs from the disk. Call it under the same lock under
     /// which they were forgotten: another attempt's commitment must not be removed.
-    pub(super) fn clear(&self, shared: &mut Shared) {
+    pub(super) fn clear(&self, shared: &mut RunnerShared) {
         let forgotten = shared.table.take_forgotten();
         if let Some(pledges) = &self.pledges {
             for job_id in &forgotten {
@@ -171,7 +171,7 @@ impl Core {
             // The chain only keeps the beginning of the reason; the log has all of it.
             tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
             self.say(Activity::Failed { job_id, reason });
-            shared.deliver(Delivery::Failure(failure));
+            shared.deliver(JobReport::Failure(failure));
         }
         self.clear(&mut shared);
         shared.tell_load();

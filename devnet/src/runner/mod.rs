@@ -35,10 +35,10 @@ pub mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Config, Runner, ValidatorAddress, start};
+pub use node::{Runner, RunnerConfig, ValidatorAddress, start};
 pub use pledges::Pledges;
 pub use polling::Polling;
-pub use targets::{Known, Targets, targets};
+pub use targets::{KnownValidators, Targets, targets};
 pub use worker::Worker;
 
 use std::time::Duration;

@@ -31,8 +31,8 @@ use super::{
     pledges::Pledges,
     polling::{self, Polling},
     proof::{self, ProofError, Shown},
-    targets::Known,
-    worker::{Progress, Worker},
+    targets::KnownValidators,
+    worker::{TaskProgress, Worker},
 };
 use crate::{
     api::steer::SteerError,
@@ -45,7 +45,7 @@ use cowboy_engine::{
     presence::view::MAX_WITHDRAWN,
     primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::from_slice},
     registry::{Ability, JobKind},
-    session::jobs::{Decided, Delivery, JobTable, Offer},
+    session::jobs::{Decided, JobReport, JobTable, Offer},
     wire::{AckStatus, BackpressureSignal, CancelReason, RejectReason},
 };
 use futures::FutureExt as _;
@@ -80,11 +80,11 @@ pub struct ValidatorAddress {
 
 /// The configuration of a runner.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct RunnerConfig {
     pub chain_id: u64,
     pub key: SecretKey,
     /// The validators to connect to and to trust, as they change.
-    pub known: watch::Receiver<Known>,
+    pub known: watch::Receiver<KnownValidators>,
     /// The agents whose errands it accepts.
     pub agents: BTreeSet<Address>,
     pub kinds: BTreeSet<JobKind>,
@@ -136,7 +136,7 @@ pub enum Activity {
 
 /// A running runner.
 pub struct Runner {
-    core: Arc<Core>,
+    core: Arc<RunnerCore>,
     task: Handle<()>,
 }
 
@@ -204,7 +204,7 @@ impl Runner {
             *withdrawn = left;
         }
         for link in self.core.shared.lock().links.values() {
-            link.command(Command::TellAbilities);
+            link.command(RunnerCommand::TellAbilities);
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ impl Runner {
             let mut shared = self.core.shared.lock();
             shared.closing = true;
             for link in shared.links.values() {
-                link.command(Command::Close);
+                link.command(RunnerCommand::Close);
             }
         }
         let mut count = self.count();
@@ -247,7 +247,7 @@ impl Runner {
 }
 
 /// Starts a runner in the background. It lives until it is stopped, or its context's tree ends.
-pub fn start<E, D, W>(context: E, config: Config, dialer: D, worker: W) -> Runner
+pub fn start<E, D, W>(context: E, config: RunnerConfig, dialer: D, worker: W) -> Runner
 where
     E: Clock + Spawner + CryptoRng,
     D: Dial,
@@ -267,7 +267,7 @@ where
             Err(error) => tracing::error!(%error, "earlier commitments cannot be read"),
         }
     }
-    let core = Arc::new(Core {
+    let core = Arc::new(RunnerCore {
         chain_id: config.chain_id,
         kinds: config.kinds,
         withdrawn: Mutex::new(config.withdrawn),
@@ -275,7 +275,7 @@ where
         known: config.known.clone(),
         count,
         activity,
-        shared: Mutex::new(Shared {
+        shared: Mutex::new(RunnerShared {
             table,
             targets: BTreeMap::new(),
             kept: BTreeSet::new(),
@@ -300,8 +300,11 @@ where
         let worker = Arc::new(worker);
         let jobs = Arc::new(context.child("jobs"));
         if let Some(polling) = config.polling {
-            let desk =
-                polling::Desk { core: shared.clone(), jobs: jobs.clone(), worker: worker.clone() };
+            let desk = polling::PollingDesk {
+                core: shared.clone(),
+                jobs: jobs.clone(),
+                worker: worker.clone(),
+            };
             context.child("polling").spawn(move |context| polling::keep(context, desk, polling));
         }
         loop {
@@ -327,7 +330,7 @@ where
     Runner { core, task }
 }
 
-pub(super) struct Core {
+pub(super) struct RunnerCore {
     pub(super) chain_id: u64,
     pub(super) key: SecretKey,
     pub(super) public: PublicKey,
@@ -335,23 +338,23 @@ pub(super) struct Core {
     /// The suspended abilities. Locked after `shared` when both are needed.
     withdrawn: Mutex<BTreeSet<Ability>>,
     agents: BTreeSet<Address>,
-    known: watch::Receiver<Known>,
+    known: watch::Receiver<KnownValidators>,
     /// The number of connected validators.
     count: watch::Sender<usize>,
     activity: broadcast::Sender<Activity>,
     pub(super) pledges: Option<Arc<Pledges>>,
     /// Held while a commitment goes to disk and into the table.
     pub(super) committing: tokio::sync::Mutex<()>,
-    pub(super) shared: Mutex<Shared>,
+    pub(super) shared: Mutex<RunnerShared>,
 }
 
-pub(super) struct Shared {
+pub(super) struct RunnerShared {
     pub(super) table: JobTable,
     /// The validators to connect to.
     targets: BTreeMap<PublicKey, SocketAddr>,
     /// The validators that have an upkeep task.
     kept: BTreeSet<PublicKey>,
-    pub(super) links: BTreeMap<PublicKey, Link>,
+    pub(super) links: BTreeMap<PublicKey, LinkHandle>,
     /// The validator whose assignment of a job was accepted, while that stream is open.
     holders: BTreeMap<Hash, PublicKey>,
     /// The connection on which a result or commitment was sent that is not known to have arrived.
@@ -367,18 +370,18 @@ pub(super) struct Shared {
 }
 
 /// An established connection.
-pub(super) struct Link {
+pub(super) struct LinkHandle {
     /// Distinguishes it from earlier connections to the same validator.
     serial: u64,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<RunnerCommand>,
     told: Height,
 }
 
-enum Command {
+enum RunnerCommand {
     /// The chain is believed to have this height.
     Head(Height),
-    Progress(Hash, Progress),
-    Deliver(Delivery),
+    Progress(Hash, TaskProgress),
+    Deliver(JobReport),
     /// Answer the waiting assignments of this job.
     Answer(Hash, AckStatus),
     TellLoad,
@@ -387,7 +390,7 @@ enum Command {
     Close,
 }
 
-impl Core {
+impl RunnerCore {
     pub(super) fn say(&self, activity: Activity) {
         tracing::debug!(runner = %self.public.address(), ?activity, "activity");
         // Having no subscriber is not an error.
@@ -396,13 +399,13 @@ impl Core {
 
     /// Replaces the validators to connect to. Says goodbye to validators that have left the subset,
     /// and returns those that need an upkeep task.
-    fn retarget(&self, known: Known) -> Vec<PublicKey> {
+    fn retarget(&self, known: KnownValidators) -> Vec<PublicKey> {
         let mut shared = self.shared.lock();
         shared.table.require(known.agreeing());
-        let Shared { targets: wanted, links, kept, .. } = &mut *shared;
+        let RunnerShared { targets: wanted, links, kept, .. } = &mut *shared;
         *wanted = known.targets.into_iter().map(|target| (target.key, target.address)).collect();
         for (_, link) in links.iter().filter(|(key, _)| !wanted.contains_key(key)) {
-            link.command(Command::Close);
+            link.command(RunnerCommand::Close);
         }
         let fresh: Vec<_> = wanted.keys().filter(|key| !kept.contains(key)).cloned().collect();
         kept.extend(fresh.iter().cloned());
@@ -410,7 +413,7 @@ impl Core {
     }
 
     /// Takes a height from a validator. The believed height may rise, and deadlines may pass.
-    fn told(&self, shared: &mut Shared, validator: &PublicKey, head: Height) {
+    fn told(&self, shared: &mut RunnerShared, validator: &PublicKey, head: Height) {
         if let Some(link) = shared.links.get_mut(validator) {
             link.told = head;
         }
@@ -418,7 +421,7 @@ impl Core {
         if believed > shared.head {
             shared.head = believed;
             for link in shared.links.values() {
-                link.command(Command::Head(believed));
+                link.command(RunnerCommand::Head(believed));
             }
             for job_id in shared.table.advance(believed) {
                 shared.abandon(&job_id);
@@ -456,7 +459,7 @@ impl Core {
     pub(super) fn start<E, W>(
         self: &Arc<Self>,
         (jobs, worker): (&Arc<E>, &Arc<W>),
-        shared: &mut Shared,
+        shared: &mut RunnerShared,
         decided: &Decided,
         (job_id, spec): (Hash, Option<JobSpec>),
     ) where
@@ -464,7 +467,7 @@ impl Core {
         W: Worker,
     {
         for link in decided.others.iter().filter_map(|validator| shared.links.get(validator)) {
-            link.command(Command::Answer(job_id, decided.others_status()));
+            link.command(RunnerCommand::Answer(job_id, decided.others_status()));
         }
         match (&decided.offer, spec) {
             (Offer::Accept, Some(spec)) => {
@@ -481,15 +484,15 @@ impl Core {
     }
 
     /// Reports progress to the validator that holds the job, if there is one.
-    pub(super) fn progressed(&self, job_id: Hash, progress: Progress) {
+    pub(super) fn progressed(&self, job_id: Hash, progress: TaskProgress) {
         let shared = self.shared.lock();
         if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
-            link.command(Command::Progress(job_id, progress));
+            link.command(RunnerCommand::Progress(job_id, progress));
         }
     }
 }
 
-impl Shared {
+impl RunnerShared {
     fn load(&self) -> BackpressureSignal {
         self.table.signal(self.paused)
     }
@@ -505,7 +508,7 @@ impl Shared {
         if self.told_load.as_ref() != Some(&load) {
             self.told_load = Some(load);
             for link in self.links.values() {
-                link.command(Command::TellLoad);
+                link.command(RunnerCommand::TellLoad);
             }
         }
     }
@@ -526,7 +529,7 @@ impl Shared {
 
     /// Sends a result that is not already on its way: to the validator that holds the job,
     /// otherwise to any validator that has not taken it.
-    pub(super) fn deliver(&mut self, delivery: Delivery) {
+    pub(super) fn deliver(&mut self, delivery: JobReport) {
         let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
             return;
@@ -536,7 +539,7 @@ impl Shared {
             .into_iter()
             .chain(&self.links)
             .filter(|(key, _)| !self.table.has_taken(&job_id, key))
-            .find(|(_, link)| link.command(Command::Deliver(delivery.clone())))
+            .find(|(_, link)| link.command(RunnerCommand::Deliver(delivery.clone())))
             .map(|(key, _)| key.clone());
         if let Some(key) = sent {
             self.in_flight.insert(job_id, key);
@@ -559,9 +562,9 @@ impl Shared {
     }
 }
 
-impl Link {
+impl LinkHandle {
     /// False when the connection's task is behind or has ended.
-    fn command(&self, command: Command) -> bool {
+    fn command(&self, command: RunnerCommand) -> bool {
         self.commands.try_send(command).is_ok()
     }
 }

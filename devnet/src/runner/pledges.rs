@@ -52,14 +52,14 @@ const CHECKSUM: usize = 32;
 const JOB_DIGITS: usize = 64;
 
 /// A file's contents.
-struct Record {
+struct PledgeRecord {
     /// Tells chains with the same id apart.
     chain: Hash,
     result: JobResult,
     commit: JobCommit,
     deadline: Height,
 }
-record!(Record { chain, result, commit, deadline });
+record!(PledgeRecord { chain, result, commit, deadline });
 
 /// The folder of a runner's commitments.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Pledges {
         if keccak256(&[bytes]).0 != checksum {
             return None;
         }
-        let Record { chain, result, commit, deadline } = from_slice(bytes).ok()?;
+        let PledgeRecord { chain, result, commit, deadline } = from_slice(bytes).ok()?;
         let whole = chain == self.chain
             && *path == self.path(&commit.job_id)
             && result.job_id == commit.job_id
@@ -136,7 +136,7 @@ impl Pledges {
     pub fn write(&self, pledge: &Pledge) -> io::Result<()> {
         let Pledge { result, commit, deadline } = pledge.clone();
         let path = self.path(&commit.job_id);
-        let record = Record { chain: self.chain, result, commit, deadline };
+        let record = PledgeRecord { chain: self.chain, result, commit, deadline };
         let bytes = to_vec(&record);
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let fresh = path.with_extension(format!("{number}.new"));

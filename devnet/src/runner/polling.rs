@@ -16,7 +16,7 @@
 
 use super::{
     REQUEST_TIMEOUT,
-    node::{Activity, Core},
+    node::{Activity, RunnerCore},
     worker::Worker,
 };
 use crate::{
@@ -30,7 +30,7 @@ use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     presence::Phase,
     primitives::{Hash, Height, Signature},
-    session::jobs::{Delivery, Offer},
+    session::jobs::{JobReport, Offer},
     wire::{CancelReason, JobFailure, JobResult, Reason},
 };
 use std::{
@@ -81,14 +81,14 @@ pub async fn follow_phase(
 }
 
 /// Starts jobs, whether they were pushed or fetched.
-pub(super) struct Desk<E, W> {
-    pub core: Arc<Core>,
+pub(super) struct PollingDesk<E, W> {
+    pub core: Arc<RunnerCore>,
     pub jobs: Arc<E>,
     pub worker: Arc<W>,
 }
 
 /// Polls for as long as the future is polled.
-pub(super) async fn keep<E, W>(clock: E, desk: Desk<E, W>, polling: Polling)
+pub(super) async fn keep<E, W>(clock: E, desk: PollingDesk<E, W>, polling: Polling)
 where
     E: Clock + Spawner,
     W: Worker,
@@ -124,7 +124,7 @@ where
 }
 
 struct Poller<E, W> {
-    desk: Desk<E, W>,
+    desk: PollingDesk<E, W>,
     client: Client,
     /// The runner's address.
     runner: String,
@@ -167,10 +167,10 @@ where
     }
 
     /// Posts a result, a commitment or a report; returns false when it has to be sent again.
-    async fn deliver(&self, delivery: &Delivery) -> bool {
+    async fn deliver(&self, delivery: &JobReport) -> bool {
         let answer = match delivery {
-            Delivery::Result(result) => self.post(result).await,
-            Delivery::Commit(commit) => {
+            JobReport::Result(result) => self.post(result).await,
+            JobReport::Commit(commit) => {
                 let request = CommitRequest {
                     job_id: Text(commit.job_id),
                     commitment: Text(commit.commitment),
@@ -178,7 +178,7 @@ where
                 };
                 self.client.commit(&self.runner, &request).await
             }
-            Delivery::Failure(failure) => {
+            JobReport::Failure(failure) => {
                 let request = FailureRequest {
                     job_id: Text(failure.job_id),
                     reason: failure.reason.to_string(),
@@ -220,7 +220,7 @@ where
             let Some(result) = result else { continue };
             let rounds = before.get(&job_id).map_or(0, |rounds| rounds.saturating_add(1));
             let due = rounds.is_multiple_of(PATIENCE);
-            let shown = !due || self.deliver(&Delivery::Result(result)).await;
+            let shown = !due || self.deliver(&JobReport::Result(result)).await;
             if shown {
                 self.shown.insert(job_id, rounds);
             }
@@ -266,7 +266,7 @@ where
                 {
                     let (core, reason) = (&self.desk.core, Reason::truncated(reason.as_str()));
                     let failure = JobFailure::signed(core.chain_id, &core.key, job_id, reason);
-                    if self.deliver(&Delivery::Failure(failure)).await {
+                    if self.deliver(&JobReport::Failure(failure)).await {
                         self.refused.insert(job_id);
                     }
                 }
@@ -287,7 +287,7 @@ fn is_final(error: &ClientError) -> bool {
     matches!(code, Some(ErrorCode::Rejected | ErrorCode::NotFound | ErrorCode::BadRequest))
 }
 
-impl<E, W> Desk<E, W>
+impl<E, W> PollingDesk<E, W>
 where
     E: Clock + Spawner,
     W: Worker,

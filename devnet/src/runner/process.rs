@@ -1,10 +1,10 @@
 //! A runner in a process of its own, from the first request to its goodbye.
 
 use super::{
-    Config, Known, Polling, Runner,
-    control::{self, Desk, Wish},
+    KnownValidators, Polling, Runner, RunnerConfig,
+    control::{self, ControlDesk, Wish},
     folder::{RunnerLock, RunnerRecord},
-    follow::{self, Api, FollowError, Follower, Seen},
+    follow::{self, Api, FollowError, Follower, SeenChain},
     heartbeat,
     node::Activity,
     pledges::Pledges,
@@ -58,7 +58,7 @@ pub struct ProcessConfig {
     /// The executors' configuration, apart from requests and commands.
     pub executors: executor::Config,
     /// The pool that runs commands delivered by lease; `None`: such jobs fail.
-    pub pool: Option<Arc<dyn executor::Pool>>,
+    pub pool: Option<Arc<dyn executor::CommandPool>>,
 }
 
 /// Why the process does not start or has ended.
@@ -136,17 +136,17 @@ async fn live(
     };
     let withdrawn = withheld(&seen, kinds, &executors)?;
     let block_time = Duration::from_millis(seen.parameters.block_time_ms);
-    let mut known = Known { targets: seen.targets.clone(), ..Known::default() };
+    let mut known = KnownValidators { targets: seen.targets.clone(), ..KnownValidators::default() };
     follower.tell(&mut known);
     let (learning, known) = watch::channel(known);
     let (phase, told) = watch::channel(seen.phase);
     let client = follower.client();
-    let dialer = quic::Client::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
+    let dialer = quic::QuicClient::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
         .dialer(tls::Identity::new(&key)?);
     let interval = polling::interval(block_time);
     let chain = follower.first_block().expect("it has looked");
     let pledges = Pledges::open(lock.folder().commitments_path(), chain)?;
-    let node = Config {
+    let node = RunnerConfig {
         chain_id: follower.chain_id().expect("it has looked"),
         key: key.clone(),
         known,
@@ -177,7 +177,7 @@ async fn live(
     let token = hex::encode(rand::random::<[u8; 32]>());
     let (sender, mut wishes) = mpsc::channel(WISHES);
     let name = lock.folder().name().to_string();
-    let desk = Desk { name, address, token: token.clone(), wishes: sender };
+    let desk = ControlDesk { name, address, token: token.clone(), wishes: sender };
     let serving = server::start_router(listener, control::router(desk));
     let record = lock.announce(address.into(), control_url, &token)?;
     tracing::info!(name = %record.name, %address, devnet = %record.devnet, "running");
@@ -211,7 +211,7 @@ async fn end(context: &tokio::Context, runner: Runner, serving: http::Serving) {
 /// The registered kinds that the operator leaves out. Fails when a remaining kind is not registered
 /// or lacks its executor.
 fn withheld(
-    seen: &Seen,
+    seen: &SeenChain,
     kinds: Option<BTreeSet<JobKind>>,
     executors: &executor::Config,
 ) -> Result<BTreeSet<Ability>, ProcessError> {

@@ -6,7 +6,7 @@
 //! 16 validators or more, the subset has 5, but 6 would have to agree on an assignment or on its
 //! end.
 
-use super::Known;
+use super::KnownValidators;
 use crate::consensus::certificate::{self, CertificateError};
 use cowboy_engine::{
     chain::{Found, StateProof, StateProofError, Subject},
@@ -15,7 +15,7 @@ use cowboy_engine::{
         Address, Hash, Height,
         codec::{DecodeError, from_slice, to_vec},
     },
-    session::jobs::Attempt,
+    session::jobs::ProposedAttempt,
 };
 
 /// Why a proof does not show that the chain assigns a job to the runner.
@@ -56,12 +56,12 @@ pub(super) struct Shown {
     pub status: &'static str,
     /// The runner's attempt and its specification; `None`: the job belongs to another runner or has
     /// ended.
-    pub assigned: Option<(Attempt, Vec<u8>)>,
+    pub assigned: Option<(ProposedAttempt, Vec<u8>)>,
 }
 
 impl Shown {
     /// The attempt and its specification; fails when the proof does not show an assignment.
-    pub fn assignment(self, job_id: &Hash) -> Result<(Attempt, Vec<u8>), ProofError> {
+    pub fn assignment(self, job_id: &Hash) -> Result<(ProposedAttempt, Vec<u8>), ProofError> {
         let Self { height, status, assigned } = self;
         assigned.ok_or(ProofError::Other { job_id: *job_id, status, height })
     }
@@ -79,7 +79,7 @@ impl Shown {
 
 /// Reads a proof about a job on the chain `chain_id`, for a runner that knows these validators.
 pub(super) fn read(
-    known: &Known,
+    known: &KnownValidators,
     (chain_id, runner): (u64, Address),
     job_id: &Hash,
     bytes: &[u8],
@@ -97,7 +97,7 @@ pub(super) fn read(
     let assignment = job.status.assignment().filter(|_| job.status.at_work().contains(&runner));
     let assigned = assignment.map(|assignment| {
         let (assigned_at, deadline) = (assignment.height, job.deadline());
-        (Attempt { job_id, assigned_at, deadline }, to_vec(&*job.spec))
+        (ProposedAttempt { job_id, assigned_at, deadline }, to_vec(&*job.spec))
     });
     Ok(Shown { height: statement.height, status: job.status.name(), assigned })
 }

@@ -19,7 +19,7 @@ const EPOCHS_KEPT: usize = 4;
 
 /// A chain's validators, as one runner knows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct KnownValidators {
     /// The validators it connects to: its subset, and for a while the subset of the previous subset
     /// epoch ([`State::subsets_of`]).
     pub targets: Vec<ValidatorAddress>,
@@ -29,7 +29,7 @@ pub struct Known {
     pub committees: BTreeMap<u64, Vec<[u8; 32]>>,
 }
 
-impl Known {
+impl KnownValidators {
     /// The number of validators that must agree to be believed: one more than may be dishonest.
     pub const fn agreeing(&self) -> usize {
         threshold::of(self.validators) as usize
@@ -51,33 +51,36 @@ impl Known {
 }
 
 /// What a runner knows when the validators never change and it needs none of their votes.
-pub fn targets(runner: &PublicKey, validators: &[ValidatorAddress]) -> watch::Receiver<Known> {
+pub fn targets(
+    runner: &PublicKey,
+    validators: &[ValidatorAddress],
+) -> watch::Receiver<KnownValidators> {
     let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
     let targets = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone()).collect();
     let validators = u32::try_from(validators.len()).unwrap_or(u32::MAX);
     let committees = BTreeMap::new();
-    watch::channel(Known { targets, validators, committees }).1
+    watch::channel(KnownValidators { targets, validators, committees }).1
 }
 
 /// What all runners of a process know, following the chain. Clones share the state.
 #[derive(Clone)]
-pub struct Targets(Arc<Mutex<Inner>>);
+pub struct Targets(Arc<Mutex<TargetsInner>>);
 
-struct Inner {
+struct TargetsInner {
     state: State,
     addresses: BTreeMap<PublicKey, SocketAddr>,
-    runners: BTreeMap<PublicKey, watch::Sender<Known>>,
+    runners: BTreeMap<PublicKey, watch::Sender<KnownValidators>>,
 }
 
-impl Inner {
-    fn of(&self, runner: &PublicKey) -> Known {
+impl TargetsInner {
+    fn of(&self, runner: &PublicKey) -> KnownValidators {
         let subset = self.state.subsets_of(runner);
         let address = |key: &PublicKey| {
             let address = *self.addresses.get(key)?;
             Some(ValidatorAddress { key: key.clone(), address })
         };
         let targets = subset.into_iter().filter_map(|v| address(&v.pubkey)).collect();
-        let mut known = Known { targets, ..Known::default() };
+        let mut known = KnownValidators { targets, ..KnownValidators::default() };
         let epoch = epoch(&self.state);
         for epoch in epoch.saturating_sub(1)..=epoch {
             let keys = self.state.validators_in(epoch).iter().map(|v| v.consensus_key);
@@ -107,11 +110,11 @@ impl Targets {
     /// Starts from `state`, with no validator listening yet.
     pub fn new(state: State) -> Self {
         let (addresses, runners) = (BTreeMap::new(), BTreeMap::new());
-        Self(Arc::new(Mutex::new(Inner { state, addresses, runners })))
+        Self(Arc::new(Mutex::new(TargetsInner { state, addresses, runners })))
     }
 
     /// Subscribes to what a runner of this process knows.
-    pub fn of(&self, runner: &PublicKey) -> watch::Receiver<Known> {
+    pub fn of(&self, runner: &PublicKey) -> watch::Receiver<KnownValidators> {
         let mut inner = self.0.lock();
         let (sender, receiver) = watch::channel(inner.of(runner));
         inner.runners.insert(runner.clone(), sender);

@@ -5,15 +5,15 @@ mod trust;
 
 use super::{
     node::Activity,
-    worker::{Cancelled, Pretended, Progress},
+    worker::{Pretended, TaskProgress, WorkCancelled},
     *,
 };
 use crate::{
     sample::{self, key, spec, validator_name},
-    transport::simulated::{Fabric, Link},
+    transport::simulated::{Fabric, SimulatedLink},
     validator::{
-        gateway::{self, Gateway, Handed},
-        limiter::Limits,
+        gateway::{self, Gateway, Submission},
+        limiter::BucketLimits,
     },
 };
 use commonware_runtime::{
@@ -21,8 +21,8 @@ use commonware_runtime::{
 };
 use cowboy_engine::{
     chain::{
-        Block, Certificate, Endowment, Executed, Genesis, Header, Payload, Round,
-        SignedTransaction, State, Transaction, Validator, Vote,
+        Block, Certificate, Endowment, Executed, Genesis, GenesisValidator, Header, Payload, Round,
+        SignedTransaction, State, Transaction, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
         transaction::SetPhase,
@@ -39,9 +39,13 @@ use tokio::sync::{broadcast, mpsc, watch};
 type Context = deterministic::Context;
 
 const BLOCK_TIME: Duration = Duration::from_millis(250);
-const SHORT: Link = Link { latency: Duration::from_millis(2), jitter: Duration::ZERO, loss: 0.0 };
-const LONG: Link =
-    Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
+const SHORT: SimulatedLink =
+    SimulatedLink { latency: Duration::from_millis(2), jitter: Duration::ZERO, loss: 0.0 };
+const LONG: SimulatedLink = SimulatedLink {
+    latency: Duration::from_millis(20),
+    jitter: Duration::from_millis(60),
+    loss: 0.02,
+};
 
 fn public(name: &str) -> PublicKey {
     key(name).public_key()
@@ -72,7 +76,7 @@ fn genesis(validators: usize, runners: usize) -> Genesis {
 struct Node {
     name: String,
     gateway: Gateway,
-    handed_in: mpsc::Receiver<Handed>,
+    handed_in: mpsc::Receiver<Submission>,
     serving: Handle<()>,
 }
 
@@ -85,11 +89,16 @@ struct Net {
 }
 
 impl Net {
-    fn new(context: Context, link: Link, genesis: &Genesis) -> Self {
-        Self::limited(context, link, genesis, Limits::default())
+    fn new(context: Context, link: SimulatedLink, genesis: &Genesis) -> Self {
+        Self::limited(context, link, genesis, BucketLimits::default())
     }
 
-    fn limited(context: Context, link: Link, genesis: &Genesis, limits: Limits) -> Self {
+    fn limited(
+        context: Context,
+        link: SimulatedLink,
+        genesis: &Genesis,
+        limits: BucketLimits,
+    ) -> Self {
         let fabric = Fabric::new(context.child("net"), link);
         let state = genesis.state().unwrap();
         let mut net = Self { context, fabric, state, nodes: Vec::new(), pending: Vec::new() };
@@ -100,8 +109,8 @@ impl Net {
         net
     }
 
-    fn node(&self, name: &str, limits: Limits) -> Node {
-        let config = gateway::Config { key: key(name), limits, state: self.state.clone() };
+    fn node(&self, name: &str, limits: BucketLimits) -> Node {
+        let config = gateway::GatewayConfig { key: key(name), limits, state: self.state.clone() };
         let (gateway, handed_in) = Gateway::new(config);
         let listener = self.fabric.listen(public(name)).unwrap();
         let served = gateway.clone();
@@ -112,13 +121,13 @@ impl Net {
         Node { name: name.to_owned(), gateway, handed_in, serving }
     }
 
-    fn config(&self, name: &str) -> Config {
-        let address = |v: &Validator| ValidatorAddress {
+    fn config(&self, name: &str) -> RunnerConfig {
+        let address = |v: &GenesisValidator| ValidatorAddress {
             key: v.pubkey.clone(),
             address: SocketAddr::new(Fabric::<Context>::address(&v.pubkey), 0),
         };
         let validators: Vec<_> = self.state.validators().iter().map(address).collect();
-        Config {
+        RunnerConfig {
             chain_id: self.state.chain_id(),
             key: key(name),
             known: targets(&key(name).public_key(), &validators),
@@ -136,7 +145,7 @@ impl Net {
         self.start_with(self.config(name), delay)
     }
 
-    fn start_with(&self, config: Config, delay: Duration) -> Runner {
+    fn start_with(&self, config: RunnerConfig, delay: Duration) -> Runner {
         let dialer = self.fabric.dialer(config.key.public_key());
         let worker = Pretended { clock: self.context.child("worker"), delay };
         start(self.context.child("runner"), config, dialer, worker)
@@ -191,8 +200,8 @@ impl Net {
                 std::iter::from_fn(|| self.nodes[i].handed_in.try_recv().ok()).collect();
             for (ahead, handed) in (0..).zip(submitted) {
                 let payload = match handed {
-                    Handed::Result(result) => Payload::SubmitResult(result),
-                    Handed::Failure(report) => Payload::ReportFailure(report),
+                    Submission::Result(result) => Payload::SubmitResult(result),
+                    Submission::Failure(report) => Payload::ReportFailure(report),
                     other => panic!("{other:?}"),
                 };
                 transactions.push(self.sign(&name, ahead, payload));
@@ -341,9 +350,9 @@ impl Worker for Broken {
     async fn work(
         &self,
         _: &JobSpec,
-        _: Cancelled,
+        _: WorkCancelled,
         started: impl FnOnce() + Send,
-        _: impl Fn(Progress) + Send + Sync,
+        _: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, &'static str> {
         started();
         Err("out of ink")
@@ -395,14 +404,14 @@ impl Worker for Talkative {
     async fn work(
         &self,
         _: &JobSpec,
-        _: Cancelled,
+        _: WorkCancelled,
         started: impl FnOnce() + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         started();
         for percent in 1..=100 {
             self.0.sleep(Duration::from_millis(10)).await;
-            progress(Progress { percent, detail: Some(format!("page {percent}")) });
+            progress(TaskProgress { percent, detail: Some(format!("page {percent}")) });
         }
         Ok(b"all".to_vec())
     }
@@ -529,7 +538,7 @@ fn a_validator_that_forgot_a_result_gets_it_again() {
         node.serving.abort();
         let _ = node.serving.await;
         net.context.sleep(BLOCK_TIME).await;
-        let node = net.node("validator-0", Limits::default());
+        let node = net.node("validator-0", BucketLimits::default());
         net.nodes.push(node);
         let status = net.until_over(&job_id).await;
         assert_eq!(status.name(), "Verified");
@@ -579,7 +588,7 @@ fn a_paused_runner_is_absent_until_it_resumes() {
 }
 
 /// The first reason for which a runner with this configuration is not connected.
-fn refusal(limits: Limits, change: impl FnOnce(&Net, &mut Config)) -> String {
+fn refusal(limits: BucketLimits, change: impl FnOnce(&Net, &mut RunnerConfig)) -> String {
     let (sender, receiver) = std::sync::mpsc::channel();
     run(1, async move |context| {
         let mut net = Net::limited(context, SHORT, &genesis(5, 2), limits);
@@ -599,7 +608,7 @@ fn refusal(limits: Limits, change: impl FnOnce(&Net, &mut Config)) -> String {
 
 #[test]
 fn refusals_name_their_reason() {
-    let usual = Limits::default();
+    let usual = BucketLimits::default();
     let unknown = refusal(usual, |_, config| config.key = key("stranger"));
     assert_eq!(unknown, "closed by the peer: unknown_runner");
 
@@ -609,11 +618,11 @@ fn refusals_name_their_reason() {
         let key = public(&net.nodes[outside].name);
         let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
         let targets = vec![ValidatorAddress { key, address }];
-        config.known = watch::channel(Known { targets, ..Known::default() }).1;
+        config.known = watch::channel(KnownValidators { targets, ..KnownValidators::default() }).1;
     });
     assert_eq!(elsewhere, "closed by the peer: not_in_subset");
 
-    let limited = refusal(Limits { burst: 0, per_second: 0 }, |_, _| {});
+    let limited = refusal(BucketLimits { burst: 0, per_second: 0 }, |_, _| {});
     assert_eq!(limited, "closed by the peer: rate_limited");
 
     let wrong_chain = refusal(usual, |_, config| config.chain_id += 1);

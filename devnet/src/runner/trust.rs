@@ -22,7 +22,7 @@ mod remembered;
 
 pub(super) use remembered::Remembered;
 
-use super::Known;
+use super::KnownValidators;
 use crate::{
     consensus::{
         certificate::{self, CertificateError},
@@ -32,8 +32,8 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{
-        Certificate, Found, MAX_VALIDATORS, Roster, StateProof, StateProofError, Statement,
-        Subject, Validator,
+        Certificate, Found, GenesisValidator, MAX_VALIDATORS, ProvedStatement, Roster, StateProof,
+        StateProofError, Subject,
     },
     presence::threshold,
     primitives::Height,
@@ -148,7 +148,7 @@ impl Trust {
 
     /// Trusts the validators that a proof names.
     pub fn on_first_use(chain_id: u64, bytes: &[u8]) -> Result<Self, TrustError> {
-        let read = Read::new(bytes)?;
+        let read = ReadProof::new(bytes)?;
         let trust = Self::new(chain_id, keys(read.committee()?), Height::GENESIS);
         read.signed_by(chain_id, read.committee()?)?;
         Ok(Self { height: read.height, roster: Some(read.roster), ..trust })
@@ -171,7 +171,7 @@ impl Trust {
     /// Learns from a proof if it is valid. A proof of an earlier state is accepted when it has the
     /// known committee. It then changes nothing unless only the voters are known.
     pub fn believe(&mut self, bytes: &[u8]) -> Result<(), TrustError> {
-        let read = Read::new(bytes)?;
+        let read = ReadProof::new(bytes)?;
         let same = sorted(keys(&read.roster.committee)) == self.voters;
         let (got, since) = (read.height, self.height);
         if got < since && !same {
@@ -194,7 +194,7 @@ impl Trust {
     }
 
     /// Whether the committee that an earlier proof showed for the epoch has signed.
-    fn shown_before(&self, read: &Read) -> Result<bool, TrustError> {
+    fn shown_before(&self, read: &ReadProof) -> Result<bool, TrustError> {
         let Some(known) = &self.roster else { return Ok(false) };
         let committee = known.committee_of(read.epoch());
         Ok(committee.is_some_and(|committee| read.signed_by(self.chain_id, committee).is_ok()))
@@ -202,7 +202,7 @@ impl Trust {
 
     /// Fails unless the committee that the proof shows has signed, with enough known validators
     /// among it.
-    fn vouched_for(&self, read: &Read) -> Result<(), TrustError> {
+    fn vouched_for(&self, read: &ReadProof) -> Result<(), TrustError> {
         let committee = read.signed_by(self.chain_id, read.committee()?)?;
         let is_known = |key: &[u8]| self.voters.iter().any(|voter| voter.as_slice() == key);
         let signers =
@@ -218,7 +218,7 @@ impl Trust {
     }
 
     /// Puts the trusted committees into `known`.
-    pub fn tell(&self, known: &mut Known) {
+    pub fn tell(&self, known: &mut KnownValidators) {
         let Some(roster) = &self.roster else { return };
         known.learn(roster.epoch, keys(&roster.committee));
         known.learn(roster.epoch.saturating_add(1), keys(&roster.next));
@@ -229,16 +229,16 @@ impl Trust {
 }
 
 /// A proof about validators that is valid apart from its signatures.
-struct Read {
+struct ReadProof {
     certificate: Certificate,
     height: Height,
     roster: Roster,
 }
 
-impl Read {
+impl ReadProof {
     fn new(bytes: &[u8]) -> Result<Self, TrustError> {
         let proof = StateProof::from_bytes(bytes)?;
-        let Statement { height, found, .. } = proof.check()?;
+        let ProvedStatement { height, found, .. } = proof.check()?;
         match found {
             Found::Validators(roster) => {
                 Ok(Self { certificate: proof.certificate, height, roster })
@@ -252,13 +252,17 @@ impl Read {
     }
 
     /// The committee that signs the header, if the state is of the same epoch.
-    fn committee(&self) -> Result<&Arc<Vec<Validator>>, TrustError> {
+    fn committee(&self) -> Result<&Arc<Vec<GenesisValidator>>, TrustError> {
         let (header, state) = (self.epoch(), self.roster.epoch);
         self.roster.committee_of(header).ok_or(TrustError::Epoch { header, state })
     }
 
     /// Fails unless a quorum of `committee` has signed.
-    fn signed_by(&self, chain_id: u64, committee: &[Validator]) -> Result<Committee, TrustError> {
+    fn signed_by(
+        &self,
+        chain_id: u64,
+        committee: &[GenesisValidator],
+    ) -> Result<Committee, TrustError> {
         if committee.len() > MAX_VALIDATORS {
             return Err(TrustError::TooMany(committee.len()));
         }
@@ -268,7 +272,7 @@ impl Read {
     }
 }
 
-fn keys(validators: &[Validator]) -> Vec<[u8; 32]> {
+fn keys(validators: &[GenesisValidator]) -> Vec<[u8; 32]> {
     validators.iter().map(|validator| validator.consensus_key).collect()
 }
 

@@ -1,18 +1,20 @@
 //! Execution of a runner's jobs.
 
-pub use crate::executor::Progress;
+pub use crate::executor::TaskProgress;
 
-use crate::executor::{Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp};
+use crate::executor::{
+    Executor, ExecutorError, Task, TaskLimits, command, ethereum, http, llm, mcp,
+};
 use commonware_runtime::Clock;
 use cowboy_engine::{
-    job::spec::{Delivery, JobSpec, Work},
+    job::spec::{CommandDelivery, JobSpec, Work},
     primitives::{codec::to_vec, keccak256},
 };
 use std::{convert::Infallible, fmt::Display, time::Duration};
 use tokio::sync::oneshot;
 
 /// Cancels a piece of work when the other half is used or dropped.
-pub type Cancelled = oneshot::Receiver<()>;
+pub type WorkCancelled = oneshot::Receiver<()>;
 
 /// Executes jobs, any number of them concurrently.
 pub trait Worker: Send + Sync + 'static {
@@ -26,9 +28,9 @@ pub trait Worker: Send + Sync + 'static {
     fn work(
         &self,
         spec: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
 }
 
@@ -38,11 +40,11 @@ impl Worker for Executor {
     async fn work(
         &self,
         spec: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
-        let limits = Limits {
+        let limits = TaskLimits {
             max_return_bytes: spec.bounds.max_return_bytes as usize,
             timeout: Duration::from_millis(spec.bounds.expected_execution_ms),
             max_memory_mb: Some(spec.bounds.max_memory_mb.into()),
@@ -53,7 +55,7 @@ impl Worker for Executor {
 
 fn task(work: &Work) -> Task {
     match work {
-        Work::Llm(work) => Task::Llm(llm::Request {
+        Work::Llm(work) => Task::Llm(llm::LlmRequest {
             model: work.model.clone(),
             messages: work
                 .messages
@@ -65,19 +67,19 @@ fn task(work: &Work) -> Task {
             seed: work.seed,
             embedding_model: work.embedding_model.clone(),
         }),
-        Work::Http(work) => Task::Http(http::Request {
+        Work::Http(work) => Task::Http(http::HttpRequest {
             method: work.method.clone(),
             url: work.url.clone(),
             headers: work.headers.clone(),
             body: work.body.clone().unwrap_or_default(),
             pointer: work.pointer.clone(),
         }),
-        Work::Mcp(work) => Task::Mcp(mcp::Request {
+        Work::Mcp(work) => Task::Mcp(mcp::McpRequest {
             server: work.server.clone(),
             tool: work.tool.clone(),
             arguments: work.arguments.clone(),
         }),
-        Work::EthSend(work) => Task::EthSend(ethereum::Request {
+        Work::EthSend(work) => Task::EthSend(ethereum::EthereumRequest {
             transaction: work.transaction.clone(),
             confirmations: work.confirmations,
         }),
@@ -90,7 +92,7 @@ fn task(work: &Work) -> Task {
             };
             match work.delivery {
                 None => Task::Command(command),
-                Some(Delivery::Lease) => Task::Pooled(command),
+                Some(CommandDelivery::Lease) => Task::Pooled(command),
             }
         }
     }
@@ -110,9 +112,9 @@ impl<E: Clock> Worker for Pretended<E> {
     async fn work(
         &self,
         spec: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        _: impl Fn(Progress) + Send + Sync,
+        _: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         started();
         let result = keccak256(&[&to_vec(spec)]).0.to_vec();
@@ -141,7 +143,7 @@ mod tests {
             seed: Some(9),
             embedding_model: Some("embedder".to_owned()),
         });
-        let expected = llm::Request {
+        let expected = llm::LlmRequest {
             model: "small".to_owned(),
             messages: vec![("user".to_owned(), "hi".to_owned())],
             max_tokens: Some(3),

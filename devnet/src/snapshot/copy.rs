@@ -30,7 +30,7 @@ pub(super) struct Copied {
 
 /// How a file or folder is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CopyKind {
     /// Copied through SQLite, as of one moment.
     Database,
     /// Left out.
@@ -39,7 +39,7 @@ enum Kind {
     Plain,
 }
 
-impl Kind {
+impl CopyKind {
     /// The kind of the entry at this place in a devnet's folder.
     fn of(place: &[String]) -> Self {
         let is = |pattern: &[&str], place: &[String]| {
@@ -81,8 +81,8 @@ impl Copied {
         to: &Path,
         place: &mut Vec<String>,
     ) -> Result<(), SnapshotError> {
-        let kind = Kind::of(place);
-        if kind == Kind::Transient {
+        let kind = CopyKind::of(place);
+        if kind == CopyKind::Transient {
             return Ok(());
         }
         let found = match fs::symlink_metadata(from) {
@@ -125,8 +125,8 @@ impl Copied {
         Ok(())
     }
 
-    fn file(&mut self, from: &Path, to: &Path, kind: Kind) -> Result<(), SnapshotError> {
-        if kind == Kind::Database {
+    fn file(&mut self, from: &Path, to: &Path, kind: CopyKind) -> Result<(), SnapshotError> {
+        if kind == CopyKind::Database {
             database(from, to)?;
         } else {
             match fs::copy(from, to) {
@@ -145,7 +145,7 @@ impl Copied {
 fn databases_first(folder: &[String], names: &mut [OsString]) {
     names.sort_by_key(|name| {
         let place = [folder, &[name.to_string_lossy().into_owned()]].concat();
-        Kind::of(&place) != Kind::Database
+        CopyKind::of(&place) != CopyKind::Database
     });
 }
 
@@ -228,17 +228,17 @@ mod tests {
     fn only_a_devnet_s_own_databases_are_sqlite_s() {
         let check = |place: &str, expected| {
             let place: Vec<_> = place.split('/').map(str::to_owned).collect();
-            assert_eq!(Kind::of(&place), expected, "{place:?}");
+            assert_eq!(CopyKind::of(&place), expected, "{place:?}");
         };
-        check("validators/validator-0/index.db", Kind::Database);
-        check("validators/validator-0/index.db-wal", Kind::Transient);
-        check("lease/lease.db", Kind::Database);
-        check("lease/lease.db-shm", Kind::Transient);
-        check("lease/tmp", Kind::Transient);
-        check("data/speculation.db", Kind::Database);
-        check("data/consensus/validator-0-blocks/00", Kind::Plain);
-        check("lease/artifacts/run_1/job_1/1/lease.db", Kind::Plain);
-        check("lease/artifacts/run_1/job_1/1/a-wal", Kind::Plain);
-        check("lease/artifacts/run_1/job_1/1/tmp", Kind::Plain);
+        check("validators/validator-0/index.db", CopyKind::Database);
+        check("validators/validator-0/index.db-wal", CopyKind::Transient);
+        check("lease/lease.db", CopyKind::Database);
+        check("lease/lease.db-shm", CopyKind::Transient);
+        check("lease/tmp", CopyKind::Transient);
+        check("data/speculation.db", CopyKind::Database);
+        check("data/consensus/validator-0-blocks/00", CopyKind::Plain);
+        check("lease/artifacts/run_1/job_1/1/lease.db", CopyKind::Plain);
+        check("lease/artifacts/run_1/job_1/1/a-wal", CopyKind::Plain);
+        check("lease/artifacts/run_1/job_1/1/tmp", CopyKind::Plain);
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::types::Snapshot,
-    home::{self, DevnetHome, HomeError, Lock, State, create_private_dir},
+    home::{self, DevnetHome, DevnetState, HomeError, Lock, create_private_dir},
     topology::{Name, Overrides, Topology},
 };
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -73,10 +73,10 @@ impl Snapshots {
 fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     let name = devnet.name().clone();
     match devnet.state()? {
-        State::Absent => return Ok(false),
-        State::Stopped | State::Died(_) => {}
-        State::Starting { pid } => return Err(SnapshotError::Running { name, pid }),
-        State::Running(record) => {
+        DevnetState::Absent => return Ok(false),
+        DevnetState::Stopped | DevnetState::Died(_) => {}
+        DevnetState::Starting { pid } => return Err(SnapshotError::Running { name, pid }),
+        DevnetState::Running(record) => {
             return Err(SnapshotError::Running { name, pid: Some(record.pid) });
         }
     }

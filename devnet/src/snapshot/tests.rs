@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    home::State,
+    home::DevnetState,
     topology::{Overrides, Topology},
 };
 use cowboy_engine::primitives::SecretKey;
@@ -143,7 +143,7 @@ fn a_load_brings_the_chain_back_and_keeps_what_is_the_folder_s_own() {
     let loaded = lab.snapshots().load(&before, None, true).unwrap();
     assert!(loaded.replaced);
     assert_eq!(lab.journal("one"), "first");
-    assert_eq!(one.state().unwrap(), State::Stopped);
+    assert_eq!(one.state().unwrap(), DevnetState::Stopped);
     assert_eq!(one.token().unwrap(), "the token");
     assert_eq!(one.accounts().unwrap(), [name("dev-0"), name("mine")]);
     assert_eq!(fs::read_to_string(one.log_path()).unwrap(), "it said\n");
@@ -158,7 +158,7 @@ fn under_another_name_the_chain_keeps_its_own() {
     let loaded = lab.snapshots().load(&name("before"), Some(&name("two")), false).unwrap();
     assert!(!loaded.replaced);
     let two = lab.devnet("two");
-    assert_eq!(two.state().unwrap(), State::Stopped);
+    assert_eq!(two.state().unwrap(), DevnetState::Stopped);
     assert_eq!(lab.journal("two"), "first");
     let text = two.topology().unwrap().unwrap();
     let plan = Topology::parse(&text, "").unwrap();
@@ -191,7 +191,11 @@ fn what_is_not_a_whole_snapshot_of_this_format_is_refused() {
     fs::remove_file(key).unwrap();
     let error = refused().to_string();
     assert!(error.contains("accounts/dev-0.key is missing"), "{error}");
-    assert_eq!(lab.devnet("two").state().unwrap(), State::Absent, "no partial devnet is left");
+    assert_eq!(
+        lab.devnet("two").state().unwrap(),
+        DevnetState::Absent,
+        "no partial devnet is left"
+    );
     assert!(lab.leftovers().is_empty());
 }
 
@@ -248,7 +252,7 @@ fn what_a_snapshot_cannot_have_is_refused() {
         let error = lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err();
         assert!(matches!(error, SnapshotError::Damaged { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(lab.devnet("two").state().unwrap(), State::Absent);
+        assert_eq!(lab.devnet("two").state().unwrap(), DevnetState::Absent);
     };
     for place in ["jobs", "log", "accounts/more", "data/consensus/link"] {
         symlink(&photos, devnet.join(place)).unwrap();

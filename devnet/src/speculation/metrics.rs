@@ -58,7 +58,7 @@ const ROLLBACK_MS: [f64; 12] =
 
 /// The values of the gauges at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct GaugeValues {
     /// The gauges that §8.1 lists.
     pub gauges: Gauges,
     /// The deposited stake less the slashed stake, in wei; bonds are locked from it.
@@ -82,7 +82,7 @@ pub struct Standing {
     pub time_to_expiry_ms: u64,
 }
 
-impl Standing {
+impl GaugeValues {
     /// Reads a machine at the latest time it was told. Advance it first, otherwise an open breaker
     /// looks open for as long as nothing happens.
     pub fn of(machine: &Speculation) -> Self {
@@ -250,7 +250,7 @@ impl Metrics {
     }
 
     /// Sets the gauges.
-    pub fn set(&self, standing: &Standing) {
+    pub fn set(&self, standing: &GaugeValues) {
         let gauges = &standing.gauges;
         self.active_commitments.set(gauges.active_commitments);
         self.pending_proofs.set(gauges.pending_proofs);

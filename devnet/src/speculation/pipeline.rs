@@ -145,7 +145,7 @@ pub enum FaultEntry {
 
 /// A fault at a task's first attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum TaskFault {
     /// One bit of its proof is flipped on the way to the chain, so that a point is not on its
     /// curve.
     WrongProof,
@@ -165,7 +165,7 @@ pub enum Fault {
     Memory(u64),
 }
 
-impl Fault {
+impl TaskFault {
     const NAMES: &'static str = "wrong_proof, wrong_output, other_tasks_proof, old_proof, crash, \
                                  {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}";
 
@@ -271,7 +271,7 @@ pub struct CheckedTask {
     /// Positions of its parents, each with its `order_only` flag.
     pub parents: Vec<(usize, bool)>,
     pub kind: &'static str,
-    pub fault: Option<Fault>,
+    pub fault: Option<TaskFault>,
 }
 
 impl Pipeline {
@@ -329,7 +329,7 @@ impl CheckedTask {
         if let Some(got) = entry.claim_ms.filter(|ms| !(1..=MAX_SPAN_MS).contains(ms)) {
             return Err(problem(format!("claim_ms is {got}: it must lie in 1..={MAX_SPAN_MS}")));
         }
-        let fault = entry.fault.as_ref().map(Fault::read).transpose();
+        let fault = entry.fault.as_ref().map(TaskFault::read).transpose();
         let fault = fault.map_err(|error| problem(format!("fault: {error}")))?;
         let spec = spec(&entry, &BTreeMap::new()).map_err(problem)?;
         Ok(Self { kind: spec.work.kind().name(), parents, fault, entry })
@@ -504,8 +504,8 @@ mod tests {
         .unwrap();
         assert_eq!(pipeline.order, [2, 1, 0]);
         assert_eq!(pipeline.tasks[0].parents, [(2, false), (1, true)]);
-        assert_eq!(pipeline.tasks[1].fault, Some(Fault::Slow(5)));
-        assert_eq!(pipeline.tasks[2].fault, Some(Fault::Crash));
+        assert_eq!(pipeline.tasks[1].fault, Some(TaskFault::Slow(5)));
+        assert_eq!(pipeline.tasks[2].fault, Some(TaskFault::Crash));
         assert_eq!(pipeline.tasks[2].kind, "http");
     }
 

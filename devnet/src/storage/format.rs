@@ -40,7 +40,7 @@ mod tests {
     fn the_format_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.db");
-        drop(super::super::Store::open(&path, 7).unwrap());
+        drop(super::super::ValidatorStore::open(&path, 7).unwrap());
         assert_eq!(stored_format(&path).unwrap(), Some(FORMAT));
         Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
         assert_eq!(stored_format(&path).unwrap(), Some(99));

@@ -1,6 +1,6 @@
 //! How much of a chain is kept, and the deletion of older blocks.
 
-use super::{StorageError, segment, timers::End};
+use super::{StorageError, segment, timers::TimerEnd};
 use cowboy_engine::primitives::Height;
 use rusqlite::{Transaction, params};
 
@@ -81,7 +81,7 @@ fn drop_rows(transaction: &Transaction<'_>, last: u64) -> Result<(), StorageErro
     for table in ["tx", "event", "presence", "lane", "draw", "result", "actor_log", "fire"] {
         drop(&format!("DELETE FROM {table} WHERE height <= ?"))?;
     }
-    for end in End::ALL {
+    for end in TimerEnd::ALL {
         let ended = format!("status = '{}' AND ended_at <= ?", end.name());
         drop(&format!(
             "DELETE FROM timer_payload WHERE seq IN (SELECT seq FROM timer WHERE {ended})"

@@ -22,11 +22,11 @@ pub use query::{
     Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
     StoredPresence, StoredResult, StoredTransaction,
 };
-pub use timers::{End, StoredLane, StoredTimer, TimerFilter};
+pub use timers::{StoredLane, StoredTimer, TimerEnd, TimerFilter};
 
 use cowboy_engine::{
     chain::{
-        ActorReceipt, Block, Certificate, EventKind, Execution, Payload, State, Status,
+        ActorReceipt, Block, Certificate, EventKind, Execution, Payload, ReceiptStatus, State,
         event::ActorEmitted,
     },
     primitives::{
@@ -129,7 +129,7 @@ pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
 
 /// One validator's store.
 #[derive(Debug)]
-pub struct Store {
+pub struct ValidatorStore {
     connection: Mutex<Connection>,
     keep: Keep,
     /// A copy of `meta.kept_from`.
@@ -149,7 +149,7 @@ pub struct BlockRecord<'a> {
     pub proof: Option<&'a Certificate>,
 }
 
-impl Store {
+impl ValidatorStore {
     /// Opens or creates the file of the chain with this id.
     pub fn open(path: &Path, chain_id: u64) -> Result<Self, StorageError> {
         let store = Self::open_damaged(path, chain_id)?;
@@ -434,7 +434,7 @@ fn runs<'a>(
         block.transactions.iter().zip(&execution.receipts).filter_map(|(signed, receipt)| {
             // A failed deployment leaves no actor to log the error for.
             let error = match (&signed.transaction.payload, &receipt.status) {
-                (Payload::CallActor(_), Status::Failed(error)) => Some(error.as_str()),
+                (Payload::CallActor(_), ReceiptStatus::Failed(error)) => Some(error.as_str()),
                 _ => None,
             };
             Some((Cause::Transaction(receipt.transaction), receipt.actor.as_ref()?, error))

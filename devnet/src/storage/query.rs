@@ -1,7 +1,7 @@
 //! Queries of the store.
 
 use super::{
-    StorageError, Store,
+    StorageError, ValidatorStore,
     segment::{self, PresenceRow},
 };
 use cowboy_engine::{
@@ -140,7 +140,7 @@ pub struct EventFilter<'a> {
     pub limit: u32,
 }
 
-impl Store {
+impl ValidatorStore {
     /// A finalized block.
     pub fn block(&self, height: Height) -> Result<Option<Block>, StorageError> {
         let bytes: Option<Vec<u8>> = self

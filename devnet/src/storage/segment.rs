@@ -5,7 +5,7 @@
 //! signatures.
 
 use super::{
-    StorageError, Store,
+    StorageError, ValidatorStore,
     query::{self, EventRow, signed},
 };
 use cowboy_engine::{
@@ -231,7 +231,7 @@ fn prefix(hash: &Hash) -> i64 {
     i64::from_be_bytes(*first)
 }
 
-impl Store {
+impl ValidatorStore {
     /// A block that is in a segment.
     pub(super) fn archived(&self, height: Height) -> Result<Option<Archived>, StorageError> {
         Ok(self.segment(height)?.and_then(|segment| segment.at(height).cloned()))

@@ -4,8 +4,8 @@ use super::*;
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
-        SignedTransaction, Transaction, Validator, Vote,
+        Certificate, Endowment, Executed, Genesis, GenesisRunner, GenesisValidator, Header, Params,
+        Round, SignedTransaction, Transaction, Vote,
         block::{certificates_root, certify, transactions_root},
         event::RunnerUpdated,
         execute,
@@ -15,7 +15,7 @@ use cowboy_engine::{
     presence::Bitmap,
     primitives::{Address, SecretKey, Signature, Wei, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE},
-    timer::{Request, Timer},
+    timer::{Timer, TimerRequest},
     wire::RejectReason,
 };
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) fn genesis() -> Genesis {
         name: "storage".into(),
         timestamp_ms: 0,
         params: Params::default(),
-        validators: vec![Validator {
+        validators: vec![GenesisValidator {
             pubkey: key("validator").public_key(),
             consensus_key: [1; 32],
         }],
@@ -98,13 +98,13 @@ fn block_with(
     Block { header, certificates, transactions }
 }
 
-pub(crate) fn extend(store: &Store, state: &mut State, blocks: u64) {
+pub(crate) fn extend(store: &ValidatorStore, state: &mut State, blocks: u64) {
     extend_with(store, state, blocks, unsigned, |_| ());
 }
 
 /// Stores this many blocks, with certificates from `certificate` and with changed headers.
 pub(crate) fn extend_with(
-    store: &Store,
+    store: &ValidatorStore,
     state: &mut State,
     blocks: u64,
     certificate: impl Fn(&State) -> Certificate,
@@ -134,11 +134,11 @@ fn what_is_stored_is_read_also_after_reopening() {
     let mut state = genesis().state().unwrap();
     let chain_id = state.chain_id();
     {
-        let store = Store::open(&path, chain_id).unwrap();
+        let store = ValidatorStore::open(&path, chain_id).unwrap();
         assert_eq!(store.head().unwrap(), None);
         extend(&store, &mut state, 3);
     }
-    let store = Store::open(&path, chain_id).unwrap();
+    let store = ValidatorStore::open(&path, chain_id).unwrap();
     assert_eq!(store.head().unwrap(), Some((Height::new(3), state.head_hash())));
     let block = store.block(Height::new(2)).unwrap().unwrap();
     assert_eq!(block.hash(), state.head().parent);
@@ -146,7 +146,7 @@ fn what_is_stored_is_read_also_after_reopening() {
     let id = block.transactions[0].hash();
     let stored = store.transaction(&id).unwrap().unwrap();
     assert_eq!((stored.height, stored.position), (Height::new(2), 0));
-    assert_eq!(stored.receipt.status, Status::Success);
+    assert_eq!(stored.receipt.status, ReceiptStatus::Success);
     assert_eq!(store.receipts(Height::new(2)).unwrap(), [stored.receipt]);
     let presence = store.presence(Height::new(2)).unwrap().unwrap();
     assert_eq!(presence.embedded_at, Height::new(3));
@@ -162,7 +162,7 @@ fn what_is_stored_is_read_also_after_reopening() {
 
 #[test]
 fn a_block_is_stored_once_and_in_order() {
-    let store = Store::in_memory(1).unwrap();
+    let store = ValidatorStore::in_memory(1).unwrap();
     let mut state = genesis().state().unwrap();
     let first = child(&state);
     let execution = execute(&state, &first).unwrap();
@@ -191,7 +191,7 @@ fn a_block_is_stored_once_and_in_order() {
 
 #[test]
 fn a_snapshot_carries_a_restart() {
-    let store = Store::in_memory(1).unwrap();
+    let store = ValidatorStore::in_memory(1).unwrap();
     let mut state = genesis().state().unwrap();
     assert!(store.load_snapshot().unwrap().is_none());
     extend(&store, &mut state, SNAPSHOT_BLOCKS + 3);
@@ -211,14 +211,14 @@ fn a_snapshot_carries_a_restart() {
 fn another_chain_or_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index.db");
-    drop(Store::open(&path, 0x0102_0304_0506_0708).unwrap());
+    drop(ValidatorStore::open(&path, 0x0102_0304_0506_0708).unwrap());
     assert!(matches!(
-        Store::open(&path, 2),
+        ValidatorStore::open(&path, 2),
         Err(StorageError::Chain { got: 0x0102_0304_0506_0708, expected: 2 })
     ));
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert!(matches!(
-        Store::open(&path, 2),
+        ValidatorStore::open(&path, 2),
         Err(StorageError::Format { got: 99, expected: schema::FORMAT })
     ));
 }
@@ -234,7 +234,7 @@ def handle_timer(ctx, payload):
 "#;
 
 /// Every row of every table that executing blocks fills, except the time of execution.
-fn rows(store: &Store) -> Vec<String> {
+fn rows(store: &ValidatorStore) -> Vec<String> {
     let connection = store.lock();
     let mut all = Vec::new();
     for (table, key) in [
@@ -263,17 +263,18 @@ fn rows(store: &Store) -> Vec<String> {
 #[test]
 fn executing_again_stores_the_same_rows_also_of_timers() {
     let mut state = genesis().state().unwrap();
-    let (once, again) = (Store::in_memory(1).unwrap(), Store::in_memory(1).unwrap());
+    let (once, again) =
+        (ValidatorStore::in_memory(1).unwrap(), ValidatorStore::in_memory(1).unwrap());
     let alice = key("alice").address();
     let clock = Address::of_actor(&alice, 0);
     let budget = Budget { cycles: 200_000, cells: 20_000 };
     let schedule = |payload: &str, ahead: u64, gba| {
-        Payload::ScheduleTimer(Arc::new(Request {
+        Payload::ScheduleTimer(Arc::new(TimerRequest {
             actor: clock,
             height: Height::new(4 + ahead),
             payload: payload.as_bytes().to_vec(),
             gba,
-            ..Request::default()
+            ..TimerRequest::default()
         }))
     };
     let scripts = [
@@ -285,11 +286,11 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
             schedule("", 2, None),
             schedule("asked", 9, Some(clock)),
             schedule("y", 900, None),
-            Payload::ScheduleTimer(Arc::new(Request {
+            Payload::ScheduleTimer(Arc::new(TimerRequest {
                 actor: clock,
                 height: Height::new(800),
                 fee_payer: Some(alice),
-                ..Request::default()
+                ..TimerRequest::default()
             })),
         ],
         vec![],
@@ -306,8 +307,8 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
         });
         let block = block_of(&state, signed.collect());
         let execution = execute(&state, &block).unwrap();
-        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
-        let commit = |store: &Store, parent: &State, execution: &Execution| {
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
+        let commit = |store: &ValidatorStore, parent: &State, execution: &Execution| {
             store
                 .commit(&BlockRecord {
                     block: &block,
@@ -342,11 +343,11 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
     let payers: Vec<_> = paid_by_alice.iter().map(|stored| stored.timer.fee_payer).collect();
     assert_eq!(payers, [alice]);
     assert_eq!(once.waiting_timers(of(clock), heights).unwrap().len(), waiting.len() - 1);
-    assert_eq!(once.ended_timers(of(clock), End::Failed).unwrap().len(), 1);
-    assert_eq!(once.ended_timers(of(alice), End::Failed).unwrap().len(), 0);
+    assert_eq!(once.ended_timers(of(clock), TimerEnd::Failed).unwrap().len(), 1);
+    assert_eq!(once.ended_timers(of(alice), TimerEnd::Failed).unwrap().len(), 0);
     let fires: usize = (1..=20).map(|h| once.fires(Height::new(h)).unwrap().len()).sum();
     assert_eq!(fires, ended.len());
-    let failed = ended.iter().filter(|s| matches!(s.ended, Some((_, End::Failed)))).count();
+    let failed = ended.iter().filter(|s| matches!(s.ended, Some((_, TimerEnd::Failed)))).count();
     assert_eq!(failed, 1);
     let lanes = once.lanes(Height::new(5), Height::new(6)).unwrap();
     assert_eq!(lanes.iter().map(|lane| lane.report.fired).collect::<Vec<_>>(), [1, 2]);

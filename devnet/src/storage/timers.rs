@@ -6,13 +6,13 @@
 //! among the answers of that block.
 
 use super::{
-    BlockRecord, StorageError, Store,
+    BlockRecord, StorageError, ValidatorStore,
     query::{self, StoredEvent, decode, signed},
     segment::LaneRow,
 };
 use cowboy_engine::{
     chain::{
-        EventKind, Fire, LaneReport, Status,
+        EventKind, Fire, LaneReport, ReceiptStatus,
         event::{
             TimerCancelled, TimerCancelledInsufficientFunds, TimerExpired, TimerExtended,
             TimerGasClamped, TimerScheduled,
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 /// How a timer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TimerEnd {
     /// Its handler ran and succeeded.
     Fired,
     /// Its handler ran and failed.
@@ -39,7 +39,7 @@ pub enum End {
     InsufficientFunds,
 }
 
-impl End {
+impl TimerEnd {
     /// All ways in which a timer can end.
     pub const ALL: [Self; 5] =
         [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
@@ -66,7 +66,7 @@ pub struct StoredTimer {
     /// handler that it calls.
     pub timer: Timer,
     /// The block that ended it, and how.
-    pub ended: Option<(Height, End)>,
+    pub ended: Option<(Height, TimerEnd)>,
 }
 
 /// The report of one block's timer lane.
@@ -125,7 +125,7 @@ pub(super) fn insert(
     )?;
     // An agent's last answer counts, including one in the block that ends its timer.
     let bids: BTreeMap<_, _> = execution.bids.iter().copied().collect();
-    let mut end = |id: &Hash, end: End, position: Option<usize>| -> Result<(), StorageError> {
+    let mut end = |id: &Hash, end: TimerEnd, position: Option<usize>| -> Result<(), StorageError> {
         // A timer scheduled in this block has no row yet.
         let Some(mut timer) = parent.timer(id) else { return Ok(()) };
         timer.bid = bids.get(id).copied().or(timer.bid);
@@ -156,15 +156,15 @@ pub(super) fn insert(
                 }
             }
             EventKind::TimerExpired(TimerExpired { timer_id, .. }) => {
-                end(timer_id, End::Expired, None)?;
+                end(timer_id, TimerEnd::Expired, None)?;
             }
             EventKind::TimerCancelled(TimerCancelled { timer_id, .. }) => {
-                end(timer_id, End::Cancelled, None)?;
+                end(timer_id, TimerEnd::Cancelled, None)?;
             }
             EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
                 timer_id,
                 ..
-            }) => end(timer_id, End::InsufficientFunds, None)?,
+            }) => end(timer_id, TimerEnd::InsufficientFunds, None)?,
             _ => {}
         }
     }
@@ -172,8 +172,8 @@ pub(super) fn insert(
         "INSERT INTO fire (height, position, timer_id, receipt) VALUES (?, ?, ?, ?)",
     )?;
     for (position, fire) in execution.fires.iter().enumerate() {
-        let success = fire.status == Status::Success;
-        let how = if success { End::Fired } else { End::Failed };
+        let success = fire.status == ReceiptStatus::Success;
+        let how = if success { TimerEnd::Fired } else { TimerEnd::Failed };
         end(&fire.timer_id, how, Some(position))?;
         add_fire.execute(params![height.get(), position, fire.timer_id.0, to_vec(fire)])?;
     }
@@ -214,7 +214,7 @@ fn body(mut timer: Timer) -> (Vec<u8>, Vec<u8>) {
     (to_vec(&timer), payload)
 }
 
-impl Store {
+impl ValidatorStore {
     /// The timer with this id.
     pub fn timer(&self, id: &Hash) -> Result<Option<StoredTimer>, StorageError> {
         Ok(self.timers_from(id, 1)?.into_iter().find(|stored| stored.timer.id == *id))
@@ -254,7 +254,7 @@ impl Store {
     pub fn ended_timers(
         &self,
         filter: TimerFilter,
-        end: End,
+        end: TimerEnd,
     ) -> Result<Vec<StoredTimer>, StorageError> {
         let condition = filter.condition();
         let sql = format!(
@@ -374,10 +374,10 @@ impl Store {
     }
 }
 
-type TimerRow = (Height, Option<(Height, End)>, Vec<u8>);
+type TimerRow = (Height, Option<(Height, TimerEnd)>, Vec<u8>);
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
     let (status, ended_at): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
-    let end = End::ALL.into_iter().find(|end| end.name() == status);
+    let end = TimerEnd::ALL.into_iter().find(|end| end.name() == status);
     Ok((query::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
 }

@@ -1,6 +1,6 @@
 //! The queue of spans, and the task that sends them to the collector.
 
-use super::{Endpoint, Span, Value};
+use super::{CollectorUrl, Span, Value};
 use crate::openmetrics::Row;
 use cowboy_engine::names;
 use opentelemetry_proto::tonic::{
@@ -97,9 +97,9 @@ impl Counts {
 
 /// Sends spans to one collector. Clones share the queue.
 #[derive(Clone)]
-pub struct Exporter(Arc<Inner>);
+pub struct Exporter(Arc<ExporterInner>);
 
-struct Inner {
+struct ExporterInner {
     queue: Sender<Span>,
     counts: Counts,
     given: Counter,
@@ -124,7 +124,7 @@ impl Exporter {
     /// Starts the task on the current runtime. `resource` describes the exporting process, `scope`
     /// the part of it.
     pub fn start(
-        endpoint: &Endpoint,
+        endpoint: &CollectorUrl,
         resource: &[(&'static str, String)],
         scope: &str,
         counts: Counts,
@@ -134,7 +134,7 @@ impl Exporter {
 
     /// Like [`Self::start`], with other time limits for a batch and for the end.
     pub(super) fn within(
-        endpoint: &Endpoint,
+        endpoint: &CollectorUrl,
         resource: &[(&'static str, String)],
         scope: &str,
         counts: Counts,
@@ -168,7 +168,7 @@ impl Exporter {
         });
         let task = Mutex::new(Some(task));
         let given = Counter::default();
-        Self(Arc::new(Inner { queue, counts, given, told, closing, flush, task }))
+        Self(Arc::new(ExporterInner { queue, counts, given, told, closing, flush, task }))
     }
 
     /// Queues a span; never waits.

@@ -30,7 +30,7 @@ pub const MAX_ENDPOINT_BYTES: usize = 2_048;
 
 /// A collector's base URL; `/v1/traces` is appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint(Url);
+pub struct CollectorUrl(Url);
 
 /// Why a text is not a collector's address. The text is not repeated because it may hold a
 /// password.
@@ -40,7 +40,7 @@ pub struct Endpoint(Url);
 )]
 pub struct EndpointError(&'static str);
 
-impl FromStr for Endpoint {
+impl FromStr for CollectorUrl {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
@@ -64,30 +64,30 @@ impl FromStr for Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for CollectorUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str().trim_end_matches('/'))
     }
 }
 
-impl Serialize for Endpoint {
+impl Serialize for CollectorUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Endpoint {
+impl<'de> Deserialize<'de> for CollectorUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Address;
 
         impl Visitor<'_> for Address {
-            type Value = Endpoint;
+            type Value = CollectorUrl;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a collector's address, as `http://127.0.0.1:4318`")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Endpoint, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<CollectorUrl, E> {
                 text.parse().map_err(E::custom)
             }
         }
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for Endpoint {
     }
 }
 
-impl Endpoint {
+impl CollectorUrl {
     /// The URL that traces are posted to (OTLP specification, OTLP/HTTP request).
     fn traces(&self) -> Url {
         let mut url = self.0.clone();

@@ -59,7 +59,7 @@ async fn request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 /// A collector that answers each request with these bytes, and the requests it got.
 async fn collector(
     answer: Vec<u8>,
-) -> (Endpoint, mpsc::UnboundedReceiver<(String, ExportTraceServiceRequest)>) {
+) -> (CollectorUrl, mpsc::UnboundedReceiver<(String, ExportTraceServiceRequest)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let (tell, told) = mpsc::unbounded_channel();
@@ -83,7 +83,10 @@ fn answer(status: &str, body: &[u8]) -> Vec<u8> {
 
 /// Exports three spans to a collector and closes; returns the number of exported spans, and the
 /// number of lost spans by reason.
-async fn fate(endpoint: &Endpoint, times: (Duration, Duration)) -> (u64, Vec<(&'static str, u64)>) {
+async fn fate(
+    endpoint: &CollectorUrl,
+    times: (Duration, Duration),
+) -> (u64, Vec<(&'static str, u64)>) {
     let counts = Counts::default();
     let resource = [("service.name", "test".to_owned())];
     let exporter = Exporter::within(endpoint, &resource, "speculation", counts.clone(), times);
@@ -134,7 +137,7 @@ async fn what_a_collector_does_not_take_is_counted_and_holds_up_nothing() {
 
     // A collector that accepts and never answers, then one that is gone.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let hangs: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let hangs: CollectorUrl = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let soon = Duration::from_millis(50);
     assert_eq!(fate(&hangs, (soon, PATIENCE)).await, (0, vec![("timeout", 3)]));
     assert_eq!(fate(&hangs, (PATIENCE, soon)).await, (0, vec![("shutdown", 3)]));
@@ -153,7 +156,7 @@ async fn what_a_collector_does_not_take_is_counted_and_holds_up_nothing() {
 #[test]
 fn an_endpoint_is_an_address_of_http_without_secrets() {
     let check = |text: &str, traces: &str| {
-        let endpoint: Endpoint = text.parse().unwrap();
+        let endpoint: CollectorUrl = text.parse().unwrap();
         assert_eq!(endpoint.traces().as_str(), traces, "{text}");
         assert_eq!(endpoint.to_string().parse(), Ok(endpoint), "{text}");
     };
@@ -170,7 +173,7 @@ fn an_endpoint_is_an_address_of_http_without_secrets() {
         "http://127.0.0.1:4318/#part",
         &format!("http://127.0.0.1/{}", "a".repeat(MAX_ENDPOINT_BYTES)),
     ] {
-        let error = text.parse::<Endpoint>().unwrap_err().to_string();
+        let error = text.parse::<CollectorUrl>().unwrap_err().to_string();
         assert!(error.contains("expected http://") && !error.contains("secret"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! The YAML form of a topology: fields and defaults.
 
 use super::{
-    Amount, BlockTime, ConnectivitySection, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
-    MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection,
-    TasksSection, TimersSection, TopologyError, Within, locate,
+    Amount, BlockTime, ConnectivitySection, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
+    MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, SpeculationSection,
+    StorageSection, TasksSection, TimersSection, TopologyError, Within, locate,
 };
-use crate::{executor, telemetry::Endpoint};
+use crate::{executor, telemetry::CollectorUrl};
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
     job::SeedRule,
@@ -45,9 +45,9 @@ pub struct Topology {
     /// Export of traces.
     pub telemetry: TelemetrySection,
     /// The validators (default 4).
-    pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
+    pub validators: Option<NodeList<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).
-    pub runners: Option<Nodes<RunnerSection, 0, MAX_RUNNERS>>,
+    pub runners: Option<NodeList<RunnerSection, 0, MAX_RUNNERS>>,
     /// The accounts whose keys are in the devnet's folder.
     pub accounts: AccountsSection,
     /// The control API.
@@ -76,13 +76,13 @@ pub struct ChainSection {
 #[serde(default, deny_unknown_fields, expecting = "the fields of `chain.presence`")]
 pub struct PresenceSection {
     /// The number of votes that a runner needs.
-    pub threshold_rule: Rule,
+    pub threshold_rule: PresenceRule,
 }
 
 /// The number of votes that a runner needs; the YAML form of [`ThresholdRule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rule {
+pub enum PresenceRule {
     /// f + 1 of the validators.
     #[default]
     Committee,
@@ -92,17 +92,17 @@ pub enum Rule {
     Subset,
 }
 
-impl From<Rule> for ThresholdRule {
-    fn from(rule: Rule) -> Self {
+impl From<PresenceRule> for ThresholdRule {
+    fn from(rule: PresenceRule) -> Self {
         match rule {
-            Rule::Committee => Self::Committee,
-            Rule::Quorum => Self::Quorum,
-            Rule::Subset => Self::Subset,
+            PresenceRule::Committee => Self::Committee,
+            PresenceRule::Quorum => Self::Quorum,
+            PresenceRule::Subset => Self::Subset,
         }
     }
 }
 
-impl From<ThresholdRule> for Rule {
+impl From<ThresholdRule> for PresenceRule {
     fn from(rule: ThresholdRule) -> Self {
         match rule {
             ThresholdRule::Committee => Self::Committee,
@@ -193,7 +193,7 @@ impl From<Phase> for PhaseName {
 /// Nodes of one kind: a number of them, or a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Nodes<T, const MIN: u64, const MAX: u64> {
+pub enum NodeList<T, const MIN: u64, const MAX: u64> {
     /// This number of nodes, named by index.
     Count(u64),
     /// The listed nodes.
@@ -201,7 +201,7 @@ pub enum Nodes<T, const MIN: u64, const MAX: u64> {
 }
 
 impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
-    for Nodes<T, MIN, MAX>
+    for NodeList<T, MIN, MAX>
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct CountOrList<T, const MIN: u64, const MAX: u64>(PhantomData<T>);
@@ -209,7 +209,7 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
         impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Visitor<'de>
             for CountOrList<T, MIN, MAX>
         {
-            type Value = Nodes<T, MIN, MAX>;
+            type Value = NodeList<T, MIN, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a whole number from {MIN} to {MAX}, or a list of that length")
@@ -219,7 +219,7 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
                 if !(MIN..=MAX).contains(&count) {
                     return Err(E::invalid_value(Unexpected::Unsigned(count), &self));
                 }
-                Ok(Nodes::Count(count))
+                Ok(NodeList::Count(count))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -233,7 +233,7 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
                 if (list.len() as u64) < MIN {
                     return Err(A::Error::invalid_length(list.len(), &self));
                 }
-                Ok(Nodes::List(list))
+                Ok(NodeList::List(list))
             }
         }
 
@@ -257,7 +257,7 @@ pub struct RunnerSection {
     pub name: Name,
     /// The job kinds it takes (default: all that it can execute).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kinds: Option<Vec<Kind>>,
+    pub kinds: Option<Vec<RunnerKind>>,
     /// Its stake.
     #[serde(default = "default_stake")]
     pub stake: Amount,
@@ -340,7 +340,7 @@ pub struct ExtraAccount {
 #[serde(default, deny_unknown_fields, expecting = "the fields of `telemetry`")]
 pub struct TelemetrySection {
     /// The collector that gets the traces of pipelines, by OTLP over HTTP (default: none).
-    pub otlp: Option<Endpoint>,
+    pub otlp: Option<CollectorUrl>,
 }
 
 /// `api`: the control API.

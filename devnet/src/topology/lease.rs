@@ -1,6 +1,6 @@
 //! `lease`: the terms of the leases that the devnet's lease server grants.
 
-use super::{Within, locate::Step, parse_duration};
+use super::{Within, locate::PathStep, parse_duration};
 use cowboy_engine::lease::{
     Config,
     config::{ConfigError, MAX_ATTEMPTS},
@@ -61,7 +61,7 @@ impl LeaseSection {
     }
 
     /// The configuration, or the path of the invalid field and the reason.
-    pub(super) fn config(&self) -> Result<Config, (Vec<Step>, String)> {
+    pub(super) fn config(&self) -> Result<Config, (Vec<PathStep>, String)> {
         let default = Config::default();
         let seconds = |given: Option<Seconds>, default: u64| given.map_or(default, |given| given.0);
         let config = Config {
@@ -75,10 +75,10 @@ impl LeaseSection {
         };
         config.check().map(|()| config).map_err(|error| match error {
             ConfigError::Ttl { ttl, interval } => {
-                let path = vec![Step::Key("lease"), Step::Key("ttl")];
+                let path = vec![PathStep::Key("lease"), PathStep::Key("ttl")];
                 (path, format!("{ttl}s is not above the heartbeats' {interval}s"))
             }
-            other => (vec![Step::Key("lease")], other.to_string()),
+            other => (vec![PathStep::Key("lease")], other.to_string()),
         })
     }
 }
@@ -95,9 +95,9 @@ impl Serialize for Seconds {
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        struct LeaseText;
 
-        impl Visitor<'_> for Text {
+        impl Visitor<'_> for LeaseText {
             type Value = Seconds;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,6 +113,6 @@ impl<'de> Deserialize<'de> for Seconds {
             }
         }
 
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(LeaseText)
     }
 }

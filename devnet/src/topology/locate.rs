@@ -1,6 +1,6 @@
 //! The position of a field in a YAML text, and YAML errors in the form of a [`TopologyError`].
 
-use super::{Place, TopologyError};
+use super::{FilePlace, TopologyError};
 use serde::{
     Deserializer,
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// One step of a field's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// Into the value of a key.
     Key(&'static str),
     /// Into an item of a list, from 0.
@@ -17,41 +17,41 @@ pub(super) enum Step {
 }
 
 /// A path in the notation of YAML errors: `runners[1].name`.
-pub(super) fn path_text(path: &[Step]) -> String {
+pub(super) fn path_text(path: &[PathStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Key(key) if text.is_empty() => text.push_str(key),
-            Step::Key(key) => text.extend([".", key]),
-            Step::Item(index) => text.extend(["[", &index.to_string(), "]"]),
+            PathStep::Key(key) if text.is_empty() => text.push_str(key),
+            PathStep::Key(key) => text.extend([".", key]),
+            PathStep::Item(index) => text.extend(["[", &index.to_string(), "]"]),
         }
     }
     text
 }
 
 /// The position of the value at `path`, or of the nearest enclosing value that is written.
-pub(super) fn place_of(text: &str, path: &[Step]) -> Option<Place> {
+pub(super) fn place_of(text: &str, path: &[PathStep]) -> Option<FilePlace> {
     (0..=path.len()).rev().find_map(|len| {
         // The walk fails on purpose at its destination, because only errors carry a position.
-        let walk = Walk(&path[..len]);
+        let walk = FieldWalk(&path[..len]);
         let error = walk.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
         place(&error, text)
     })
 }
 
 /// The position in a YAML error.
-fn place(error: &serde_yaml::Error, text: &str) -> Option<Place> {
+fn place(error: &serde_yaml::Error, text: &str) -> Option<FilePlace> {
     let location = error.location()?;
     let line = location.line();
     let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
-    Some(Place { line, column: location.column(), text })
+    Some(FilePlace { line, column: location.column(), text })
 }
 
 /// Splits a YAML error into position, field and message.
 pub(super) fn describe(error: &serde_yaml::Error, text: &str, file: &str) -> TopologyError {
     let mut message = error.to_string();
     let place = place(error, text);
-    if let Some(Place { line, column, .. }) = place {
+    if let Some(FilePlace { line, column, .. }) = place {
         message = message.replace(&format!(" at line {line} column {column}"), "");
     }
     // The error may begin with the field's path.
@@ -65,9 +65,9 @@ pub(super) fn describe(error: &serde_yaml::Error, text: &str, file: &str) -> Top
     TopologyError { file: file.to_owned(), place, field, message }
 }
 
-struct Walk<'a>(&'a [Step]);
+struct FieldWalk<'a>(&'a [PathStep]);
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
+impl<'de> DeserializeSeed<'de> for FieldWalk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -79,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for FieldWalk<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,8 +89,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             match self.0 {
-                [Step::Key(wanted), rest @ ..] if *wanted == key => {
-                    map.next_value_seed(Walk(rest))?;
+                [PathStep::Key(wanted), rest @ ..] if *wanted == key => {
+                    map.next_value_seed(FieldWalk(rest))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -102,8 +102,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let mut index = 0;
         loop {
             let more = match self.0 {
-                [Step::Item(wanted), rest @ ..] if *wanted == index => {
-                    seq.next_element_seed(Walk(rest))?.is_some()
+                [PathStep::Item(wanted), rest @ ..] if *wanted == index => {
+                    seq.next_element_seed(FieldWalk(rest))?.is_some()
                 }
                 _ => seq.next_element::<IgnoredAny>()?.is_some(),
             };

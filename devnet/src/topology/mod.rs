@@ -27,20 +27,22 @@ mod value;
 pub use connectivity::ConnectivitySection;
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
-    AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
-    PresenceSection, Rule, RunnerSection, SeedName, SelectionSection, TelemetrySection, Topology,
-    ValidatorSection, load_executors,
+    AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, NodeList, PhaseName,
+    PresenceRule, PresenceSection, RunnerSection, SeedName, SelectionSection, TelemetrySection,
+    Topology, ValidatorSection, load_executors,
 };
 pub use governed::field_of;
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
 };
-pub use speculation::{Options, SpeculationSection, Standing};
+pub use speculation::{OptionValue, Options, SpeculationSection};
 pub use storage::{Reserve, Size, SizeError, StorageSection};
 pub use tasks::TasksSection;
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
-pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within, parse_duration};
+pub use value::{
+    Amount, BlockTime, DurationError, Name, NameError, RunnerKind, Within, parse_duration,
+};
 
 use std::fmt;
 
@@ -73,7 +75,7 @@ pub struct TopologyError {
     /// The file's name as the user gave it.
     pub file: String,
     /// The position in the file, if the error has one.
-    pub place: Option<Place>,
+    pub place: Option<FilePlace>,
     /// The field's path, such as `chain.block_time`; empty for the whole document.
     pub field: String,
     /// The actual and the allowed value, on one line.
@@ -82,7 +84,7 @@ pub struct TopologyError {
 
 /// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePlace {
     /// The line number, from 1.
     pub line: usize,
     /// The column number, from 1.
@@ -94,7 +96,7 @@ pub struct Place {
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some(Place { line, column, .. }) = self.place {
+        if let Some(FilePlace { line, column, .. }) = self.place {
             write!(f, ":{line}:{column}")?;
         }
         f.write_str(": ")?;

@@ -2,13 +2,13 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
-    ExtraAccount, Feasibility, Kind, LeaseSection, MigrationSection, Name, Nodes, Options,
-    PresenceSection, Reserve, RunnerSection, SelectionSection, SpeculationSection, StorageSection,
-    TasksSection, TelemetrySection, TimersSection, Topology, TopologyError, ValidatorSection,
-    Visibility, Within,
-    locate::{self, Step},
+    ExtraAccount, Feasibility, LeaseSection, MigrationSection, Name, NodeList, Options,
+    PresenceSection, Reserve, RunnerKind, RunnerSection, SelectionSection, SpeculationSection,
+    StorageSection, TasksSection, TelemetrySection, TimersSection, Topology, TopologyError,
+    ValidatorSection, Visibility, Within,
+    locate::{self, PathStep},
 };
-use crate::{executor, storage::Keep, telemetry::Endpoint};
+use crate::{executor, storage::Keep, telemetry::CollectorUrl};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     job::SeedRule,
@@ -83,7 +83,7 @@ pub struct Plan {
     /// Free disk space below which validators pause.
     pub reserve: Reserve,
     /// The collector that gets the traces of pipelines.
-    pub collector: Option<Endpoint>,
+    pub collector: Option<CollectorUrl>,
     /// The validators in the order of the set: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners in the order in which they register.
@@ -108,7 +108,7 @@ pub struct RunnerPlan {
     /// Its name.
     pub name: Name,
     /// The job kinds it takes: at least one, sorted.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<RunnerKind>,
     /// Its stake: at least MIN_STAKE.
     pub stake: Wei,
     /// Its price per second of computing.
@@ -163,18 +163,18 @@ impl Topology {
         text: &str,
         file: &str,
     ) -> Result<Plan, TopologyError> {
-        let refused = |path: &[Step], message: String| TopologyError {
+        let refused = |path: &[PathStep], message: String| TopologyError {
             file: file.to_owned(),
             place: locate::place_of(text, path),
             field: locate::path_text(path),
             message,
         };
         self.timers.check().map_err(|(path, message)| {
-            let path: Vec<_> = path.iter().copied().map(Step::Key).collect();
+            let path: Vec<_> = path.iter().copied().map(PathStep::Key).collect();
             refused(&path, message)
         })?;
         self.connectivity.check().map_err(|(field, message)| {
-            refused(&[Step::Key("connectivity"), Step::Key(field)], message)
+            refused(&[PathStep::Key("connectivity"), PathStep::Key(field)], message)
         })?;
         let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
         let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
@@ -186,11 +186,15 @@ impl Topology {
         let supply = balances.chain(stakes).try_fold(Wei::ZERO, Wei::checked_add);
         if supply.is_none_or(|supply| supply > MAX_SUPPLY) {
             let message = "balances and stakes together are more than 2^127 wei";
-            return Err(refused(&[Step::Key("accounts")], message.to_owned()));
+            return Err(refused(&[PathStep::Key("accounts")], message.to_owned()));
         }
         let feasibility = plan.feasibility();
         if !plan.runners.is_empty() && feasibility.visibility == Visibility::Never {
-            let path = [Step::Key("chain"), Step::Key("presence"), Step::Key("threshold_rule")];
+            let path = [
+                PathStep::Key("chain"),
+                PathStep::Key("presence"),
+                PathStep::Key("threshold_rule"),
+            ];
             return Err(refused(&path, feasibility.to_string()));
         }
         Ok(plan)
@@ -199,15 +203,15 @@ impl Topology {
     fn assemble(&self, overrides: &Overrides, speculation: Options, lease: lease::Config) -> Plan {
         let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
         let validators = match (&overrides.validators, &self.validators) {
-            (None, Some(Nodes::List(list))) => {
+            (None, Some(NodeList::List(list))) => {
                 list.iter().map(|v| ValidatorPlan { name: v.name.clone() }).collect()
             }
-            (Some(count), _) | (None, Some(Nodes::Count(count))) => numbered_validators(*count),
+            (Some(count), _) | (None, Some(NodeList::Count(count))) => numbered_validators(*count),
             (None, None) => numbered_validators(4),
         };
         let runners = match (&overrides.runners, &self.runners) {
-            (None, Some(Nodes::List(list))) => list.iter().map(RunnerPlan::from).collect(),
-            (Some(count), _) | (None, Some(Nodes::Count(count))) => numbered_runners(*count),
+            (None, Some(NodeList::List(list))) => list.iter().map(RunnerPlan::from).collect(),
+            (Some(count), _) | (None, Some(NodeList::Count(count))) => numbered_runners(*count),
             (None, None) => numbered_runners(4),
         };
         let faucet = AccountPlan { name: named(FAUCET), balance: FAUCET_BALANCE };
@@ -269,7 +273,10 @@ impl From<&RunnerSection> for RunnerPlan {
     fn from(section: &RunnerSection) -> Self {
         let executable = || {
             let kinds = section.executors.kinds();
-            Kind::ALL.into_iter().filter(|kind| kinds.contains(&JobKind::from(*kind))).collect()
+            RunnerKind::ALL
+                .into_iter()
+                .filter(|kind| kinds.contains(&JobKind::from(*kind)))
+                .collect()
         };
         let mut kinds = section.kinds.clone().unwrap_or_else(executable);
         kinds.sort();
@@ -285,12 +292,12 @@ impl From<&RunnerSection> for RunnerPlan {
     }
 }
 
-type Refusal = (Vec<Step>, String);
+type PlanRefusal = (Vec<PathStep>, String);
 
 /// Checks that names are unique: keys derive from names, so a shared name would be a shared key.
-fn check_names(topology: &Topology, plan: &Plan) -> Result<(), Refusal> {
+fn check_names(topology: &Topology, plan: &Plan) -> Result<(), PlanRefusal> {
     let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
-    let mut add = |name, path: Vec<Step>, fallback: String| -> Result<(), Refusal> {
+    let mut add = |name, path: Vec<PathStep>, fallback: String| -> Result<(), PlanRefusal> {
         let place = if path.is_empty() { fallback } else { locate::path_text(&path) };
         match seen.insert(name, place) {
             None => Ok(()),
@@ -305,26 +312,31 @@ fn check_names(topology: &Topology, plan: &Plan) -> Result<(), Refusal> {
         add(&account.name, vec![], format!("the account {}", account.name))?;
     }
     for (index, validator) in plan.validators.iter().enumerate() {
-        let path = [Step::Key("validators"), Step::Item(index), Step::Key("name")];
+        let path = [PathStep::Key("validators"), PathStep::Item(index), PathStep::Key("name")];
         add(&validator.name, path.to_vec(), String::new())?;
     }
     for (index, runner) in plan.runners.iter().enumerate() {
-        let path = [Step::Key("runners"), Step::Item(index), Step::Key("name")];
+        let path = [PathStep::Key("runners"), PathStep::Item(index), PathStep::Key("name")];
         add(&runner.name, path.to_vec(), String::new())?;
     }
     for (index, account) in topology.accounts.extra.iter().enumerate() {
-        let path =
-            [Step::Key("accounts"), Step::Key("extra"), Step::Item(index), Step::Key("name")];
+        let path = [
+            PathStep::Key("accounts"),
+            PathStep::Key("extra"),
+            PathStep::Item(index),
+            PathStep::Key("name"),
+        ];
         add(&account.name, path.to_vec(), String::new())?;
     }
     Ok(())
 }
 
-fn check_runners(plan: &Plan) -> Result<(), Refusal> {
+fn check_runners(plan: &Plan) -> Result<(), PlanRefusal> {
     for (index, runner) in plan.runners.iter().enumerate() {
-        let field = |name| vec![Step::Key("runners"), Step::Item(index), Step::Key(name)];
+        let field =
+            |name| vec![PathStep::Key("runners"), PathStep::Item(index), PathStep::Key(name)];
         if runner.kinds.is_empty() {
-            let all: Vec<_> = Kind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
+            let all: Vec<_> = RunnerKind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
             let message = format!("no kind: expected at least one of {}", all.join(", "));
             return Err((field("kinds"), message));
         }
@@ -405,8 +417,8 @@ impl Plan {
             lease: LeaseSection::of(&self.lease, self.lease_port),
             storage: StorageSection { keep: self.keep, reserve: self.reserve },
             telemetry: TelemetrySection { otlp: self.collector.clone() },
-            validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
-            runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
+            validators: Some(NodeList::List(self.validators.iter().map(validator).collect())),
+            runners: Some(NodeList::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {
                 count: none,
                 balance: Amount(Wei::ZERO),

@@ -42,10 +42,10 @@ pub fn fields() -> Vec<Field> {
 }
 
 /// Adds the fields below `path`.
-fn add(path: &mut Vec<Step>, template: &Template, found: &mut Vec<Field>) {
+fn add(path: &mut Vec<ValueStep>, template: &Template, found: &mut Vec<Field>) {
     let Ok(Shape::Fields(names)) = shape(path) else { return };
     for name in names {
-        path.push(Step::Key(name));
+        path.push(ValueStep::Key(name));
         let text = text(path);
         let in_list = text.contains('[');
         let noted = template.notes.get(&text);
@@ -62,10 +62,10 @@ fn add(path: &mut Vec<Step>, template: &Template, found: &mut Vec<Field>) {
         });
         let (index, before) = (found.len() - 1, found.len());
         add(path, template, found);
-        path.push(Step::Item);
+        path.push(ValueStep::Item);
         add(path, template, found);
         path.pop();
-        if path[..] == [Step::Key("speculation")] {
+        if path[..] == [ValueStep::Key("speculation")] {
             found.extend(options());
         }
         found[index].is_section = found.len() > before;
@@ -85,8 +85,8 @@ fn options() -> impl Iterator<Item = Field> {
 }
 
 /// The accepted values at `path`, in words.
-fn takes(path: &mut Vec<Step>) -> String {
-    path.push(Step::Item);
+fn takes(path: &mut Vec<ValueStep>) -> String {
+    path.push(ValueStep::Item);
     let item = shape(path).ok();
     path.pop();
     match (shape(path), item) {
@@ -110,13 +110,13 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-fn text(path: &[Step]) -> String {
+fn text(path: &[ValueStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Key(key) if text.is_empty() => text.push_str(key),
-            Step::Key(key) => text.extend([".", key]),
-            Step::Item => text.push_str("[]"),
+            ValueStep::Key(key) if text.is_empty() => text.push_str(key),
+            ValueStep::Key(key) => text.extend([".", key]),
+            ValueStep::Item => text.push_str("[]"),
         }
     }
     text
@@ -240,7 +240,7 @@ fn key(line: &str, indent: usize, around: &mut Vec<(usize, String)>) -> Option<(
 
 /// A step into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ValueStep {
     Key(&'static str),
     Item,
 }
@@ -257,7 +257,7 @@ enum Shape {
 }
 
 /// What the parser expects at `path`, or why there is no value.
-fn shape(path: &[Step]) -> Result<Shape, String> {
+fn shape(path: &[ValueStep]) -> Result<Shape, String> {
     match Topology::deserialize(Probe(path)) {
         Err(Found(outcome)) => outcome,
         Ok(_) => Err("nothing".to_owned()),
@@ -265,7 +265,7 @@ fn shape(path: &[Step]) -> Result<Shape, String> {
 }
 
 /// A deserializer without a value: it follows a path and fails with what it finds at the end.
-struct Probe<'p>(&'p [Step]);
+struct Probe<'p>(&'p [ValueStep]);
 
 #[derive(Debug)]
 struct Found(Result<Shape, String>);
@@ -292,8 +292,8 @@ impl<'de> Probe<'_> {
     fn value<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
         match self.0 {
             [] => Err(Found(Ok(Shape::Value((&visitor as &dyn Expected).to_string())))),
-            [Step::Item, ..] => visitor.visit_seq(self),
-            [Step::Key(_), ..] => visitor.visit_map(self),
+            [ValueStep::Item, ..] => visitor.visit_seq(self),
+            [ValueStep::Key(_), ..] => visitor.visit_map(self),
         }
     }
 }
@@ -352,7 +352,7 @@ impl<'de> MapAccess<'de> for Probe<'_> {
         seed: K,
     ) -> Result<Option<K::Value>, Found> {
         match self.0 {
-            [Step::Key(key), ..] => seed.deserialize(StrDeserializer::new(key)).map(Some),
+            [ValueStep::Key(key), ..] => seed.deserialize(StrDeserializer::new(key)).map(Some),
             _ => Ok(None),
         }
     }

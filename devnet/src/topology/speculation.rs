@@ -1,7 +1,7 @@
 //! `speculation`: how pipelines of tasks run ahead of the chain. Options are nested, as in `proof:
 //! {workerThreads: 8}`, or dotted, as in `proof.workerThreads: 8`.
 
-use super::{locate::Step, parse_duration};
+use super::{locate::PathStep, parse_duration};
 use cowboy_engine::speculation::{Config, ConfigError, config::Problem};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
@@ -58,12 +58,12 @@ impl SpeculationSection {
     }
 
     /// The options, or the path of the first invalid one and the reason.
-    pub(super) fn options(&self) -> Result<Options, (Vec<Step>, String)> {
+    pub(super) fn options(&self) -> Result<Options, (Vec<PathStep>, String)> {
         let settings = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         Options::default().with(settings).map_err(|wrong| {
             let wrong: Vec<_> =
                 wrong.iter().map(|e| format!("{}: {}", e.option, e.problem)).collect();
-            (vec![Step::Key("speculation")], wrong.join("; "))
+            (vec![PathStep::Key("speculation")], wrong.join("; "))
         })
     }
 }
@@ -105,7 +105,7 @@ const OWN: [&str; 3] = ["proof.latency", "confirmation.latency", "stake.deposit"
 
 /// An option with its current value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct OptionValue {
     pub option: &'static str,
     pub value: String,
     /// Its allowed values.
@@ -195,14 +195,14 @@ impl Options {
     }
 
     /// All options with their current values, the engine's first.
-    pub fn settings(&self) -> Vec<Standing> {
-        let engine = self.config.settings().map(|one| Standing {
+    pub fn settings(&self) -> Vec<OptionValue> {
+        let engine = self.config.settings().map(|one| OptionValue {
             option: one.option,
             value: one.value,
             range: one.range,
             explicit: one.explicit,
         });
-        let own = OWN.iter().enumerate().map(|(at, option)| Standing {
+        let own = OWN.iter().enumerate().map(|(at, option)| OptionValue {
             option,
             value: self.value(at),
             range: range(at),

@@ -119,9 +119,9 @@ impl Serialize for Keep {
 
 impl<'de> Deserialize<'de> for Keep {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Kept;
+        struct KeptBlocks;
 
-        impl Visitor<'_> for Kept {
+        impl Visitor<'_> for KeptBlocks {
             type Value = Keep;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Keep {
             }
         }
 
-        deserializer.deserialize_any(Kept)
+        deserializer.deserialize_any(KeptBlocks)
     }
 }
 

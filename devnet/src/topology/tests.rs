@@ -8,7 +8,7 @@ use cowboy_engine::{
     presence::{Connectivity, Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
     speculation::Bonds,
-    timer::{self, Config, Governed, Key},
+    timer::{self, Governed, Key, TimerConfig},
 };
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ api: {port: 20123}
     assert_eq!(plan.phase, Phase::Shadow);
     assert_eq!(plan.validators[1].name.as_str(), "beta");
     let worker = &plan.runners[0];
-    assert_eq!(worker.kinds, [Kind::Http]);
+    assert_eq!(worker.kinds, [RunnerKind::Http]);
     assert_eq!(worker.stake, Wei::cby(20_000));
     assert_eq!(plan.accounts[3].balance, Wei::new(3 * CBY));
     assert_eq!(plan.accounts[4].balance, Wei::new(340_282_366_920_938_463_463));
@@ -82,15 +82,18 @@ const EXECUTORS: &str =
 #[test]
 fn a_runner_takes_what_its_executors_can_do() {
     let plan = resolve(&format!("runners: [{{name: worker, executors: {EXECUTORS}}}]")).unwrap();
-    assert_eq!(plan.runners[0].kinds, [Kind::Custom, Kind::Http, Kind::Llm]);
+    assert_eq!(plan.runners[0].kinds, [RunnerKind::Custom, RunnerKind::Http, RunnerKind::Llm]);
     assert!(plan.to_yaml().contains("api_key_env: THE_KEY"));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
     let text = format!("runners: [{{name: worker, kinds: [llm], executors: {EXECUTORS}}}]");
-    assert_eq!(resolve(&text).unwrap().runners[0].kinds, [Kind::Llm]);
+    assert_eq!(resolve(&text).unwrap().runners[0].kinds, [RunnerKind::Llm]);
     let text =
         "runners: [{name: all, executors: {mcp: {m: {command: [m]}}, eth: {url: 'http://h'}}}]";
     let plan = resolve(text).unwrap();
-    assert_eq!(plan.runners[0].kinds, [Kind::Custom, Kind::Http, Kind::Mcp, Kind::EthSend]);
+    assert_eq!(
+        plan.runners[0].kinds,
+        [RunnerKind::Custom, RunnerKind::Http, RunnerKind::Mcp, RunnerKind::EthSend]
+    );
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 
     let error = resolve("runners:\n  - name: worker\n    kinds: [custom, llm]\n").unwrap_err();
@@ -150,7 +153,7 @@ fn keys_follow_seed_and_name() {
 fn told(error: &TopologyError) -> String {
     let text = error.to_string();
     match &error.place {
-        Some(Place { line, column, .. }) => {
+        Some(FilePlace { line, column, .. }) => {
             text.replacen(&format!(":{line}:{column}: "), &format!(":{line}: "), 1)
         }
         None => text,
@@ -161,7 +164,7 @@ fn told(error: &TopologyError) -> String {
 fn an_error_has_the_whole_line_and_the_column_in_it() {
     let error = resolve("chain:\n  block_time: soon\n").unwrap_err();
     let text = "  block_time: soon".to_owned();
-    assert_eq!(error.place, Some(Place { line: 2, column: 15, text }));
+    assert_eq!(error.place, Some(FilePlace { line: 2, column: 15, text }));
     assert!(error.to_string().starts_with("devnet.yaml:2:15: chain.block_time: "), "{error}");
 }
 
@@ -392,9 +395,9 @@ fn timers_are_as_written() {
             height: Height::new(500),
         }),
         deprecation_blocks: 7,
-        scope: timer::Scope::Deployer,
+        scope: timer::FairnessScope::Deployer,
         genesis_lane_basefee: Wei::cby(3),
-        config: Config {
+        config: TimerConfig {
             max_ttl_blocks: 1,
             max_cycles_per_fire: 2,
             max_cells_per_fire: 3,
@@ -429,7 +432,7 @@ fn timers_are_as_written() {
     assert_eq!(plan.timers, expected);
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
     let part = resolve("timers: {fairness: {scope: deployer}}\n").unwrap().timers;
-    let scope = timer::Scope::Deployer;
+    let scope = timer::FairnessScope::Deployer;
     assert_eq!(part, timer::Params { scope, ..timer::Params::default() });
 }
 

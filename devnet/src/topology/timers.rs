@@ -9,7 +9,7 @@ use cowboy_engine::{
         meter,
     },
     primitives::Height,
-    timer::{self, Config, ParameterError, Tiers, auction::Weighting, governed::YEAR_BLOCKS},
+    timer::{self, ParameterError, Tiers, TimerConfig, auction::Weighting, governed::YEAR_BLOCKS},
 };
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ macro_rules! same {
 }
 
 same!(Policy = timer::Policy: Eip1559, Fifo, GbaAuction);
-same!(Scope = timer::Scope: Actor, Deployer);
+same!(Scope = timer::FairnessScope: Actor, Deployer);
 
 impl TimersSection {
     /// The section for a genesis' parameters. Its values lie in the ranges of the file.
@@ -235,7 +235,7 @@ impl TimersSection {
             deprecation_blocks: self.deprecation_blocks.get(),
             scope: self.fairness.scope.into(),
             genesis_lane_basefee: self.genesis_lane_basefee.0,
-            config: Config {
+            config: TimerConfig {
                 max_ttl_blocks: self.max_ttl_blocks.get(),
                 max_cycles_per_fire: self.max_cycles_per_fire.get(),
                 max_cells_per_fire: self.max_cells_per_fire.get(),

@@ -268,7 +268,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Within<MIN, MAX> 
 /// A kind of job that a runner of a devnet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RunnerKind {
     /// A command run in a fresh directory.
     Custom,
     /// An HTTP request.
@@ -281,24 +281,24 @@ pub enum Kind {
     EthSend,
 }
 
-impl Kind {
+impl RunnerKind {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::Custom, Self::Http, Self::Llm, Self::Mcp, Self::EthSend];
 }
 
-impl From<Kind> for JobKind {
-    fn from(kind: Kind) -> Self {
+impl From<RunnerKind> for JobKind {
+    fn from(kind: RunnerKind) -> Self {
         match kind {
-            Kind::Custom => Self::Custom,
-            Kind::Http => Self::Http,
-            Kind::Llm => Self::Llm,
-            Kind::Mcp => Self::Mcp,
-            Kind::EthSend => Self::EthSend,
+            RunnerKind::Custom => Self::Custom,
+            RunnerKind::Http => Self::Http,
+            RunnerKind::Llm => Self::Llm,
+            RunnerKind::Mcp => Self::Mcp,
+            RunnerKind::EthSend => Self::EthSend,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RunnerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(JobKind::from(*self).name())
     }

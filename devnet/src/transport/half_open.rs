@@ -4,12 +4,13 @@
 //! A flood must not keep other peers out, and many honest peers at once must get through. When an
 //! attempt from address A arrives:
 //!
-//! * If A already has [`Limits::per_address`] connections, A's oldest loses its place, provided
-//!   that it has had the place for [`Limits::grace`]; otherwise the attempt is refused.
-//! * If there are [`Limits::whole`] connections in total, the address with the most loses its
-//!   oldest, provided that it has at least two more than A. Otherwise no address is to blame, and
-//!   the oldest of all loses its place if it has had it for [`Limits::grace`]; if not, the attempt
-//!   is refused.
+//! * If A already has [`HalfOpenLimits::per_address`] connections, A's oldest loses its place,
+//!   provided that it has had the place for [`HalfOpenLimits::grace`]; otherwise the attempt is
+//!   refused.
+//! * If there are [`HalfOpenLimits::whole`] connections in total, the address with the most loses
+//!   its oldest, provided that it has at least two more than A. Otherwise no address is to blame,
+//!   and the oldest of all loses its place if it has had it for [`HalfOpenLimits::grace`]; if not,
+//!   the attempt is refused.
 //!
 //! A peer that knows the protocol finishes within `grace`. So a flood from one address takes places
 //! only from itself, and a crowd of honest peers at one address does not undo its own handshakes.
@@ -28,14 +29,14 @@ use tokio::sync::oneshot;
 
 /// Limits of connections that have not proved their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HalfOpenLimits {
     pub whole: usize,
     pub per_address: usize,
     /// The minimum time that a connection keeps its place.
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for HalfOpenLimits {
     /// 256, half of them for one address, for a second. An honest handshake takes three round
     /// trips. A TLS handshake costs some 20 KiB while it lasts; a silent connection costs a task
     /// and at most one control frame.
@@ -57,17 +58,17 @@ pub fn source(address: IpAddr) -> IpAddr {
 
 /// The half-open connections. Clones share them.
 #[derive(Clone)]
-pub struct HalfOpen(Arc<Mutex<Places>>);
+pub struct HalfOpen(Arc<Mutex<HalfOpenPlaces>>);
 
-struct Places {
-    limits: Limits,
+struct HalfOpenPlaces {
+    limits: HalfOpenLimits,
     /// By address, then by number in the order of arrival. No inner map is empty.
-    taken: BTreeMap<IpAddr, BTreeMap<u64, Place>>,
+    taken: BTreeMap<IpAddr, BTreeMap<u64, HalfOpenPlace>>,
     count: usize,
     next: u64,
 }
 
-struct Place {
+struct HalfOpenPlace {
     /// In Unix ms.
     since: u64,
     lose: oneshot::Sender<()>,
@@ -83,8 +84,8 @@ pub struct Slot {
 
 impl HalfOpen {
     /// Creates a table with all places free.
-    pub fn new(limits: Limits) -> Self {
-        let places = Places { limits, taken: BTreeMap::new(), count: 0, next: 0 };
+    pub fn new(limits: HalfOpenLimits) -> Self {
+        let places = HalfOpenPlaces { limits, taken: BTreeMap::new(), count: 0, next: 0 };
         Self(Arc::new(Mutex::new(places)))
     }
 
@@ -101,7 +102,7 @@ impl HalfOpen {
     }
 }
 
-impl Places {
+impl HalfOpenPlaces {
     fn admit(&mut self, address: IpAddr, now: u64) -> Option<(u64, oneshot::Receiver<()>)> {
         let own = self.taken.get(&address).map_or(0, BTreeMap::len);
         if own >= self.limits.per_address {
@@ -124,7 +125,7 @@ impl Places {
         let (lose, lost) = oneshot::channel();
         let number = self.next;
         self.next += 1;
-        self.taken.entry(address).or_default().insert(number, Place { since: now, lose });
+        self.taken.entry(address).or_default().insert(number, HalfOpenPlace { since: now, lose });
         self.count += 1;
         Some((number, lost))
     }
@@ -143,7 +144,7 @@ impl Places {
         Some(())
     }
 
-    fn free(&mut self, address: IpAddr, number: u64) -> Option<Place> {
+    fn free(&mut self, address: IpAddr, number: u64) -> Option<HalfOpenPlace> {
         let places = self.taken.get_mut(&address)?;
         let place = places.remove(&number)?;
         if places.is_empty() {
@@ -182,7 +183,8 @@ mod tests {
     use futures::FutureExt as _;
     use std::net::Ipv4Addr;
 
-    const LIMITS: Limits = Limits { whole: 6, per_address: 3, grace: Duration::from_millis(10) };
+    const LIMITS: HalfOpenLimits =
+        HalfOpenLimits { whole: 6, per_address: 3, grace: Duration::from_millis(10) };
 
     fn address(i: u32) -> IpAddr {
         Ipv4Addr::from(i).into()

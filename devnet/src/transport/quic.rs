@@ -1,9 +1,9 @@
 //! Connections over QUIC (quinn), with the identities of [`tls`](super::tls).
 //!
-//! A validator has a [`Listener`] on one UDP port. Runners connect from the socket of a [`Client`],
-//! each with a [`Dialer`] under its own identity; runners may share a client, unless faults must
-//! tell them apart. A connection is returned only after its handshake, which verifies both
-//! identities.
+//! A validator has a [`QuicListener`] on one UDP port. Runners connect from the socket of a
+//! [`QuicClient`], each with a [`Dialer`] under its own identity; runners may share a client,
+//! unless faults must tell them apart. A connection is returned only after its handshake, which
+//! verifies both identities.
 //!
 //! A socket behind a [`Tap`] loses and delays datagrams according to the devnet's faults.
 //!
@@ -78,7 +78,8 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 /// client's first flight with a certificate is under 4 KiB.
 const INCOMING_BUFFER: (u64, u64) = (16 * 1024, 1024 * 1024);
 
-/// The time that [`Listener::shutdown`] waits for peers to be told and for the port to become free.
+/// The time that [`QuicListener::shutdown`] waits for peers to be told and for the port to become
+/// free.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The server name in the client's first message. Certificates have no names, so it is ignored.
@@ -145,15 +146,15 @@ fn endpoint(
 
 /// The limits on peers that a listener does not know yet.
 #[derive(Clone, Copy)]
-struct Limits {
+struct QuicLimits {
     handshake: Duration,
-    half_open: half_open::Limits,
+    half_open: half_open::HalfOpenLimits,
     unvalidated: usize,
 }
 
-impl Default for Limits {
+impl Default for QuicLimits {
     fn default() -> Self {
-        let half_open = half_open::Limits::default();
+        let half_open = half_open::HalfOpenLimits::default();
         Self { handshake: HANDSHAKE_TIMEOUT, half_open, unvalidated: UNVALIDATED }
     }
 }
@@ -168,14 +169,14 @@ impl Drop for ClosedOnDrop {
 }
 
 /// A validator's side: listens on one UDP port.
-pub struct Listener {
+pub struct QuicListener {
     endpoint: ClosedOnDrop,
     address: SocketAddr,
     accepted: mpsc::Receiver<QuicConnection>,
     released: oneshot::Receiver<Infallible>,
 }
 
-impl Listener {
+impl QuicListener {
     /// Binds `address` (port 0: the system chooses) and accepts connections from now on.
     ///
     /// `admit` is called with the source address of each attempt, before anything is computed for
@@ -185,7 +186,7 @@ impl Listener {
         address: SocketAddr,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Result<Self, TransportError> {
-        Self::bind_with(identity, address, None, admit, Limits::default())
+        Self::bind_with(identity, address, None, admit, QuicLimits::default())
     }
 
     /// [`bind`](Self::bind) behind a validator's tap.
@@ -195,7 +196,7 @@ impl Listener {
         tap: Tap,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Result<Self, TransportError> {
-        Self::bind_with(identity, address, Some(tap), admit, Limits::default())
+        Self::bind_with(identity, address, Some(tap), admit, QuicLimits::default())
     }
 
     fn bind_with(
@@ -203,7 +204,7 @@ impl Listener {
         address: SocketAddr,
         tap: Option<Tap>,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
-        limits: Limits,
+        limits: QuicLimits,
     ) -> Result<Self, TransportError> {
         let crypto = QuicServerConfig::try_from(identity.server_config()?)
             .expect("aws-lc-rs has the suite of QUIC's first packets");
@@ -243,7 +244,7 @@ impl Listener {
     }
 }
 
-impl Listen for Listener {
+impl Listen for QuicListener {
     type Connection = QuicConnection;
 
     async fn accept(&mut self) -> Option<QuicConnection> {
@@ -260,7 +261,7 @@ async fn accept_all(
     endpoint: Endpoint,
     admit: impl Fn(IpAddr) -> bool,
     queue: mpsc::Sender<QuicConnection>,
-    limits: Limits,
+    limits: QuicLimits,
 ) {
     let half_open = HalfOpen::new(limits.half_open);
     let start = Instant::now();
@@ -323,12 +324,12 @@ async fn handshake(
 
 /// One UDP socket from which any number of runners connect.
 #[derive(Clone)]
-pub struct Client {
+pub struct QuicClient {
     endpoint: Endpoint,
     transport: Arc<TransportConfig>,
 }
 
-impl Client {
+impl QuicClient {
     /// Binds `address`, usually port 0 of the loopback.
     pub fn bind(address: SocketAddr) -> Result<Self, TransportError> {
         Self::bind_with(address, None)
@@ -362,7 +363,7 @@ impl Client {
 /// A runner's side: connects under one identity.
 #[derive(Clone)]
 pub struct Dialer {
-    client: Client,
+    client: QuicClient,
     identity: Identity,
 }
 

@@ -262,15 +262,15 @@ fn verified_key(
 
 /// The alert for a bad certificate, with the reason in its text.
 fn refusal(error: IdentityError) -> rustls::Error {
-    CertificateError::Other(OtherError(Arc::new(Refusal(error)))).into()
+    CertificateError::Other(OtherError(Arc::new(TlsRefusal(error)))).into()
 }
 
 /// An error formatted for the peer: rustls includes its debug form.
 #[derive(thiserror::Error)]
 #[error(transparent)]
-struct Refusal(IdentityError);
+struct TlsRefusal(IdentityError);
 
-impl fmt::Debug for Refusal {
+impl fmt::Debug for TlsRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }

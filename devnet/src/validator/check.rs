@@ -3,7 +3,7 @@
 use crate::{
     chain::ledger::LedgerError,
     consensus::{certificate, scheme::Committee},
-    storage::{StorageError, Store},
+    storage::{StorageError, ValidatorStore},
 };
 use cowboy_engine::{
     chain::{Block, Execution, Genesis, State, execute},
@@ -16,28 +16,28 @@ const FAULTS: usize = 10;
 
 /// An inconsistency in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct StoreFault {
     /// The part that is wrong: `index`, `blocks`, `certificates`, `roots` or `records`.
     pub what: &'static str,
     pub detail: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StoreFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.detail)
     }
 }
 
 struct Check<'a> {
-    store: &'a Store,
-    faults: Vec<Fault>,
+    store: &'a ValidatorStore,
+    faults: Vec<StoreFault>,
 }
 
 /// Checks a whole store: its pages and indexes, and for each block from the oldest to the newest
 /// its link to its parent, its certificate, and the results of executing it again. If the oldest
 /// blocks have been dropped, execution starts at the oldest snapshot of the state. Returns at most
 /// [`FAULTS`] faults.
-pub fn all(store: &Store, genesis: &Genesis) -> Vec<Fault> {
+pub fn all(store: &ValidatorStore, genesis: &Genesis) -> Vec<StoreFault> {
     let mut check = Check { store, faults: Vec::new() };
     if let Err(error) = check.run(genesis) {
         check.found("index", error);
@@ -48,7 +48,7 @@ pub fn all(store: &Store, genesis: &Genesis) -> Vec<Fault> {
 
 impl Check<'_> {
     fn found(&mut self, what: &'static str, detail: impl fmt::Display) {
-        self.faults.push(Fault { what, detail: detail.to_string() });
+        self.faults.push(StoreFault { what, detail: detail.to_string() });
     }
 
     fn run(&mut self, genesis: &Genesis) -> Result<(), LedgerError> {
@@ -171,7 +171,7 @@ impl Check<'_> {
     }
 
     /// The stored records of a block's execution, each with its expected value.
-    fn records(&self, block: &Block, execution: &Execution) -> Vec<Record> {
+    fn records(&self, block: &Block, execution: &Execution) -> Vec<CheckedRecord> {
         let (store, at) = (self.store, block.header.height);
         let events = store.events_at(at).map(|events| {
             events.iter().flat_map(|stored| to_vec(&stored.event)).collect::<Vec<u8>>()
@@ -212,4 +212,4 @@ impl Check<'_> {
 }
 
 /// The name of a record, its stored bytes and the expected bytes.
-type Record = (&'static str, Result<Vec<u8>, StorageError>, Vec<u8>);
+type CheckedRecord = (&'static str, Result<Vec<u8>, StorageError>, Vec<u8>);

@@ -27,7 +27,7 @@ use cowboy_engine::{
         transaction::{Reveal, RevealResults},
         transition::{check_reveal, check_reveals},
     },
-    job::spec::{Commitment, Job, JobStatus, Round},
+    job::spec::{Commitment, CommitteeRound, Job, JobStatus},
     primitives::{Address, Hash, Height, PublicKey, Signature},
     wire::{self, Body, Reveals, reveals_digest},
 };
@@ -47,7 +47,7 @@ const ASK_AGAIN: u64 = 2;
 
 /// An action for the caller to carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum CommitteeAction {
     /// Ask a runner for its result.
     AskReveal { runner: Address, job_id: Hash },
     /// Ask the aggregator to sign what [`Committees::reveals`] has.
@@ -60,7 +60,7 @@ pub enum Action {
 
 /// The source of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ResultSource {
     Runner,
     Validator,
 }
@@ -83,7 +83,7 @@ pub struct Committees {
 struct Collected {
     /// The block that closed its commitments, which distinguishes a job's attempts.
     closed: Height,
-    held: BTreeMap<Address, Held>,
+    held: BTreeMap<Address, HeldResult>,
     /// The block in which the aggregator was last asked, and the runners whose results it was asked
     /// to sign.
     asked: Option<(Height, Vec<Address>)>,
@@ -92,7 +92,7 @@ struct Collected {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldResult {
     revealed: Arc<Revealed>,
     /// The block in which it was last passed on; `None`: other validators pass it on.
     passed: Option<Height>,
@@ -107,12 +107,12 @@ impl Committees {
     }
 
     /// Takes a new state of the chain.
-    pub fn advance(&mut self, state: &State) -> Vec<Action> {
+    pub fn advance(&mut self, state: &State) -> Vec<CommitteeAction> {
         let mut actions = Vec::new();
         self.forget(state);
         self.early_bytes = 0;
         for revealed in std::mem::take(&mut self.early) {
-            self.keep(state, revealed, Source::Validator);
+            self.keep(state, revealed, ResultSource::Validator);
         }
         let verified = state.withheld().map(|(job_id, _)| job_id);
         for job_id in state.open_jobs().map(|(job_id, _)| job_id).chain(verified) {
@@ -123,7 +123,7 @@ impl Committees {
                 let runner = commitment.runner;
                 let held = collected.as_ref().is_some_and(|c| c.held.contains_key(&runner));
                 if !held {
-                    actions.push(Action::AskReveal { runner, job_id: *job_id });
+                    actions.push(CommitteeAction::AskReveal { runner, job_id: *job_id });
                 }
             }
             if let Some(collected) = collected {
@@ -140,21 +140,21 @@ impl Committees {
         &mut self,
         state: &State,
         revealed: Arc<Revealed>,
-        source: Source,
-    ) -> Vec<Action> {
+        source: ResultSource,
+    ) -> Vec<CommitteeAction> {
         let job_id = revealed.job_id;
         let Some(job) = state.job(&job_id) else { return Vec::new() };
         if awaited(state, &job_id).is_none() {
             let waits = matches!(job.status, JobStatus::Assigned(_) | JobStatus::Running(_));
-            if source == Source::Validator && waits {
+            if source == ResultSource::Validator && waits {
                 self.keep_early(revealed);
             }
             return Vec::new();
         }
         let mut actions = Vec::new();
         if self.keep(state, revealed.clone(), source) {
-            if source == Source::Runner {
-                actions.push(Action::Pass(revealed));
+            if source == ResultSource::Runner {
+                actions.push(CommitteeAction::Pass(revealed));
             }
             let collected = self.jobs.get_mut(&job_id);
             actions.extend(collected.and_then(|c| c.ask_aggregate(state.height(), job_id, job)));
@@ -168,7 +168,11 @@ impl Committees {
         let reveal = |reveal: &Reveal| {
             let Reveal { runner, result, runner_signature } = reveal;
             let result_data = Body::new(result.clone()).ok()?;
-            Some(wire::Reveal { runner: *runner, result_data, runner_signed: *runner_signature })
+            Some(wire::RevealedResult {
+                runner: *runner,
+                result_data,
+                runner_signed: *runner_signature,
+            })
         };
         let all = self.asked(job_id)?;
         Reveals::new(all.iter().map(|found| reveal(found)).collect::<Option<_>>()?).ok()
@@ -181,7 +185,7 @@ impl Committees {
         job_id: Hash,
         digest: &Hash,
         signature: Signature,
-    ) -> Vec<Action> {
+    ) -> Vec<CommitteeAction> {
         let Some(all) = self.asked(&job_id) else { return Vec::new() };
         let results = all.iter().map(|reveal| (reveal.runner, reveal.result.as_slice()));
         if reveals_digest(results) != *digest {
@@ -195,7 +199,7 @@ impl Committees {
         }
         let collected = self.jobs.get_mut(&job_id);
         let first = collected.is_some_and(|c| !std::mem::replace(&mut c.signed, true));
-        if first { vec![Action::Submit(submit)] } else { Vec::new() }
+        if first { vec![CommitteeAction::Submit(submit)] } else { Vec::new() }
     }
 
     /// The results that the aggregator was last asked to sign, in the committee's order.
@@ -208,7 +212,7 @@ impl Committees {
 
     /// Keeps a result that the chain would accept; false when it is known, invalid or exceeds the
     /// limit.
-    fn keep(&mut self, state: &State, revealed: Arc<Revealed>, source: Source) -> bool {
+    fn keep(&mut self, state: &State, revealed: Arc<Revealed>, source: ResultSource) -> bool {
         let Revealed { job_id, reveal } = &*revealed;
         let Some((_, closed)) = awaited(state, job_id) else { return false };
         let known = self.jobs.get(job_id);
@@ -235,9 +239,9 @@ impl Committees {
             asked: None,
             signed: false,
         });
-        let passed = (source == Source::Runner).then(|| state.height());
+        let passed = (source == ResultSource::Runner).then(|| state.height());
         let runner = reveal.runner;
-        collected.held.insert(runner, Held { revealed, passed, submitted: false });
+        collected.held.insert(runner, HeldResult { revealed, passed, submitted: false });
         self.bytes += bytes;
         true
     }
@@ -263,8 +267,9 @@ impl Committees {
 
 impl Collected {
     /// Asks the aggregator if it is time, or time again.
-    fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<Action> {
-        let JobStatus::Committed(Round { commitments, closing: Some(closing), .. }) = &job.status
+    fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<CommitteeAction> {
+        let JobStatus::Committed(CommitteeRound { commitments, closing: Some(closing), .. }) =
+            &job.status
         else {
             return None;
         };
@@ -284,16 +289,16 @@ impl Collected {
             return None;
         }
         self.asked = Some((head, here));
-        Some(Action::AskAggregate { aggregator: closing.aggregator, job_id })
+        Some(CommitteeAction::AskAggregate { aggregator: closing.aggregator, job_id })
     }
 
-    fn pass_again(&mut self, head: Height, actions: &mut Vec<Action>) {
+    fn pass_again(&mut self, head: Height, actions: &mut Vec<CommitteeAction>) {
         for held in self.held.values_mut() {
             if let Some(passed) = &mut held.passed
                 && head.since(*passed) >= PASS_AGAIN
             {
                 *passed = head;
-                actions.push(Action::Pass(held.revealed.clone()));
+                actions.push(CommitteeAction::Pass(held.revealed.clone()));
             }
         }
     }
@@ -304,7 +309,7 @@ impl Collected {
         state: &State,
         job: &Job,
         validator: &PublicKey,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<CommitteeAction>,
     ) {
         // A result that a verified job lacks is submitted at once.
         let from = job.own_reveals_from().unwrap_or(self.closed);
@@ -321,7 +326,7 @@ impl Collected {
             let alone = RevealResults { job_id: *job_id, reveals, aggregator_signature: None };
             if check_reveals(state, next, &alone).is_ok() {
                 held.submitted = true;
-                actions.push(Action::Submit(alone));
+                actions.push(CommitteeAction::Submit(alone));
             }
         }
     }

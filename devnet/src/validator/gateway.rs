@@ -26,15 +26,15 @@
 
 mod link;
 
-pub use super::handed::Handed;
+pub use super::submission::Submission;
 
 use self::link::RunnerLink;
 use super::{
-    errands::{ErrandError, Errands, Report},
+    job_progress::{MemberProgress, progress_of, reason_of_cancellation},
     journal::Journal,
-    limiter::{HelloLimiter, Limits},
+    limiter::{BucketLimits, HelloLimiter},
+    offchain_jobs::{ErrandError, ErrandReport, OffchainJobs},
     place::Place,
-    stage::{Stage, reason_of_cancellation, stage},
 };
 use crate::{
     chain::anchor::Anchor,
@@ -85,10 +85,10 @@ const HANDED_IN: usize = 1_024;
 const MAX_ENDED: usize = 256;
 
 /// The configuration of a gateway.
-pub struct Config {
+pub struct GatewayConfig {
     /// The validator's runner-facing key.
     pub key: SecretKey,
-    pub limits: Limits,
+    pub limits: BucketLimits,
     /// The executed state to start from. It may be old, because [`Gateway::advance`] follows.
     pub state: State,
 }
@@ -115,39 +115,39 @@ pub struct Connected {
 
 /// A validator's side of its runners' connections. Cloning shares it.
 #[derive(Clone)]
-pub struct Gateway(Arc<Inner>);
+pub struct Gateway(Arc<GatewayInner>);
 
-struct Inner {
+struct GatewayInner {
     key: SecretKey,
     public: PublicKey,
-    handed_in: mpsc::Sender<Handed>,
+    handed_in: mpsc::Sender<Submission>,
     /// The number of connected runners.
     count: watch::Sender<usize>,
     /// Connections whose handshake is not complete.
     half_open: HalfOpen,
-    shared: Mutex<Shared>,
+    shared: Mutex<GatewayShared>,
 }
 
-struct Shared {
+struct GatewayShared {
     state: State,
     view: LocalView,
-    links: BTreeMap<Address, Link>,
+    links: BTreeMap<Address, GatewayLink>,
     /// The last progress report per job assigned to a runner, and the head at that time.
     progress: BTreeMap<(Hash, Address), (JobProgress, Height)>,
     limiter: HelloLimiter,
     nonces: SeenNonces,
-    errands: Errands,
+    errands: OffchainJobs,
     journal: Journal,
     serial: u64,
     closing: bool,
 }
 
 /// An established connection.
-struct Link {
+struct GatewayLink {
     /// Distinguishes it from the runner's earlier connections.
     serial: u64,
     place: Place,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<GatewayCommand>,
     since: Height,
     load: Option<BackpressureSignal>,
     /// Jobs assigned to the runner and dispatched here, whatever the outcome.
@@ -166,7 +166,7 @@ struct Dispatched {
     waits: bool,
 }
 
-enum Command {
+enum GatewayCommand {
     /// The head, and the connectivity parameters there.
     Head(Height, Connectivity),
     Assign(Box<JobAssignment>),
@@ -183,25 +183,26 @@ enum Command {
 
 impl Gateway {
     /// A gateway without connections, and the receiver of what runners hand in.
-    pub fn new(config: Config) -> (Self, mpsc::Receiver<Handed>) {
-        let Config { key, limits, state } = config;
+    pub fn new(config: GatewayConfig) -> (Self, mpsc::Receiver<Submission>) {
+        let GatewayConfig { key, limits, state } = config;
         let (handed_in, received) = mpsc::channel(HANDED_IN);
         let (count, _) = watch::channel(0);
-        let shared = Shared {
+        let shared = GatewayShared {
             state,
             view: LocalView::default(),
             links: BTreeMap::new(),
             progress: BTreeMap::new(),
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
-            errands: Errands::default(),
+            errands: OffchainJobs::default(),
             journal: Journal::default(),
             serial: 0,
             closing: false,
         };
         let public = key.public_key();
-        let half_open = HalfOpen::new(half_open::Limits::default());
-        let inner = Inner { key, public, handed_in, count, half_open, shared: Mutex::new(shared) };
+        let half_open = HalfOpen::new(half_open::HalfOpenLimits::default());
+        let inner =
+            GatewayInner { key, public, handed_in, count, half_open, shared: Mutex::new(shared) };
         (Self(Arc::new(inner)), received)
     }
 
@@ -256,7 +257,7 @@ impl Gateway {
             commands,
             half_open: Some(slot),
         };
-        let config = validator::Config {
+        let config = validator::ValidatorConfig {
             chain_id: self.0.shared.lock().state.chain_id(),
             key: self.0.key.clone(),
             certified,
@@ -285,19 +286,19 @@ impl Gateway {
             return;
         }
         shared.state = state;
-        let Shared { state, links, progress, journal, .. } = &mut *shared;
+        let GatewayShared { state, links, progress, journal, .. } = &mut *shared;
         progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
         let epochs = state.subset_epochs_at(state.height());
         for link in links.values_mut() {
             if let Err(reason) = link.place.check(state, &epochs) {
-                link.command(Command::Close(reason));
+                link.command(GatewayCommand::Close(reason));
             }
         }
         let mut wanted: BTreeMap<Address, BTreeMap<Hash, Height>> = BTreeMap::new();
         for (job_id, job, runner) in assigned(state) {
             if links.contains_key(&runner)
                 && let Some(assignment) = job.status.assignment()
-                && stage(job, &runner) != Stage::Late
+                && progress_of(job, &runner) != MemberProgress::Late
             {
                 wanted.entry(runner).or_default().insert(*job_id, assignment.height);
             }
@@ -312,7 +313,7 @@ impl Gateway {
             let over: Vec<_> = over.map(|(job_id, of)| (*job_id, of.deadline)).collect();
             for (job_id, deadline) in over {
                 let reason = reason_of_cancellation(state.job(&job_id), runner);
-                if link.command(Command::Cancel(job_id, deadline, reason)) {
+                if link.command(GatewayCommand::Cancel(job_id, deadline, reason)) {
                     link.dispatched.remove(&job_id);
                     link.cancelled(job_id, reason, state.height());
                 }
@@ -323,12 +324,14 @@ impl Gateway {
         }
         for (job_id, job, runner) in assigned(state) {
             let Some(link) = links.get_mut(&runner) else { continue };
-            if link.dispatched.contains_key(job_id) || stage(job, &runner) != Stage::AtWork {
+            if link.dispatched.contains_key(job_id)
+                || progress_of(job, &runner) != MemberProgress::AtWork
+            {
                 continue;
             }
             if let Some(assignment) = assignment_of(job_id, job) {
                 let dispatched = Dispatched::of(&assignment);
-                if link.command(Command::Assign(Box::new(assignment))) {
+                if link.command(GatewayCommand::Assign(Box::new(assignment))) {
                     journal.dispatched(*job_id, runner, dispatched.assigned_at);
                     link.dispatched.insert(*job_id, dispatched);
                 }
@@ -353,7 +356,7 @@ impl Gateway {
         let mut shared = self.0.shared.lock();
         let mut proofs: BTreeMap<Hash, Option<Body>> = BTreeMap::new();
         for (runner, link) in &mut shared.links {
-            let Link { commands, dispatched, ended, .. } = link;
+            let GatewayLink { commands, dispatched, ended, .. } = link;
             let provable =
                 |(_, one): &(&Hash, &mut Dispatched)| one.waits && one.assigned_at <= height;
             let mut proof_of = |job_id: &Hash| {
@@ -364,7 +367,7 @@ impl Gateway {
             };
             for (job_id, one) in dispatched.iter_mut().filter(provable) {
                 if let Some(proof) = proof_of(job_id)
-                    && commands.try_send(Command::Prove(*job_id, proof)).is_ok()
+                    && commands.try_send(GatewayCommand::Prove(*job_id, proof)).is_ok()
                 {
                     one.waits = false;
                 }
@@ -375,7 +378,7 @@ impl Gateway {
                 *since > height
                     || job.is_some_and(|job| !job.status.at_work().contains(runner))
                         && proof_of(job_id).is_some_and(|proof| {
-                            commands.try_send(Command::ProveEnd(*job_id, proof)).is_err()
+                            commands.try_send(GatewayCommand::ProveEnd(*job_id, proof)).is_err()
                         })
             });
         }
@@ -393,13 +396,13 @@ impl Gateway {
         &self,
         runner: &Address,
         errand: Errand,
-    ) -> Result<oneshot::Receiver<Report>, ErrandError> {
+    ) -> Result<oneshot::Receiver<ErrandReport>, ErrandError> {
         let id = errand.errand_id;
         let mut shared = self.0.shared.lock();
-        let Shared { links, errands, .. } = &mut *shared;
+        let GatewayShared { links, errands, .. } = &mut *shared;
         let link = links.get(runner).ok_or(ErrandError::NotConnected)?;
         let report = errands.open(id, *runner, errand.deadline_block)?;
-        if !link.command(Command::Errand(Box::new(errand))) {
+        if !link.command(GatewayCommand::Errand(Box::new(errand))) {
             errands.close(&id, runner, Err(ErrandError::Busy));
         }
         Ok(report)
@@ -415,34 +418,34 @@ impl Gateway {
         let mut shared = self.0.shared.lock();
         if let Some((runner, deadline)) = shared.errands.of(id) {
             if let Some(link) = shared.links.get(&runner) {
-                link.command(Command::Cancel(*id, deadline, CancelReason::Reassigned));
+                link.command(GatewayCommand::Cancel(*id, deadline, CancelReason::Reassigned));
             }
             shared.errands.close(id, &runner, Err(ErrandError::CalledBack));
         }
     }
 
-    /// Asks a runner, if connected, for the result that it has committed to. [`Handed::Reveal`] may
-    /// follow.
+    /// Asks a runner, if connected, for the result that it has committed to. [`Submission::Reveal`]
+    /// may follow.
     pub fn ask_reveal(&self, runner: &Address, job_id: Hash) {
         if let Some(link) = self.0.shared.lock().links.get(runner) {
-            link.command(Command::AskReveal(job_id));
+            link.command(GatewayCommand::AskReveal(job_id));
         }
     }
 
-    /// Asks a committee's aggregator, if connected, to sign the results. [`Handed::Aggregated`] may
-    /// follow.
+    /// Asks a committee's aggregator, if connected, to sign the results. [`Submission::Aggregated`]
+    /// may follow.
     pub fn ask_aggregate(
         &self,
         aggregator: &Address,
         job_id: Hash,
         reveals: impl FnOnce() -> Option<Reveals>,
     ) {
-        let link = |shared: &Shared| Some(shared.links.get(aggregator)?.commands.clone());
+        let link = |shared: &GatewayShared| Some(shared.links.get(aggregator)?.commands.clone());
         let commands = link(&self.0.shared.lock());
         // Built without the lock, because they may be long.
         if let Some(commands) = commands
             && let Some(reveals) = reveals()
-            && commands.try_send(Command::AskAggregate(job_id, Box::new(reveals))).is_err()
+            && commands.try_send(GatewayCommand::AskAggregate(job_id, Box::new(reveals))).is_err()
         {
             tracing::debug!(%aggregator, %job_id, "not asked now: its connection is behind");
         }
@@ -452,7 +455,7 @@ impl Gateway {
     pub fn tell(&self) {
         let shared = self.0.shared.lock();
         for link in shared.links.values() {
-            link.command(Command::Head(shared.state.height(), *shared.state.connectivity()));
+            link.command(GatewayCommand::Head(shared.state.height(), *shared.state.connectivity()));
         }
     }
 
@@ -472,7 +475,7 @@ impl Gateway {
     /// connections and for the age of pings come from `at`, the state before that block.
     pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
         let mut shared = self.0.shared.lock();
-        let Shared { state, view, links, .. } = &mut *shared;
+        let GatewayShared { state, view, links, .. } = &mut *shared;
         let epochs = at.subset_epochs_at(height);
         let timeout = at.connectivity().presence_timeout_blocks;
         view.bitmap(order, state.height(), timeout, |runner| {
@@ -484,11 +487,11 @@ impl Gateway {
     /// The connected runners, by address.
     pub fn connected(&self) -> Vec<Connected> {
         let mut shared = self.0.shared.lock();
-        let Shared { state, view, links, .. } = &mut *shared;
+        let GatewayShared { state, view, links, .. } = &mut *shared;
         let head = state.height();
         let epochs = state.subset_epochs_at(head.next());
         let timeout = state.connectivity().presence_timeout_blocks;
-        let connected = |(runner, link): (&Address, &mut Link)| Connected {
+        let connected = |(runner, link): (&Address, &mut GatewayLink)| Connected {
             runner: *runner,
             since: link.since,
             load: link.load.clone(),
@@ -530,7 +533,7 @@ impl Gateway {
 
     /// A sender for results that arrive other than over a connection. They are handled like those
     /// of connected runners, so the sender must have checked them.
-    pub fn handed_in(&self) -> mpsc::Sender<Handed> {
+    pub fn handed_in(&self) -> mpsc::Sender<Submission> {
         self.0.handed_in.clone()
     }
 
@@ -546,7 +549,7 @@ impl Gateway {
             let mut shared = self.0.shared.lock();
             shared.closing = true;
             for link in shared.links.values() {
-                link.command(Command::Close(GoodbyeReason::ShuttingDown));
+                link.command(GatewayCommand::Close(GoodbyeReason::ShuttingDown));
             }
         }
         let mut count = self.count();
@@ -604,9 +607,9 @@ impl Dispatched {
     }
 }
 
-impl Link {
+impl GatewayLink {
     /// False when the connection's task is behind.
-    fn command(&self, command: Command) -> bool {
+    fn command(&self, command: GatewayCommand) -> bool {
         self.commands.try_send(command).is_ok()
     }
 

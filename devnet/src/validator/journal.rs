@@ -5,7 +5,7 @@
 use cowboy_engine::{
     chain::DrawRecord,
     primitives::{Address, Hash, Height},
-    session::{End, Outcome},
+    session::{DispatchOutcome, End},
     wire::{GoodbyeReason, RejectReason},
 };
 use prometheus_client::metrics::histogram::Histogram;
@@ -25,13 +25,13 @@ const BUCKETS: [f64; 12] =
 
 /// A dispatch of a job by one validator to one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
+pub struct JobDispatch {
     pub job_id: Hash,
     pub runner: Address,
     /// The block that assigned the job.
     pub assigned_at: Height,
     /// The outcome; `None` while the runner has not answered.
-    pub outcome: Option<Answer>,
+    pub outcome: Option<DispatchAnswer>,
     /// Time from the dispatch to the runner's answer.
     pub answered_after: Option<Duration>,
     /// Time from the dispatch to the runner's first progress report.
@@ -43,7 +43,7 @@ pub struct Dispatch {
 
 /// A runner's answer to a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
+pub enum DispatchAnswer {
     /// It accepted the job.
     Accepted,
     /// It accepted the job and delivered an outcome.
@@ -58,7 +58,7 @@ pub enum Answer {
     Silent,
 }
 
-impl Answer {
+impl DispatchAnswer {
     /// Its name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,14 +72,14 @@ impl Answer {
     }
 }
 
-impl From<Outcome> for Answer {
-    fn from(outcome: Outcome) -> Self {
+impl From<DispatchOutcome> for DispatchAnswer {
+    fn from(outcome: DispatchOutcome) -> Self {
         match outcome {
-            Outcome::Success => Self::Done,
-            Outcome::Duplicate => Self::Duplicate,
-            Outcome::SoftFailure(Some(reason)) => Self::Rejected(reason),
-            Outcome::SoftFailure(None) => Self::NoAck,
-            Outcome::HardFailure => Self::Silent,
+            DispatchOutcome::Success => Self::Done,
+            DispatchOutcome::Duplicate => Self::Duplicate,
+            DispatchOutcome::SoftFailure(Some(reason)) => Self::Rejected(reason),
+            DispatchOutcome::SoftFailure(None) => Self::NoAck,
+            DispatchOutcome::HardFailure => Self::Silent,
         }
     }
 }
@@ -179,9 +179,9 @@ pub struct Parted {
 /// The events since the validator started.
 #[derive(Debug, Clone)]
 pub struct Journal {
-    dispatches: VecDeque<Dispatch>,
+    dispatches: VecDeque<JobDispatch>,
     /// Number of ended dispatches by answer.
-    pub outcomes: BTreeMap<Answer, u64>,
+    pub outcomes: BTreeMap<DispatchAnswer, u64>,
     /// Number of ended connections by kind of end, including those without a complete handshake.
     pub ends: BTreeMap<Parting, u64>,
     /// Number of draws that found a committee, by effect of the MRU record.
@@ -220,7 +220,7 @@ impl Journal {
         if self.dispatches.len() >= MAX_DISPATCHES {
             self.dispatches.pop_front();
         }
-        self.dispatches.push_back(Dispatch {
+        self.dispatches.push_back(JobDispatch {
             job_id,
             runner,
             assigned_at,
@@ -232,8 +232,8 @@ impl Journal {
         });
     }
 
-    fn newest(&mut self, job_id: &Hash, runner: &Address) -> Option<&mut Dispatch> {
-        let of = |one: &&mut Dispatch| one.job_id == *job_id && one.runner == *runner;
+    fn newest(&mut self, job_id: &Hash, runner: &Address) -> Option<&mut JobDispatch> {
+        let of = |one: &&mut JobDispatch| one.job_id == *job_id && one.runner == *runner;
         self.dispatches.iter_mut().rev().find(of)
     }
 
@@ -248,18 +248,18 @@ impl Journal {
     }
 
     /// Records a runner's answer, or that it missed the deadline.
-    pub fn answered(&mut self, job_id: &Hash, runner: &Address, answer: Answer) {
+    pub fn answered(&mut self, job_id: &Hash, runner: &Address, answer: DispatchAnswer) {
         let Some(dispatch) = self.newest(job_id, runner) else { return };
         let after = dispatch.sent.elapsed();
         dispatch.outcome = Some(answer);
-        if answer == Answer::Done {
+        if answer == DispatchAnswer::Done {
             dispatch.done_after = Some(after);
         }
-        if dispatch.answered_after.is_none() && answer != Answer::Silent {
+        if dispatch.answered_after.is_none() && answer != DispatchAnswer::Silent {
             dispatch.answered_after = Some(after);
             self.answers.observe(after.as_secs_f64() * 1_000.0);
         }
-        if answer != Answer::Accepted {
+        if answer != DispatchAnswer::Accepted {
             *self.outcomes.entry(answer).or_default() += 1;
         }
     }
@@ -293,7 +293,7 @@ impl Journal {
     }
 
     /// The dispatches of a job, oldest first.
-    pub fn dispatches_of(&self, job_id: &Hash) -> Vec<Dispatch> {
+    pub fn dispatches_of(&self, job_id: &Hash) -> Vec<JobDispatch> {
         self.dispatches.iter().filter(|one| one.job_id == *job_id).cloned().collect()
     }
 
@@ -329,23 +329,29 @@ mod tests {
         for runner in [ONE, TWO] {
             journal.dispatched(job(0), runner, at);
         }
-        journal.answered(&job(0), &ONE, Answer::Accepted);
-        journal.answered(&job(0), &TWO, Answer::Silent);
-        journal.answered(&job(1), &ONE, Answer::Duplicate);
+        journal.answered(&job(0), &ONE, DispatchAnswer::Accepted);
+        journal.answered(&job(0), &TWO, DispatchAnswer::Silent);
+        journal.answered(&job(1), &ONE, DispatchAnswer::Duplicate);
         let [one, two] = journal.dispatches_of(&job(0)).try_into().unwrap();
-        assert_eq!((one.outcome, two.outcome), (Some(Answer::Accepted), Some(Answer::Silent)));
+        assert_eq!(
+            (one.outcome, two.outcome),
+            (Some(DispatchAnswer::Accepted), Some(DispatchAnswer::Silent))
+        );
         assert!(one.answered_after.is_some() && two.answered_after.is_none());
-        assert_eq!(journal.outcomes, [(Answer::Silent, 1)].into());
+        assert_eq!(journal.outcomes, [(DispatchAnswer::Silent, 1)].into());
         journal.progressed(&job(0), &ONE);
         let started = journal.dispatches_of(&job(0)).remove(0).started_after;
         journal.progressed(&job(0), &ONE);
         journal.progressed(&job(1), &ONE);
         assert!(started >= one.answered_after && two.started_after.is_none());
         assert_eq!(journal.dispatches_of(&job(0)).remove(0).started_after, started, "the first");
-        journal.answered(&job(0), &ONE, Answer::Done);
+        journal.answered(&job(0), &ONE, DispatchAnswer::Done);
         let one = journal.dispatches_of(&job(0)).remove(0);
         assert!(one.done_after >= one.answered_after, "{one:?}");
-        assert_eq!(journal.outcomes, [(Answer::Done, 1), (Answer::Silent, 1)].into());
+        assert_eq!(
+            journal.outcomes,
+            [(DispatchAnswer::Done, 1), (DispatchAnswer::Silent, 1)].into()
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use commonware_codec::{Copying, DecodeExt as _};
 use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
 use cowboy_engine::{
-    chain::Validator,
+    chain::GenesisValidator,
     primitives::{SecretKey, keccak256},
 };
 
@@ -27,9 +27,9 @@ impl From<SecretKey> for ValidatorKeys {
 
 impl ValidatorKeys {
     /// The public keys of both.
-    pub fn public(&self) -> Validator {
+    pub fn public(&self) -> GenesisValidator {
         let key = self.consensus.public_key();
         let consensus_key = key.as_ref().try_into().expect("an ed25519 public key has 32 bytes");
-        Validator { pubkey: self.identity.public_key(), consensus_key }
+        GenesisValidator { pubkey: self.identity.public_key(), consensus_key }
     }
 }

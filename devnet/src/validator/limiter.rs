@@ -12,21 +12,21 @@ const ATTEMPT: u64 = 1_000;
 
 /// The size of a token bucket per address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BucketLimits {
     /// Attempts at once.
     pub burst: u32,
     /// Attempts per second on average.
     pub per_second: u32,
 }
 
-impl Default for Limits {
+impl Default for BucketLimits {
     /// 64 at once, 16 per second (spec connectivity.md §2).
     fn default() -> Self {
         Self { burst: 64, per_second: 16 }
     }
 }
 
-impl Limits {
+impl BucketLimits {
     /// Limits for `runners` runners that all come from one address, as on one machine: all of them
     /// at once, and never less than the default.
     pub fn sharing_an_address(runners: usize) -> Self {
@@ -39,7 +39,7 @@ impl Limits {
 /// Counts attempts by address.
 #[derive(Debug, Default)]
 pub struct HelloLimiter {
-    limits: Limits,
+    limits: BucketLimits,
     buckets: BTreeMap<IpAddr, Bucket>,
 }
 
@@ -53,7 +53,7 @@ struct Bucket {
 
 impl HelloLimiter {
     /// A limiter that has seen no attempts.
-    pub const fn new(limits: Limits) -> Self {
+    pub const fn new(limits: BucketLimits) -> Self {
         Self { limits, buckets: BTreeMap::new() }
     }
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_burst_then_a_steady_rate_per_address() {
-        let mut limiter = HelloLimiter::new(Limits::default());
+        let mut limiter = HelloLimiter::new(BucketLimits::default());
         let mut admitted = |from, now, attempts: u32| {
             (0..attempts).filter(|_| limiter.admit(address(from), now)).count()
         };
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn addresses_are_bounded() {
-        let mut limiter = HelloLimiter::new(Limits::default());
+        let mut limiter = HelloLimiter::new(BucketLimits::default());
         for i in 0..MAX_ADDRESSES as u32 {
             assert!(limiter.admit(address(i), 0));
         }

@@ -2,18 +2,18 @@
 
 pub mod check;
 pub mod committees;
-pub mod errands;
 mod evidence;
 pub mod gateway;
-mod handed;
+mod job_progress;
 pub mod journal;
 pub mod keys;
 pub mod limiter;
 pub mod node;
+pub mod offchain_jobs;
 mod place;
 pub mod rebuild;
 pub mod service;
-mod stage;
+mod submission;
 pub mod submitter;
 
 pub use crate::chain::{ledger, mempool};

@@ -19,7 +19,7 @@ use crate::{
         network::Network,
         presence::RunnerView,
         scheme::{Committee, CommitteeError},
-        timing::{Haste, Timing},
+        timing::{FastForward, Timing},
     },
 };
 use commonware_cryptography::ed25519::PrivateKey;
@@ -43,7 +43,7 @@ pub struct ValidatorConfig<E> {
     pub genesis: Arc<Genesis>,
     pub timing: Timing,
     /// Suspends the block time; validators in one process may share it.
-    pub haste: Haste,
+    pub fast_forward: FastForward,
     /// Its chain, read from its store.
     pub ledger: Ledger,
     /// Transactions by hash; validators in one process may share them.
@@ -51,11 +51,11 @@ pub struct ValidatorConfig<E> {
     /// Its view of the runners.
     pub view: Arc<dyn RunnerView>,
     /// The service to runners, which runs in the validator's tree of tasks.
-    pub gateway: Option<Gateway<E>>,
+    pub gateway: Option<RunnerService<E>>,
 }
 
 /// Serves runners until the validator ends.
-pub type Gateway<E> = Box<dyn FnOnce(E, Services) -> BoxFuture<'static, ()> + Send>;
+pub type RunnerService<E> = Box<dyn FnOnce(E, Services) -> BoxFuture<'static, ()> + Send>;
 
 /// A validator's interfaces for others. Clones share them.
 #[derive(Clone)]
@@ -142,7 +142,7 @@ where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
     N: Network<E>,
 {
-    let ValidatorConfig { name, key, genesis, timing, haste, ledger, known, view, gateway } =
+    let ValidatorConfig { name, key, genesis, timing, fast_forward, ledger, known, view, gateway } =
         config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
     let (exchange, port) = reveals::exchange();
@@ -154,12 +154,12 @@ where
         reveals: exchange,
         held: Held::default(),
     };
-    let consensus = engine::Config {
+    let consensus = engine::EngineConfig {
         name: name.clone(),
         key,
         genesis: genesis.block()?,
         timing,
-        haste,
+        fast_forward,
         ledger: services.ledger.clone(),
         mempool: services.mempool.clone(),
         reveals: port,
@@ -178,9 +178,9 @@ where
 
 async fn run<E, N>(
     context: E,
-    consensus: engine::Config,
+    consensus: engine::EngineConfig,
     network: N,
-    gateway: Option<Gateway<E>>,
+    gateway: Option<RunnerService<E>>,
     services: Services,
 ) -> EngineError
 where

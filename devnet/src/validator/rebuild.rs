@@ -7,7 +7,7 @@
 use super::check;
 use crate::{
     chain::ledger::{Ledger, LedgerError},
-    storage::{Keep, StorageError, Store},
+    storage::{Keep, StorageError, ValidatorStore},
 };
 use cowboy_engine::{
     chain::Genesis,
@@ -56,7 +56,7 @@ pub fn open(
     };
     let aside = set_aside(path)?;
     let ledger = read(path, genesis, keep)?;
-    let damaged = Store::open_damaged(&aside, genesis.chain_id()).ok();
+    let damaged = ValidatorStore::open_damaged(&aside, genesis.chain_id()).ok();
     let of = damaged.as_ref().and_then(|store| store.head().ok()?).map(|(height, _)| height);
     let up_to = match &damaged {
         Some(damaged) => salvage(damaged, &ledger)?,
@@ -73,7 +73,7 @@ pub fn open(
 }
 
 fn read(path: &Path, genesis: &Genesis, keep: Keep) -> Result<Ledger, LedgerError> {
-    let store = Store::open(path, genesis.chain_id())?.keeping(keep);
+    let store = ValidatorStore::open(path, genesis.chain_id())?.keeping(keep);
     Ledger::open(genesis, Arc::new(store))
 }
 
@@ -100,7 +100,7 @@ fn shift(from: &Path, to: &Path) -> Result<(), RebuildError> {
 }
 
 /// Executes the readable blocks of `damaged`, from the first on; returns the last of them.
-fn salvage(damaged: &Store, ledger: &Ledger) -> Result<Height, LedgerError> {
+fn salvage(damaged: &ValidatorStore, ledger: &Ledger) -> Result<Height, LedgerError> {
     let mut up_to = Height::GENESIS;
     loop {
         let height = up_to.next();
@@ -122,7 +122,7 @@ fn salvage(damaged: &Store, ledger: &Ledger) -> Result<Height, LedgerError> {
     }
 }
 
-fn is_sound(store: &Store, height: Height, hash: &Hash) -> bool {
+fn is_sound(store: &ValidatorStore, height: Height, hash: &Hash) -> bool {
     matches!(store.height_of(hash), Ok(Some(stored)) if stored == height)
 }
 
@@ -139,7 +139,7 @@ pub fn copied(
     let next = ledger.head().height().next();
     let mut heads = Vec::new();
     for other in others.iter().filter(|other| other.exists()) {
-        let Ok(store) = Store::open(other, genesis.chain_id()) else { continue };
+        let Ok(store) = ValidatorStore::open(other, genesis.chain_id()) else { continue };
         let Ok(Some((head, _))) = store.head() else { continue };
         if store.kept_from() <= next {
             return Ok(None);
@@ -150,7 +150,8 @@ pub fn copied(
     let new = path.with_extension("db.new");
     for (_, other) in heads.into_iter().rev() {
         remove(&new)?;
-        let copy = Store::open(other, genesis.chain_id()).and_then(|store| store.copy(&new));
+        let copy =
+            ValidatorStore::open(other, genesis.chain_id()).and_then(|store| store.copy(&new));
         if copy.is_err() {
             continue;
         }
@@ -208,7 +209,7 @@ mod tests {
     use crate::{
         consensus::{
             Digest, Finalization, certificate,
-            scheme::{Committee, Scheme, Source},
+            scheme::{BitmapSource, Committee, Scheme},
         },
         storage::{head_of, tests::extend_with},
     };
@@ -226,7 +227,7 @@ mod tests {
 
     struct Everybody;
 
-    impl Source for Everybody {
+    impl BitmapSource for Everybody {
         fn presence(&self, _: &[u8]) -> Bitmap {
             Bitmap::from_fn(1, |_| true)
         }
@@ -249,7 +250,7 @@ mod tests {
 
     fn changed_chain(path: &Path, keep: Keep, blocks: u64, change: impl Fn(&mut Header)) {
         let mut state = genesis().state().unwrap();
-        let store = Store::open(path, state.chain_id()).unwrap().keeping(keep);
+        let store = ValidatorStore::open(path, state.chain_id()).unwrap().keeping(keep);
         let committee = Committee::of(state.chain_id(), &genesis().validators).unwrap();
         let scheme = Scheme::new(Arc::new(committee), key(), Arc::new(Everybody));
         let certificate = |state: &State| {

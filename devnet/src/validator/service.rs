@@ -1,11 +1,11 @@
 //! A validator's service to its runners: from its chain to them and back.
 
 use super::{
-    committees::{Action, Committees, Source},
+    committees::{CommitteeAction, Committees, ResultSource},
     evidence::Evidence,
-    gateway::{Gateway, Handed},
+    gateway::{Gateway, Submission},
     node,
-    submitter::{Submission, Submitter},
+    submitter::{ChainSubmission, Submitter},
 };
 use crate::{
     chain::{anchor::Anchor, ledger::ExecutedBlock, reveals::Revealed},
@@ -43,18 +43,18 @@ const TELL_AFTER_PART: u32 = 10;
 /// (`handed_in`) is submitted with `key`. `block_time` is the chain's block time.
 pub fn serve<E, L>(
     gateway: Gateway,
-    handed_in: mpsc::Receiver<Handed>,
+    handed_in: mpsc::Receiver<Submission>,
     key: SecretKey,
     listener: L,
     block_time: Duration,
-) -> node::Gateway<E>
+) -> node::RunnerService<E>
 where
     E: Clock + Spawner + CryptoRng,
     L: Listen,
 {
     Box::new(move |context, services| {
         Box::pin(async move {
-            let desk = Desk {
+            let desk = ServiceDesk {
                 gateway: gateway.clone(),
                 committees: Committees::new(key.public_key()),
                 evidence: Evidence::default(),
@@ -72,7 +72,7 @@ where
 }
 
 /// The components of a validator's service to runners.
-struct Desk {
+struct ServiceDesk {
     gateway: Gateway,
     committees: Committees,
     evidence: Evidence,
@@ -80,7 +80,7 @@ struct Desk {
     services: node::Services,
 }
 
-impl Desk {
+impl ServiceDesk {
     /// Takes a new state of the chain.
     fn advance(&mut self, state: &State) {
         self.gateway.advance(state.clone());
@@ -114,7 +114,7 @@ impl Desk {
             self.accuse(report);
         }
         match check_commit(&self.services.ledger.head(), &commit) {
-            Ok(_) => self.submitter.take(Submission::Commit(commit)),
+            Ok(_) => self.submitter.take(ChainSubmission::Commit(commit)),
             Err(error) => {
                 let CommitResult { job_id, runner, .. } = commit;
                 tracing::debug!(%runner, %job_id, %error, "commitment not wanted");
@@ -125,19 +125,19 @@ impl Desk {
     fn accuse(&mut self, report: ReportEquivocation) {
         let ReportEquivocation { job_id, runner, .. } = report;
         tracing::warn!(%runner, %job_id, "runner has signed two commitments");
-        self.submitter.take(Submission::Equivocation(report));
+        self.submitter.take(ChainSubmission::Equivocation(report));
     }
 
     /// Takes a result or report of a runner.
-    fn take(&mut self, handed: Handed) {
-        match handed {
-            Handed::Result(result) => self.submitter.take(Submission::Result(result)),
-            Handed::Commit { commit, deadline_block } => self.committed(commit, deadline_block),
-            Handed::Failure(report) => self.submitter.take(Submission::Failure(report)),
-            Handed::Reveal { job_id, reveal } => {
-                self.revealed(Arc::new(Revealed { job_id, reveal }), Source::Runner);
+    fn take(&mut self, submission: Submission) {
+        match submission {
+            Submission::Result(result) => self.submitter.take(ChainSubmission::Result(result)),
+            Submission::Commit { commit, deadline_block } => self.committed(commit, deadline_block),
+            Submission::Failure(report) => self.submitter.take(ChainSubmission::Failure(report)),
+            Submission::Reveal { job_id, reveal } => {
+                self.revealed(Arc::new(Revealed { job_id, reveal }), ResultSource::Runner);
             }
-            Handed::Aggregated { job_id, digest, signature } => {
+            Submission::Aggregated { job_id, digest, signature } => {
                 let state = self.services.ledger.head();
                 let actions = self.committees.aggregated(&state, job_id, &digest, signature);
                 self.act(actions);
@@ -145,22 +145,26 @@ impl Desk {
         }
     }
 
-    fn revealed(&mut self, revealed: Arc<Revealed>, source: Source) {
+    fn revealed(&mut self, revealed: Arc<Revealed>, source: ResultSource) {
         let state = self.services.ledger.head();
         let actions = self.committees.revealed(&state, revealed, source);
         self.act(actions);
     }
 
-    fn act(&mut self, actions: Vec<Action>) {
+    fn act(&mut self, actions: Vec<CommitteeAction>) {
         for action in actions {
             match action {
-                Action::AskReveal { runner, job_id } => self.gateway.ask_reveal(&runner, job_id),
-                Action::AskAggregate { aggregator, job_id } => {
+                CommitteeAction::AskReveal { runner, job_id } => {
+                    self.gateway.ask_reveal(&runner, job_id);
+                }
+                CommitteeAction::AskAggregate { aggregator, job_id } => {
                     let reveals = || self.committees.reveals(&job_id);
                     self.gateway.ask_aggregate(&aggregator, job_id, reveals);
                 }
-                Action::Pass(revealed) => self.services.reveals.send(revealed),
-                Action::Submit(reveals) => self.submitter.take(Submission::Reveals(reveals)),
+                CommitteeAction::Pass(revealed) => self.services.reveals.send(revealed),
+                CommitteeAction::Submit(reveals) => {
+                    self.submitter.take(ChainSubmission::Reveals(reveals));
+                }
             }
         }
     }
@@ -170,8 +174,8 @@ impl Desk {
 async fn follow(
     clock: &impl Clock,
     tell_after: Duration,
-    mut desk: Desk,
-    mut handed_in: mpsc::Receiver<Handed>,
+    mut desk: ServiceDesk,
+    mut handed_in: mpsc::Receiver<Submission>,
 ) {
     let mut blocks = desk.services.ledger.subscribe();
     let mut reveals = desk.services.reveals.subscribe();
@@ -192,12 +196,12 @@ async fn follow(
                 tell = tell.or_else(|| Some(clock.current() + tell_after));
                 desk.advance(&state);
             }
-            Some(handed) = handed_in.recv() => desk.take(handed),
+            Some(submission) = handed_in.recv() => desk.take(submission),
             // Each may cost two signature checks, so blocks and runners do not wait for all of
             // them.
             () = reschedule(), if !arrived.is_empty() => {
                 if let Some(revealed) = arrived.pop_front() {
-                    desk.revealed(revealed, Source::Validator);
+                    desk.revealed(revealed, ResultSource::Validator);
                 }
             }
             // Missed results are sent again.

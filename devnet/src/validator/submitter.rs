@@ -28,7 +28,7 @@ const PATIENCE: u64 = 2;
 
 /// Something to bring onto the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Submission {
+pub enum ChainSubmission {
     /// The result of a runner that works alone.
     Result(SubmitResult),
     /// A committee member's commitment.
@@ -44,7 +44,7 @@ pub enum Submission {
 /// Identifies a submission by job, kind and runner; an aggregator's submission has no runner.
 type Key = (Hash, u8, Option<Address>);
 
-impl Submission {
+impl ChainSubmission {
     fn key(&self) -> Key {
         match self {
             Self::Result(result) => (result.job_id, 0, None),
@@ -95,7 +95,7 @@ pub struct Submitter {
 }
 
 struct Pending {
-    submission: Submission,
+    submission: ChainSubmission,
     /// The last transaction that carries it, and the head when that transaction was made.
     sent: Option<(SignedTransaction, Height)>,
 }
@@ -107,7 +107,7 @@ impl Submitter {
     }
 
     /// Submits something, and retries until the chain has it.
-    pub fn take(&mut self, submission: Submission) {
+    pub fn take(&mut self, submission: ChainSubmission) {
         let key = submission.key();
         if self.pending.contains_key(&key) {
             // Its runner was not sure that it had arrived.

@@ -74,7 +74,7 @@ pub async fn check(
 /// Records the committee that votes on the block at `height`, if it differs from the previous one.
 fn serving(state: &State, height: u64, committees: &mut Vec<ServingCommittee>) {
     let committee = state.committee_in(state.epoch_at(Height::new(height)));
-    let key = |v: &&cowboy_engine::chain::Validator| Bytes(v.consensus_key.to_vec()).into();
+    let key = |v: &&cowboy_engine::chain::GenesisValidator| Bytes(v.consensus_key.to_vec()).into();
     let validators = committee.iter().map(key).collect();
     if committees.last().is_none_or(|last| last.validators != validators) {
         committees.push(ServingCommittee { from: height, validators });

@@ -4,7 +4,7 @@
 use super::{
     difference::differences,
     names::Names,
-    replay::Step,
+    replay::ReplayedBlock,
     report::{Mismatch, MismatchKind, PresenceCheck},
     root::Root,
     walk::{VerificationError, Walk},
@@ -40,7 +40,7 @@ pub async fn check(
     at: BlockAt,
     progress: impl Fn(u64),
 ) -> Result<PresenceCheck, VerificationError> {
-    let mut found = Findings { names: &root.names, mismatches: Vec::new() };
+    let mut found = PresenceFindings { names: &root.names, mismatches: Vec::new() };
     let (height, said) = match (at, client.presence(at).await) {
         (BlockAt::Height(height), said) => (height, said),
         (BlockAt::Latest, Ok(said)) => (said.height, Ok(said)),
@@ -100,7 +100,7 @@ pub async fn check(
 /// The chain's data on block H and its canonical certificate.
 struct Certified {
     /// Block H, executed.
-    block: Step,
+    block: ReplayedBlock,
     /// The block that embeds the certificate.
     embedding: Block,
     /// The presence that the certificate made known.
@@ -147,7 +147,7 @@ async fn certified(
             let place = step.derived.iter().position(|derived| derived.height == height);
             if let Some((place, block)) = place.zip(block.take_if(|_| place.is_some())) {
                 let derived = step.derived.swap_remove(place);
-                let Step { block: embedding, state, .. } = step;
+                let ReplayedBlock { block: embedding, state, .. } = step;
                 return Ok(Ok(Some(Certified { block, embedding, derived, state })));
             }
             if step.block.header.height == height {
@@ -159,12 +159,12 @@ async fn certified(
 }
 
 /// The mismatches found so far.
-struct Findings<'a> {
+struct PresenceFindings<'a> {
     names: &'a Names,
     mismatches: Vec<Mismatch>,
 }
 
-impl Findings<'_> {
+impl PresenceFindings<'_> {
     fn add(&mut self, kind: MismatchKind, detail: String) {
         self.mismatches.push(Mismatch { kind, validator: None, runner: None, bit: None, detail });
     }
@@ -217,7 +217,7 @@ impl Findings<'_> {
             }
         };
         let valid = self.mismatches.len() == before;
-        let Step { block, hash, root, .. } = &chain.block;
+        let ReplayedBlock { block, hash, root, .. } = &chain.block;
         let chain_id = chain.state.chain_id();
         let fields = |certificate: &Certificate| {
             let committee = chain.state.committee_in(certificate.round.epoch);

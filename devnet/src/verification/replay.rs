@@ -48,7 +48,7 @@ pub const MAX_FAULTS: usize = 64;
 
 /// A final block, executed.
 #[derive(Debug)]
-pub struct Step {
+pub struct ReplayedBlock {
     pub block: Block,
     pub hash: Hash,
     pub root: Hash,
@@ -125,7 +125,7 @@ impl Replay {
 
     /// Takes the evidence of the next block; returns the blocks that it proves final, executed.
     /// After an error the replay must not be used.
-    pub fn push(&mut self, said: &RawBlock) -> Result<Vec<Step>, Fault> {
+    pub fn push(&mut self, said: &RawBlock) -> Result<Vec<ReplayedBlock>, Fault> {
         let height = self.wants();
         let fault = |kind| Fault { height, kind };
         let bytes = &said.block_bytes.0.0;
@@ -206,7 +206,7 @@ impl Replay {
     }
 
     /// Executes the waiting blocks that are final.
-    fn execute_final(&mut self) -> Result<Vec<Step>, Fault> {
+    fn execute_final(&mut self) -> Result<Vec<ReplayedBlock>, Fault> {
         let mut steps = Vec::new();
         while let Some(last) = self.newest_final()? {
             for _ in 0..=last {
@@ -281,7 +281,7 @@ impl Replay {
     }
 
     /// Executes a final block, which is the child of the state's head.
-    fn execute(&mut self, waiting: Waiting) -> Result<Step, FaultKind> {
+    fn execute(&mut self, waiting: Waiting) -> Result<ReplayedBlock, FaultKind> {
         let Waiting { block, hash, said_root, certificates, .. } = waiting;
         let height = block.header.height;
         self.check(&block)?;
@@ -301,7 +301,7 @@ impl Replay {
             self.roots.pop_front();
         }
         self.state = state.clone();
-        Ok(Step { block, hash, root, state, derived, draws })
+        Ok(ReplayedBlock { block, hash, root, state, derived, draws })
     }
 
     /// Checks the rules of blocks: header fields derived from the parent's state, and embedded

@@ -3,7 +3,7 @@
 use super::{
     difference::differences,
     names::Names,
-    replay::Step,
+    replay::ReplayedBlock,
     report::{Filters, SelectionCheck},
     root::Root,
     walk::{VerificationError, Walk},
@@ -43,7 +43,7 @@ pub async fn check(
         let (job, status) = (job.job_id.to_string(), job.status.to_string());
         return Err(VerificationError::NoCommittee { job, status });
     };
-    let mut found = Findings { names: &root.names, mismatches: Vec::new() };
+    let mut found = SelectionFindings { names: &root.names, mismatches: Vec::new() };
     let said = explanation(client, &job, height).await?;
     let mut report = SelectionCheck {
         job_id: job.job_id,
@@ -176,7 +176,7 @@ async fn drawn(
 }
 
 /// The votes of the newest P(h) that a block makes known: certificates ascend along the chain.
-fn made_known(step: &Step) -> Option<Ballots> {
+fn made_known(step: &ReplayedBlock) -> Option<Ballots> {
     let derived = step.derived.last()?;
     Some(Ballots {
         height: derived.height,
@@ -212,12 +212,12 @@ fn of(
 }
 
 /// Descriptions of the mismatches found so far.
-struct Findings<'a> {
+struct SelectionFindings<'a> {
     names: &'a Names,
     mismatches: Vec<String>,
 }
 
-impl Findings<'_> {
+impl SelectionFindings<'_> {
     fn add(&mut self, detail: String) {
         self.mismatches.push(detail);
     }

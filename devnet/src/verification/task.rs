@@ -75,7 +75,7 @@ pub async fn check(
     match at(&mut walk, Height::new(height), *hash, progress).await {
         Ok((before, after, Some(signed))) => {
             checks.holds("block", format!("block {height} has it, and follows from genesis"));
-            let about = Completion { id, agent, said: &said, before, after, height, scheme };
+            let about = CompletionClaim { id, agent, said: &said, before, after, height, scheme };
             about.check(&signed, &mut checks, &mut report);
         }
         Ok((.., None)) => {
@@ -142,7 +142,7 @@ impl Checks {
 }
 
 /// A transaction that, according to the node, completed a task.
-struct Completion<'a> {
+struct CompletionClaim<'a> {
     /// The task's id, computed from the pipeline's number and both names.
     id: Hash,
     /// The agent of the topology.
@@ -155,7 +155,7 @@ struct Completion<'a> {
     scheme: &'a Scheme,
 }
 
-impl Completion<'_> {
+impl CompletionClaim<'_> {
     fn check(&self, signed: &SignedTransaction, checks: &mut Checks, report: &mut TaskCheck) {
         let id = self.id;
         let Payload::CompleteTask(CompleteTask { task_id, proof, .. }) =

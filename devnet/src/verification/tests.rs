@@ -1,6 +1,6 @@
 //! Replays of valid and invalid chains.
 
-use super::{Fault, FaultKind, Replay, Step};
+use super::{Fault, FaultKind, Replay, ReplayedBlock};
 use crate::{
     api::types::{Bytes, RawBlock},
     sample,
@@ -8,8 +8,8 @@ use crate::{
 use commonware_cryptography::Signer as _;
 use cowboy_engine::{
     chain::{
-        self, Block, Certificate, Executed, Genesis, Header, Open, Payload, SignedTransaction,
-        State, Transaction, Vote,
+        self, Block, Certificate, Executed, Genesis, Header, OpenAncestor, Payload,
+        SignedTransaction, State, Transaction, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
         transaction::RemoveValidator,
@@ -132,7 +132,7 @@ impl Chain {
         let block = self.child(Vec::from_iter(parent), Vec::from_iter(signed));
         let own = certificate(self.state.chain_id(), &block, &self.committee());
         let executed = execute(&self.state, &block).unwrap();
-        let fine = |receipt: &chain::Receipt| receipt.status == chain::Status::Success;
+        let fine = |receipt: &chain::Receipt| receipt.status == chain::ReceiptStatus::Success;
         assert!(executed.receipts.iter().all(fine), "{:?}", executed.receipts);
         self.state = executed.state;
         self.roots.insert(self.state.height(), self.state.root());
@@ -163,7 +163,7 @@ impl Chain {
 }
 
 /// Replays the served blocks; returns the executed blocks, the noted faults, and the fatal one.
-fn replay(served: &[RawBlock]) -> (Vec<Step>, Vec<Fault>, Option<Fault>) {
+fn replay(served: &[RawBlock]) -> (Vec<ReplayedBlock>, Vec<Fault>, Option<Fault>) {
     let mut replay = Replay::new(&genesis()).unwrap();
     let mut steps = Vec::new();
     for raw in served {
@@ -257,8 +257,8 @@ fn a_chain_of_another_genesis_is_refused_at_its_first_block() {
 }
 
 /// An ancestor that is already certified.
-fn block_one() -> Open {
-    Open { height: Height::new(1), hash: Hash([1; 32]) }
+fn block_one() -> OpenAncestor {
+    OpenAncestor { height: Height::new(1), hash: Hash([1; 32]) }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     fault::Fault,
-    replay::{Replay, Step},
+    replay::{Replay, ReplayedBlock},
     root::Root,
 };
 use crate::{
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
 
     /// Takes the evidence of one more block; returns the blocks that it proves final. At the head
     /// it waits for the next block.
-    pub async fn next(&mut self) -> Result<Vec<Step>, VerificationError> {
+    pub async fn next(&mut self) -> Result<Vec<ReplayedBlock>, VerificationError> {
         loop {
             if let Some(raw) = self.page.pop_front() {
                 return Ok(self.replay.push(&raw)?);

@@ -19,7 +19,7 @@ pub trait World {
     /// The runner that last served `submitter` with work of this kind, while the record lives.
     fn mru(&self, submitter: &Address, kind: &str) -> Option<Address>;
     /// The id that a timer gets, or why it cannot be scheduled.
-    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String>;
+    fn timer(&self, timer: &TimerCall, index: u64) -> Result<Hash, String>;
     /// The id and the nonce that a job gets, or why it cannot be submitted.
     fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String>;
 }
@@ -51,7 +51,7 @@ pub struct Call<'a> {
 
 /// A timer that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timer {
+pub struct TimerCall {
     /// The height at which it is due.
     pub height: Height,
     pub payload: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct Timer {
     pub bid: bool,
 }
 
-impl Timer {
+impl TimerCall {
     /// The handler that it calls, and the handler's payload.
     pub fn call(&self) -> (String, Vec<u8>) {
         called(self.handler.as_deref(), &self.payload)
@@ -133,7 +133,7 @@ pub enum Effect {
         data: Vec<u8>,
     },
     /// Schedules a timer.
-    ScheduleTimer { id: Hash, timer: Timer },
+    ScheduleTimer { id: Hash, timer: TimerCall },
     /// Cancels a timer of the actor.
     CancelTimer(Hash),
     /// Moves a timer's expiry.
@@ -149,7 +149,7 @@ pub enum Effect {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CallOutcome {
     /// Counted whether the call succeeded or failed.
     pub usage: Usage,
     /// The handler's return value as JSON, or why the call failed. A failed call has no effects.

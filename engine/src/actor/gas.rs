@@ -174,11 +174,11 @@ impl Default for Limits {
 
 /// A chain's parameters for actors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Params {
+pub struct ActorParams {
     pub schedule: Schedule,
     pub limits: Limits,
 }
-record!(Params { schedule, limits });
+record!(ActorParams { schedule, limits });
 
 /// The kinds of work that cycles are spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,7 +281,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) const fn new(params: &Params, budget: Budget) -> Self {
+    pub(super) const fn new(params: &ActorParams, budget: Budget) -> Self {
         Self {
             schedule: params.schedule,
             limits: params.limits,

@@ -35,9 +35,9 @@ pub use builtin::{
     catalog,
     known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS},
 };
-pub use effect::{Call, Effect, JobRequest, Outcome, Timer, World};
+pub use effect::{Call, CallOutcome, Effect, JobRequest, TimerCall, World};
 pub use error::{Error, ErrorKind, Frame, Position};
-pub use gas::{Budget, Limits, Params, Schedule, Usage};
+pub use gas::{ActorParams, Budget, Limits, Schedule, Usage};
 pub use module::{Handler, Module, TestReport};
 
 #[cfg(test)]

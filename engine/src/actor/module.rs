@@ -2,10 +2,10 @@
 
 use super::{
     builtin::{Around, Host, HostCall, Mock, known},
-    effect::{Call, Outcome, World},
+    effect::{Call, CallOutcome, World},
     error::{Error, ErrorKind, Fault, Frame, Position, failed},
     eval::{Globals, Machine, shorten},
-    gas::{Budget, Cause, Meter, Params, Usage},
+    gas::{ActorParams, Budget, Cause, Meter, Usage},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     testing::{Chain, Fired, account},
     value::{Arena, Heap, Value, freeze},
@@ -46,9 +46,9 @@ pub struct TestReport {
 
 /// A loaded module: its program and its frozen globals. Clones share both.
 #[derive(Clone)]
-pub struct Module(Arc<Loaded>);
+pub struct Module(Arc<LoadedModule>);
 
-struct Loaded {
+struct LoadedModule {
     program: Program,
     arena: Arena,
     cells: Vec<Value>,
@@ -65,7 +65,11 @@ impl fmt::Debug for Module {
 impl Module {
     /// Loads a module. Returns the usage, and the module or the reason why it is refused. The
     /// result depends on the arguments alone.
-    pub fn load(source: &str, params: &Params, budget: Budget) -> (Usage, Result<Self, Error>) {
+    pub fn load(
+        source: &str,
+        params: &ActorParams,
+        budget: Budget,
+    ) -> (Usage, Result<Self, Error>) {
         let mut meter = Meter::new(params, budget);
         let loaded = load(source, &mut meter);
         (meter.usage(), loaded.map(|loaded| Self(Arc::new(loaded))).map_err(Fault::into_error))
@@ -108,7 +112,7 @@ impl Module {
     }
 
     fn functions(&self, admits: impl Fn(&Program, u32) -> bool) -> impl Iterator<Item = Handler> {
-        let Loaded { program, globals, arena, .. } = &*self.0;
+        let LoadedModule { program, globals, arena, .. } = &*self.0;
         let heap = Heap::new(arena, &[], Arena::default());
         program.symbols.iter().filter_map(move |(name, symbol)| {
             let global = program.globals.get(symbol)?;
@@ -126,7 +130,7 @@ impl Module {
     }
 
     fn machine<'a>(&'a self, meter: Meter, host: Host<'a>) -> Machine<'a> {
-        let Loaded { program, arena, cells, globals, .. } = &*self.0;
+        let LoadedModule { program, arena, cells, globals, .. } = &*self.0;
         let heap = Heap::new(arena, cells, Arena::default());
         Machine::new(program, heap, meter, Globals::Frozen(globals), host)
     }
@@ -134,11 +138,11 @@ impl Module {
     /// Calls a handler. Changes nothing: the effects are in the outcome.
     pub fn call(
         &self,
-        params: &Params,
+        params: &ActorParams,
         call: &Call<'_>,
         world: &dyn World,
         budget: Budget,
-    ) -> Outcome {
+    ) -> CallOutcome {
         let meter = Meter::new(params, budget);
         let host = Host::Call(Box::new(HostCall::new(call, Around::World(world))));
         let mut machine = self.machine(meter, host);
@@ -153,14 +157,14 @@ impl Module {
             Host::Loading => Default::default(),
         };
         let effects = if result.is_ok() { effects } else { Vec::new() };
-        Outcome { usage, result: result.map_err(Fault::into_error), effects, log }
+        CallOutcome { usage, result: result.map_err(Fault::into_error), effects, log }
     }
 
     /// Asks a gas bidding agent: calls its `getGasBid` with the context's eight fields in their
     /// order (CIP-1 §7.2). Returns the usage, and the four fields of the answer or why it failed.
     pub fn bid(
         &self,
-        params: &Params,
+        params: &ActorParams,
         context: &[u128; 8],
         call: &Call<'_>,
         world: &dyn World,
@@ -175,7 +179,7 @@ impl Module {
     /// Runs one of the module's tests on `chain`, which the test may change.
     pub fn test(
         &self,
-        params: &Params,
+        params: &ActorParams,
         name: &str,
         budget: Budget,
         chain: &mut dyn Chain,
@@ -271,7 +275,7 @@ impl Machine<'_> {
     }
 }
 
-fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
+fn load(source: &str, meter: &mut Meter) -> Result<LoadedModule, Fault> {
     meter.pay(Cause::Loading, meter.schedule.module)?;
     let (limit, got) = (meter.limits.source, source.len() as u64);
     if got > limit {
@@ -297,5 +301,5 @@ fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
     arena.freeze();
     freeze::all(globals.iter_mut().chain(&mut cells));
     freeze::all(&mut program.constants);
-    Ok(Loaded { program, arena, cells, globals, retained: meter.heap_used() })
+    Ok(LoadedModule { program, arena, cells, globals, retained: meter.heap_used() })
 }

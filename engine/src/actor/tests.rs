@@ -5,9 +5,10 @@ mod language;
 mod python;
 
 use super::{
-    Budget, Call, Effect, Error, ErrorKind, Module, Outcome, Params, Schedule, Usage, World,
+    ActorParams, Budget, Call, CallOutcome, Effect, Error, ErrorKind, Module, Schedule, Usage,
+    World,
     builtin::{Namespace, known},
-    effect::{JobRequest, Timer},
+    effect::{JobRequest, TimerCall},
 };
 use crate::{
     primitives::{Address, Hash, Height, Wei},
@@ -38,7 +39,7 @@ impl World for Fixed {
         (kind == "http").then_some(Address([7; 20]))
     }
 
-    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String> {
+    fn timer(&self, timer: &TimerCall, index: u64) -> Result<Hash, String> {
         Ok(Hash([timer.height.get() as u8 + index as u8; 32]))
     }
 
@@ -48,10 +49,10 @@ impl World for Fixed {
 }
 
 fn load(source: &str) -> Result<Module, Error> {
-    Module::load(source, &Params::default(), BUDGET).1
+    Module::load(source, &ActorParams::default(), BUDGET).1
 }
 
-fn call_in(world: &Fixed, module: &Module, handler: &str, payload: &[u8]) -> Outcome {
+fn call_in(world: &Fixed, module: &Module, handler: &str, payload: &[u8]) -> CallOutcome {
     call_with(world, module, handler, payload, BUDGET)
 }
 
@@ -61,7 +62,7 @@ fn call_with(
     handler: &str,
     payload: &[u8],
     budget: Budget,
-) -> Outcome {
+) -> CallOutcome {
     let call = Call {
         handler,
         payload,
@@ -72,7 +73,7 @@ fn call_with(
         timestamp_ms: 10_000,
         seed: Hash([3; 32]),
     };
-    module.call(&Params::default(), &call, world, budget)
+    module.call(&ActorParams::default(), &call, world, budget)
 }
 
 /// The return value of the module's `f` as JSON, or the first line of its error.
@@ -357,7 +358,8 @@ fn bid(module: &Module, context: &[u128; 8]) -> Result<[u128; 4], Error> {
         timestamp_ms: 10_000,
         seed: Hash::ZERO,
     };
-    let (usage, bid) = module.bid(&Params::default(), context, &call, &Fixed::default(), BUDGET);
+    let (usage, bid) =
+        module.bid(&ActorParams::default(), context, &call, &Fixed::default(), BUDGET);
     assert!(usage.cycles() < 20_000, "one call may use 20,000 (timers.md §4): {usage:?}");
     bid
 }
@@ -556,7 +558,7 @@ fn limits_name_what_was_hit_and_by_how_much() {
             seed: Hash::ZERO,
         };
         let budget = Budget { cycles, cells: 0 };
-        module.call(&Params::default(), &call, &Fixed::default(), budget)
+        module.call(&ActorParams::default(), &call, &Fixed::default(), budget)
     };
     let outcome = call(1_000);
     let error = outcome.result.expect_err("it never ends");

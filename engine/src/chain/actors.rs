@@ -65,24 +65,24 @@ impl Actor {
 
 /// The source of an actor, and its module after the first call. Clones share both.
 #[derive(Clone, Debug)]
-pub struct Code(Arc<Loaded>);
+pub struct ActorCode(Arc<LoadedCode>);
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedCode {
     source: String,
     module: OnceLock<Result<Module, Error>>,
 }
 
-impl Code {
+impl ActorCode {
     /// A source whose module is loaded on first use.
     pub(super) fn new(source: String) -> Self {
-        Self(Arc::new(Loaded { source, module: OnceLock::new() }))
+        Self(Arc::new(LoadedCode { source, module: OnceLock::new() }))
     }
 
     /// A source with its module already loaded.
     pub(super) fn loaded(source: &str, module: Module) -> Self {
         let module = OnceLock::from(Ok(module));
-        Self(Arc::new(Loaded { source: source.to_owned(), module }))
+        Self(Arc::new(LoadedCode { source: source.to_owned(), module }))
     }
 
     /// The key of a source: its keccak256.
@@ -97,19 +97,19 @@ impl Code {
 
     /// The module. Fails only if the source was not deployed under these parameters, as in a
     /// snapshot that was tampered with.
-    pub fn module(&self, params: &actor::Params) -> Result<&Module, &Error> {
+    pub fn module(&self, params: &actor::ActorParams) -> Result<&Module, &Error> {
         let unlimited = Budget { cycles: u64::MAX, cells: u64::MAX };
         self.0.module.get_or_init(|| Module::load(&self.0.source, params, unlimited).1).as_ref()
     }
 }
 
-impl Encode for Code {
+impl Encode for ActorCode {
     fn encode(&self, w: &mut Writer) {
         w.text(&self.0.source);
     }
 }
 
-impl Decode for Code {
+impl Decode for ActorCode {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         r.text(usize::MAX).map(|source| Self::new(source.to_owned()))
     }
@@ -119,7 +119,7 @@ impl Decode for Code {
 /// byte that the module retains.
 pub fn load(
     source: &str,
-    params: &actor::Params,
+    params: &actor::ActorParams,
     budget: Budget,
 ) -> (Usage, Result<Module, Error>) {
     let (mut usage, loaded) = Module::load(source, params, budget);
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// The code with this hash.
-    pub fn code(&self, hash: &Hash) -> Option<&Code> {
+    pub fn code(&self, hash: &Hash) -> Option<&ActorCode> {
         self.code.get(hash)
     }
 

@@ -40,11 +40,11 @@ record!(Executed { height, state_root });
 
 /// An ancestor that no block has certified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenAncestor {
     pub height: Height,
     pub hash: Hash,
 }
-record!(Open { height, hash });
+record!(OpenAncestor { height, hash });
 
 /// The part of a block that its hash covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Header {
     /// Commits to the certificates, in order.
     pub certificates_root: Hash,
     /// Ancestors still uncertified after this block, oldest first.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenAncestor>,
     /// The newest certified ancestor and its state root.
     pub executed: Executed,
 }
@@ -172,10 +172,10 @@ impl Header {
 
     /// Ancestors that a child of the block with this header (and this `hash`) may certify, oldest
     /// first. Genesis needs no certificate.
-    pub fn candidates(&self, hash: Hash) -> Vec<Open> {
+    pub fn candidates(&self, hash: Hash) -> Vec<OpenAncestor> {
         let mut candidates = self.open.clone();
         if self.height > Height::GENESIS {
-            candidates.push(Open { height: self.height, hash });
+            candidates.push(OpenAncestor { height: self.height, hash });
         }
         candidates
     }
@@ -184,9 +184,9 @@ impl Header {
 /// The heights that certificates for `blocks` certify among `candidates`, and the candidates that
 /// stay open.
 pub fn certify(
-    candidates: &[Open],
+    candidates: &[OpenAncestor],
     blocks: impl IntoIterator<Item = Hash>,
-) -> Result<(Vec<Height>, Vec<Open>), CertificateError> {
+) -> Result<(Vec<Height>, Vec<OpenAncestor>), CertificateError> {
     let mut certified: Vec<Height> = Vec::new();
     for block in blocks {
         let height = candidates
@@ -199,7 +199,7 @@ pub fn certify(
         }
         certified.push(height);
     }
-    let mut open: Vec<Open> =
+    let mut open: Vec<OpenAncestor> =
         candidates.iter().filter(|c| !certified.contains(&c.height)).copied().collect();
     open.drain(..open.len().saturating_sub(MAX_OPEN));
     Ok((certified, open))
@@ -252,8 +252,11 @@ impl Block {
 mod tests {
     use super::*;
 
-    fn open(heights: impl IntoIterator<Item = u64>) -> Vec<Open> {
-        heights.into_iter().map(|h| Open { height: Height::new(h), hash: hash(h) }).collect()
+    fn open(heights: impl IntoIterator<Item = u64>) -> Vec<OpenAncestor> {
+        heights
+            .into_iter()
+            .map(|h| OpenAncestor { height: Height::new(h), hash: hash(h) })
+            .collect()
     }
 
     fn hash(height: u64) -> Hash {
@@ -262,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_not_certified_stays_open_and_the_oldest_drop_out() {
-        let check = |candidates: Vec<Open>, certs: &[u64], left: Vec<Open>| {
+        let check = |candidates: Vec<OpenAncestor>, certs: &[u64], left: Vec<OpenAncestor>| {
             let (heights, open) = certify(&candidates, certs.iter().map(|h| hash(*h))).unwrap();
             assert_eq!(heights, certs.iter().map(|h| Height::new(*h)).collect::<Vec<_>>());
             assert_eq!(open, left);

@@ -9,7 +9,7 @@ use super::{
     event::EventKind,
     state::State,
     transition::{
-        actors::{self, Delivery, Done, Failure, Place},
+        actors::{self, ActorEffects, BlockContext, CallFailure, PendingCall},
         agents,
     },
 };
@@ -44,7 +44,7 @@ pub struct DryRun {
     /// Usage on top of the intrinsic part of a transaction, whether or not the call succeeded.
     pub usage: Usage,
     /// The handler's return value as JSON, or why it failed.
-    pub result: Result<Vec<u8>, Failure>,
+    pub result: Result<Vec<u8>, CallFailure>,
     /// Log lines with their actors, in order; kept on failure.
     pub log: Vec<(Address, String)>,
     /// Number of calls begun: the first one and one per message.
@@ -52,12 +52,12 @@ pub struct DryRun {
     /// Empty on failure.
     pub events: Vec<EventKind>,
     /// Changes to stores, by actor and key; empty on failure.
-    pub changes: Vec<Change>,
+    pub changes: Vec<StoreChange>,
 }
 
 /// A key of an actor's store, with its value before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct StoreChange {
     pub actor: Address,
     pub key: String,
     /// JSON; absent if the key had no value.
@@ -73,8 +73,8 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
-    let first = Delivery { sender, to: actor, handler, payload, value };
-    let Done { usage, result, log, deliveries, mut events, written, .. } =
+    let first = PendingCall { sender, to: actor, handler, payload, value };
+    let ActorEffects { usage, result, log, deliveries, mut events, written, .. } =
         actors::call(&mut after, (&place, &ids), first, budget);
     let mut changes = Vec::new();
     if result.is_err() {
@@ -83,7 +83,7 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
         changes.extend(written.into_iter().filter_map(|(actor, key)| {
             let stored = |state: &State| state.stored_at(&actor, &key).map(<[u8]>::to_vec);
             let (before, after) = (stored(state), stored(&after));
-            (before != after).then_some(Change { actor, key, before, after })
+            (before != after).then_some(StoreChange { actor, key, before, after })
         }));
     }
     DryRun { height: place.height, usage, result, log, deliveries, events, changes }
@@ -91,9 +91,9 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
 
 impl State {
     /// Where actors run in a block of its own after this state: one higher, one millisecond later.
-    pub(super) fn next_place(&self, cause: Hash, sender: Option<Address>) -> Place {
+    pub(super) fn next_place(&self, cause: Hash, sender: Option<Address>) -> BlockContext {
         let height = self.height().next();
-        Place {
+        BlockContext {
             parent: self.head_hash(),
             height,
             timestamp_ms: self.head().timestamp_ms.saturating_add(1),
@@ -125,7 +125,7 @@ pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
         *field = given.unwrap_or(*field);
     }
     let parties = (trial.agent, trial.owner);
-    let agents::Answer { usage, bid, .. } = agents::ask(state, &place, parties, &context);
+    let agents::AgentAnswer { usage, bid, .. } = agents::ask(state, &place, parties, &context);
     let json = |bid: eip1559::TxFeeParams| {
         let values = [
             bid.max_fee_per_cycle,
@@ -141,7 +141,7 @@ pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
     DryRun {
         height: place.height,
         usage,
-        result: bid.map(json).map_err(Failure::from),
+        result: bid.map(json).map_err(CallFailure::from),
         log: Vec::new(),
         deliveries: 1,
         events: Vec::new(),

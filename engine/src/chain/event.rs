@@ -11,7 +11,7 @@ use crate::{
     record,
     registry::JobKind,
     speculation::RollbackReason,
-    timer::{Policy, Setting},
+    timer::{Policy, ProposedValue},
 };
 
 /// The documentation of an event kind. Texts begin with a space, as doc comments do.
@@ -380,7 +380,7 @@ events! {
         /// The first block with these values.
         height: Height,
         /// The values, as proposed.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// A governed parameter changes with the next block.
     29 ParameterSet {
@@ -615,7 +615,7 @@ events! {
         /// The last account to propose for this height; absent: the genesis document.
         by: Option<Address>,
         /// The values, ascending by key.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// Other values of governed connectivity parameters were proposed.
     56 ConnectivityProposed {
@@ -624,14 +624,14 @@ events! {
         /// The first block with these values.
         height: Height,
         /// The values, as proposed.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// Proposed values of governed connectivity parameters apply from this block on.
     57 ConnectivityActivated {
         /// The last account to propose for this height.
         by: Option<Address>,
         /// The values, ascending by key.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// Other values of governed bond parameters were proposed.
     58 TaskTermsProposed {
@@ -640,14 +640,14 @@ events! {
         /// The first block with these values.
         height: Height,
         /// The values, as proposed.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// Proposed values of governed bond parameters apply from this block on.
     59 TaskTermsActivated {
         /// The last account to propose for this height.
         by: Option<Address>,
         /// The values, ascending by key.
-        settings: Vec<Setting>,
+        settings: Vec<ProposedValue>,
     }
     /// The gas bidding agents of an owner's due timers were asked for bids; the owner paid for it.
     52 AgentsAsked {

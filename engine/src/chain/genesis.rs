@@ -14,13 +14,13 @@ use crate::{
 
 /// A validator's two identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Validator {
+pub struct GenesisValidator {
     /// secp256k1 key: gives the address, signs messages to runners, orders the set.
     pub pubkey: PublicKey,
     /// ed25519 key for votes and p2p.
     pub consensus_key: [u8; 32],
 }
-record!(Validator { pubkey, consensus_key });
+record!(GenesisValidator { pubkey, consensus_key });
 
 /// A runner registered at genesis. Its stake is not part of the balances.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Genesis {
     pub timestamp_ms: u64,
     pub params: Params,
     /// In any order.
-    pub validators: Vec<Validator>,
+    pub validators: Vec<GenesisValidator>,
     /// In order of registration.
     pub runners: Vec<GenesisRunner>,
     /// Each account at most once.

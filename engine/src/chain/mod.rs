@@ -18,29 +18,30 @@ pub mod transaction;
 pub mod transition;
 pub mod validators;
 
-pub use actors::{Actor, Code};
-pub use block::{Block, Certificate, Executed, Header, Open, Round, Vote};
-pub use dry_run::{AgentTrial, Change, DryRun, Trial, dry_run, dry_run_agent};
+pub use actors::{Actor, ActorCode};
+pub use block::{Block, Certificate, Executed, Header, OpenAncestor, Round, Vote};
+pub use dry_run::{AgentTrial, DryRun, StoreChange, Trial, dry_run, dry_run_agent};
 pub use event::{Event, EventKind};
-pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
+pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, GenesisValidator};
 pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, quote};
 pub use params::Params;
-pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
+pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, ReceiptStatus};
 pub use state::{Account, Burned, KnownPresence, MoneyError, PARTS, State, Supply};
 pub use state_proof::{
-    Entry, Evidence, Found, MAX_PROOF_BYTES, StateProof, StateProofError, Statement, Subject,
+    Evidence, Found, MAX_PROOF_BYTES, ProvedEntry, ProvedStatement, StateProof, StateProofError,
+    Subject,
 };
 pub use tasks::{
-    ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
-    Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, inputs_digest, statement_agent,
+    ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment, Scheme, Task,
+    TaskClaim, TaskCommitment, TaskParams, TaskStatus, inputs_digest, statement_agent,
     statement_task,
 };
 pub use testing::{Setup, Suite};
 pub use timers::Lane;
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{
-    Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
-    MAX_WAITING_BYTES, Message, TaskError, check_completion, execute,
+    CallFailure, Derived, DrawRecord, Execution, ExecutionError, FailedMessage, FailureKind,
+    MAX_DELIVERIES, MAX_WAITING_BYTES, TaskError, check_completion, execute,
 };
 pub use validators::{MAX_VALIDATORS, Roster, SubsetEpoch};
 

@@ -17,7 +17,7 @@ use crate::{
     timer::{
         Due, EPOCH_BLOCKS, MIN_BID_CYCLES, Notice, Policy, Timer,
         eip1559::TxFeeParams,
-        lane::{Accounts, Buffers, Prices, Room, Way, scan, way},
+        lane::{Buffers, LaneAccounts, Prices, Room, Way, scan, way},
     },
 };
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ struct Numbered<'a> {
     twice_median: u64,
 }
 
-impl Accounts for Numbered<'_> {
+impl LaneAccounts for Numbered<'_> {
     fn balance(&mut self, number: u32) -> Wei {
         self.state.account(&self.addresses[number as usize]).balance
     }
@@ -307,7 +307,7 @@ pub fn quote(state: &State, id: &Hash) -> Result<Quote, QuoteError> {
     let gba = timer.gba.ok_or(QuoteError::NoAgent(*id))?;
     let place = state.next_place(*id, None);
     let context = agents::context(state, &place, timer.actor, timer.height);
-    let agents::Answer { usage, bid: answer, .. } =
+    let agents::AgentAnswer { usage, bid: answer, .. } =
         agents::ask(state, &place, (gba, timer.actor), &context);
     let counts = *answer.as_ref().unwrap_or(&agents::default_bid(&place.terms));
     let height = timer.height;

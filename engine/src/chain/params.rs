@@ -31,11 +31,11 @@ pub struct Params {
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
     /// Prices and limits of actors' work.
-    pub actors: actor::Params,
+    pub actors: actor::ActorParams,
     /// Policy and limits of timers.
     pub timers: timer::Params,
     /// How tasks are proved, and the initial values of the governed bond parameters.
-    pub tasks: tasks::Params,
+    pub tasks: tasks::TaskParams,
     /// Blocks in a consensus epoch; committees change only at its end.
     pub epoch_blocks: u64,
     /// Accounts that may send system instructions and govern parameters, ascending.
@@ -64,9 +64,9 @@ impl Default for Params {
             phase: Phase::HotPath,
             connectivity: Connectivity::DEFAULT,
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
-            actors: actor::Params::default(),
+            actors: actor::ActorParams::default(),
             timers: timer::Params::default(),
-            tasks: tasks::Params::default(),
+            tasks: tasks::TaskParams::default(),
             epoch_blocks: EPOCH_BLOCKS,
             system_deployers: Vec::new(),
         }

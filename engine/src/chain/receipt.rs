@@ -12,7 +12,7 @@ use crate::{
 
 /// How a transaction ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ReceiptStatus {
     /// The payload took effect.
     Success,
     /// Only the fee and the nonce took effect. The text begins with the error's name.
@@ -21,7 +21,7 @@ pub enum Status {
     Skipped(String),
 }
 
-impl Status {
+impl ReceiptStatus {
     /// The status's name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Status {
     }
 }
 
-impl Encode for Status {
+impl Encode for ReceiptStatus {
     fn encode(&self, w: &mut Writer) {
         w.list(2);
         w.text(self.name());
@@ -48,7 +48,7 @@ impl Encode for Status {
     }
 }
 
-impl Decode for Status {
+impl Decode for ReceiptStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         if r.list(2)? != 2 {
             return Err(DecodeError::Invalid("a status is a pair of name and error"));
@@ -69,7 +69,7 @@ pub struct Receipt {
     pub transaction: Hash,
     /// The signer; zero if the signature recovers no account.
     pub sender: Address,
-    pub status: Status,
+    pub status: ReceiptStatus,
     /// Cycles paid for.
     pub cycles: Cycles,
     /// The part of `cycles` that was not used: a call or deployment pays at least for a share of
@@ -96,8 +96,8 @@ pub struct Fire {
     pub handler: String,
     /// The height at which the timer was due; the block's height minus this is the delay.
     pub due_at: Height,
-    /// Either [`Status::Success`] or [`Status::Failed`].
-    pub status: Status,
+    /// Either [`ReceiptStatus::Success`] or [`ReceiptStatus::Failed`].
+    pub status: ReceiptStatus,
     /// Cycles paid for, including those of the gas bidding agent's last answer.
     pub cycles: Cycles,
     /// Cells paid for.

@@ -1,13 +1,13 @@
 //! The state of a chain after a block: cheap to fork, hashed to one root.
 
 use super::{
-    actors::{Actor, Code},
+    actors::{Actor, ActorCode},
     block::Header,
-    genesis::{Genesis, GenesisError, Validator},
+    genesis::{Genesis, GenesisError, GenesisValidator},
     params::{MIN_EPOCH_BLOCKS, Params},
     tasks::Tasks,
     timers::{Lane, Timers},
-    transition::Callback,
+    transition::PendingCallback,
     validators::{Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
 };
 use crate::{
@@ -141,9 +141,9 @@ pub struct State {
     pub(super) withheld: Map<Hash, Withheld>,
     pub(super) mru: Map<(Address, JobKind), MruRecord>,
     /// Callbacks still to be made, in the order in which their jobs ended.
-    pub(super) callbacks: Arc<Vec<Callback>>,
+    pub(super) callbacks: Arc<Vec<PendingCallback>>,
     pub(super) actors: Map<Address, Actor>,
-    pub(super) code: Map<Hash, Code>,
+    pub(super) code: Map<Hash, ActorCode>,
     pub(super) storage: Map<(Address, String), Vec<u8>>,
     pub(super) timers: Timers,
     pub(super) tasks: Tasks,
@@ -336,30 +336,30 @@ impl State {
     }
 
     /// The validators that vote on the next block, ascending by address.
-    pub fn validators(&self) -> &[Validator] {
+    pub fn validators(&self) -> &[GenesisValidator] {
         self.validators_in(self.epoch_at(self.height().next()))
     }
 
     /// The validators of a consensus epoch, ascending by address. For an epoch beyond the one after
     /// the head's, the validators it would have if nothing more changed.
-    pub fn validators_in(&self, epoch: u64) -> &[Validator] {
+    pub fn validators_in(&self, epoch: u64) -> &[GenesisValidator] {
         self.validators.committee(epoch)
     }
 
     /// Every set of validators so far, newest first, with its first consensus epoch.
-    pub fn validator_sets(&self) -> impl Iterator<Item = (u64, &[Validator])> {
+    pub fn validator_sets(&self) -> impl Iterator<Item = (u64, &[GenesisValidator])> {
         self.validators.committees().map(|(epoch, set)| (epoch, set.as_slice()))
     }
 
     /// The validators of a consensus epoch in vote order: ascending by ed25519 key.
-    pub fn committee_in(&self, epoch: u64) -> Vec<&Validator> {
+    pub fn committee_in(&self, epoch: u64) -> Vec<&GenesisValidator> {
         let mut committee: Vec<_> = self.validators_in(epoch).iter().collect();
         committee.sort_by_key(|v| v.consensus_key);
         committee
     }
 
     /// The validators that vote on the next block, in vote order.
-    pub fn committee(&self) -> Vec<&Validator> {
+    pub fn committee(&self) -> Vec<&GenesisValidator> {
         self.committee_in(self.epoch_at(self.height().next()))
     }
 
@@ -414,13 +414,13 @@ impl State {
     }
 
     /// The validators a runner connects to, nearest first (connectivity.md §1).
-    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&GenesisValidator> {
         self.subset_epochs().0.subset_of(runner)
     }
 
     /// The validators that a runner may be connected to: its subset, then the previous subset while
     /// both count.
-    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&GenesisValidator> {
         let (current, before) = self.subset_epochs();
         subsets_of(iter::once(current).chain(before), runner)
     }
@@ -514,7 +514,7 @@ impl State {
     fn subset_members(
         &self,
         order: &Order,
-        committee: &[&Validator],
+        committee: &[&GenesisValidator],
         epoch: &SubsetEpoch,
     ) -> Vec<Vec<u32>> {
         let number = |key: &PublicKey| committee.iter().position(|v| v.pubkey == *key);
@@ -726,7 +726,7 @@ struct Scalars {
     bonds: Bonds,
     subset_epoch_blocks: u64,
     lane: Lane,
-    callbacks: Arc<Vec<Callback>>,
+    callbacks: Arc<Vec<PendingCallback>>,
 }
 record!(Scalars {
     chain_id,

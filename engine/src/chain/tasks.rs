@@ -348,16 +348,16 @@ impl State {
 
 /// How tasks are proved, fixed at genesis, and the initial values of the governed bond parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct TaskParams {
     /// Checks the proofs.
     pub scheme: Scheme,
     /// Least bonds, and the share burned for each reason.
     pub bonds: Bonds,
 }
-record!(Params { scheme, bonds });
+record!(TaskParams { scheme, bonds });
 
 /// Hashes in place of proofs, under a publicly known key.
-impl Default for Params {
+impl Default for TaskParams {
     fn default() -> Self {
         Self { scheme: Scheme::Mock([0; 32]), bonds: Bonds::DEFAULT }
     }

@@ -6,23 +6,23 @@
 //! height and time. The basefees stay at zero unless the chain [charges](Setup::charge).
 
 use super::{
-    actors::Code,
+    actors::ActorCode,
     block::{Block, Header, Round, certificates_root, transactions_root},
     event::EventKind,
-    genesis::{Genesis, GenesisError, Validator},
+    genesis::{Genesis, GenesisError, GenesisValidator},
     params::Params,
-    receipt::Status,
+    receipt::ReceiptStatus,
     state::State,
     timers::{Desk, Parked},
     transition::{
-        Failure, FailureKind,
-        actors::{self, Delivery, Done, Place, Seen},
+        CallFailure, FailureKind,
+        actors::{self, ActorEffects, BlockContext, PendingCall, StateView},
         execute_watched,
     },
 };
 use crate::{
     actor::{
-        Budget, Effect, Error, ErrorKind, JobRequest, Module, TestReport, Timer, Usage, World,
+        Budget, Effect, Error, ErrorKind, JobRequest, Module, TestReport, TimerCall, Usage, World,
         testing::{Advanced, Chain, Ending, Fired, Ran, TestBid, TestCall, Waiting, account},
     },
     fees::meter,
@@ -73,7 +73,7 @@ impl Suite {
             name: "actor-test".into(),
             timestamp_ms: 0,
             params: setup.params.clone(),
-            validators: vec![Validator { pubkey: validator, consensus_key: PROPOSER }],
+            validators: vec![GenesisValidator { pubkey: validator, consensus_key: PROPOSER }],
             runners: Vec::new(),
             endowments: Vec::new(),
         };
@@ -83,8 +83,8 @@ impl Suite {
             true => start.charge(),
             false => start.hold_prices(),
         }
-        let (deployer, hash) = (account("sender"), Code::hash(source));
-        start.state.code.insert(hash, Code::loaded(source, module.clone()));
+        let (deployer, hash) = (account("sender"), ActorCode::hash(source));
+        start.state.code.insert(hash, ActorCode::loaded(source, module.clone()));
         let (height, loading) = (start.height(), usage.cycles());
         let actor = super::Actor {
             deployer,
@@ -145,9 +145,9 @@ impl TestChain {
     }
 
     /// The place of a transaction of `sender`: in the newest block, after its timers.
-    fn place(&self, sender: Address) -> Place {
+    fn place(&self, sender: Address) -> BlockContext {
         let head = self.state.head();
-        Place {
+        BlockContext {
             parent: head.parent,
             height: head.height,
             timestamp_ms: head.timestamp_ms,
@@ -159,8 +159,8 @@ impl TestChain {
     }
 
     /// Keeps the effects of actors, unless the call failed.
-    fn ran(&mut self, done: Done, after: State) -> Ran {
-        let Done { usage, result, log, effects, .. } = done;
+    fn ran(&mut self, done: ActorEffects, after: State) -> Ran {
+        let ActorEffects { usage, result, log, effects, .. } = done;
         self.begin();
         let log = log.into_iter().map(|(_, line)| line).collect();
         match result {
@@ -182,9 +182,9 @@ impl TestChain {
     }
 
     /// The view of the tested actor.
-    fn seen(&self) -> Seen<'_> {
+    fn seen(&self) -> StateView<'_> {
         let (state, actor, height) = (&self.state, account("self"), self.state.height());
-        Seen { state, actor, height, seed: Hash::ZERO, asking: None }
+        StateView { state, actor, height, seed: Hash::ZERO, asking: None }
     }
 }
 
@@ -195,9 +195,9 @@ fn own(effects: Vec<(Address, Effect)>) -> Vec<Effect> {
 }
 
 /// A failure as an error, with its position if that is in the tested module.
-fn error_of(failure: Failure) -> Error {
+fn error_of(failure: CallFailure) -> Error {
     match failure {
-        Failure { error: FailureKind::Actor(error), message: None } => error,
+        CallFailure { error: FailureKind::Actor(error), message: None } => error,
         failure => ErrorKind::Undone(failure.to_string()).into(),
     }
 }
@@ -224,15 +224,15 @@ impl World for TestChain {
         self.seen().mru(submitter, kind)
     }
 
-    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String> {
+    fn timer(&self, timer: &TimerCall, index: u64) -> Result<Hash, String> {
         let place = self.place(account("sender"));
-        Seen { asking: Some((&place, &self.ids)), ..self.seen() }.timer(timer, index)
+        StateView { asking: Some((&place, &self.ids)), ..self.seen() }.timer(timer, index)
     }
 
     fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String> {
         let place = self.place(account("sender"));
         let (seed, asking) = (place.seed(0), Some((&place, &self.ids)));
-        Seen { seed, asking, ..self.seen() }.job(job, index)
+        StateView { seed, asking, ..self.seen() }.job(job, index)
     }
 }
 
@@ -259,7 +259,7 @@ impl Chain for TestChain {
     fn call(&mut self, call: TestCall, budget: Budget) -> Ran {
         let TestCall { sender, handler, payload, value, timer_allowance } = call;
         let (place, ids) = (self.place(sender), self.next_ids(timer_allowance));
-        let first = Delivery { sender, to: account("self"), handler, payload, value };
+        let first = PendingCall { sender, to: account("self"), handler, payload, value };
         let mut after = self.state.clone();
         let done = actors::call(&mut after, (&place, &ids), first, budget);
         self.ran(done, after)
@@ -293,7 +293,7 @@ impl Chain for TestChain {
             add(fire.outcome.usage);
             done.log.extend(fire.outcome.log.into_iter().map(|(_, line)| line));
             let (ending, error) = match fire.status {
-                Status::Failed(error) => (Ending::Failed, error),
+                ReceiptStatus::Failed(error) => (Ending::Failed, error),
                 _ => (Ending::Fired, String::new()),
             };
             done.fires.push(Fired {

@@ -40,9 +40,9 @@ fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"test", name)
 }
 
-fn validators(n: u8) -> Vec<Validator> {
+fn validators(n: u8) -> Vec<GenesisValidator> {
     (0..n)
-        .map(|i| Validator {
+        .map(|i| GenesisValidator {
             pubkey: key(&format!("validator-{i}")).public_key(),
             consensus_key: [i + 1; 32],
         })
@@ -182,7 +182,7 @@ impl Chain {
         let nonce = self.state.account(&key("alice").address()).nonce;
         let id = spec.job_id(&key("alice").address(), nonce);
         let execution = self.one("alice", Payload::SubmitJob(Arc::new(spec)));
-        assert_eq!(execution.receipts[0].status, Status::Success);
+        assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
         id
     }
 
@@ -219,7 +219,7 @@ fn a_transfer_moves_money_and_pays_both_gases() {
     let before = chain.balance("alice");
     let execution = chain.one("alice", transfer("carol", Wei::cby(5)));
     let receipt = &execution.receipts[0];
-    assert_eq!(receipt.status, Status::Success);
+    assert_eq!(receipt.status, ReceiptStatus::Success);
     assert_eq!(receipt.cycles.get(), 26_000);
     assert_eq!(chain.balance("carol"), Wei::cby(5));
     let fee = receipt.burned.saturating_add(receipt.tip);
@@ -332,7 +332,7 @@ fn a_runner_registered_since_is_absent_and_a_gap_closes() {
     chain.push(vec![]);
     assert!(chain.state.present_at(Height::new(4)).unwrap().contains(&bob));
     let execution = chain.one("bob", Payload::DeregisterRunner);
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     assert_eq!(chain.state.registry().order().len(), 2);
     let again = chain.one("bob", Payload::RunnerHeartbeat);
     assert!(again.receipts[0].status.error().unwrap().starts_with("UnknownRunner"));
@@ -352,7 +352,7 @@ fn a_job_is_drawn_paid_and_remembered() {
     let before = chain.state.account(&runner).balance;
     let payload = chain.result(job_id, &name, &runner, b"hi\n");
     let execution = chain.one("bob", payload.clone());
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     // Half a second at 1 CBY a second, and the tip.
     let paid = Wei::new(1_500_000_000);
     assert_eq!(chain.state.account(&runner).balance, before.saturating_add(paid));

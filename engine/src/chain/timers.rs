@@ -17,8 +17,8 @@ use crate::{
     record,
     speculation::Bonds,
     timer::{
-        Admitted, Auction, Calendar, Config, Fairness, Governed, Key, Params, Place, Policy,
-        Proposal, Queue, Scope, Setting, Terms, Timer, TimerError,
+        Admitted, Auction, Calendar, Fairness, FairnessScope, Governed, Key, Params, Policy,
+        Proposal, ProposedValue, Queue, ScheduleTerms, Timer, TimerConfig, TimerError, TimerPlace,
         fairness::weight_numerator,
         lane::{Buffers, Prices},
         queue,
@@ -40,7 +40,7 @@ pub struct Lane {
     /// The first block that refuses the deprecated `bid`, if the policy is not `fifo`.
     pub bid_refused_from: Height,
     /// The governed parameters of the next block.
-    pub config: Config,
+    pub config: TimerConfig,
     /// Pending proposals for all governed parameters, ascending by height. An entry is removed when
     /// its block begins.
     pub pending: Vec<Proposal>,
@@ -79,7 +79,7 @@ impl Lane {
         let pending = params.activation.map(|activation| Proposal {
             height: activation.height,
             by: None,
-            settings: vec![Setting::policy(activation.policy)],
+            settings: vec![ProposedValue::policy(activation.policy)],
         });
         Self {
             policy: params.policy,
@@ -248,7 +248,7 @@ impl Timers {
 
 /// Number of timers in each part of the calendar queue.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Buckets {
+pub struct QueueCounts {
     /// Tier 1: heights that have timers, ascending.
     pub ring: Vec<(Height, u64)>,
     /// Tier 2: epochs that have timers, ascending.
@@ -261,18 +261,18 @@ pub struct Buckets {
 
 impl Timers {
     /// Counts the queue's timers one by one.
-    fn count(&self, now: Height) -> Buckets {
+    fn count(&self, now: Height) -> QueueCounts {
         let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
-        let mut buckets = Buckets::default();
+        let mut buckets = QueueCounts::default();
         for timer in self.queue.iter() {
-            match Place::of(timer.height, timer.scheduled_at, now) {
-                Place::CarryOver => buckets.carry_over += 1,
-                Place::Ring => *ring.entry(timer.height).or_default() += 1,
-                Place::Epoch => *epochs.entry(queue::epoch(timer.height)).or_default() += 1,
-                Place::Overflow => buckets.overflow += 1,
+            match TimerPlace::of(timer.height, timer.scheduled_at, now) {
+                TimerPlace::CarryOver => buckets.carry_over += 1,
+                TimerPlace::Ring => *ring.entry(timer.height).or_default() += 1,
+                TimerPlace::Epoch => *epochs.entry(queue::epoch(timer.height)).or_default() += 1,
+                TimerPlace::Overflow => buckets.overflow += 1,
             }
         }
-        Buckets {
+        QueueCounts {
             ring: ring.into_iter().collect(),
             epochs: epochs.into_iter().collect(),
             ..buckets
@@ -290,12 +290,12 @@ impl State {
     /// Number of timers in each part of the queue, for display. The newest state of a chain has a
     /// calendar with the counts; for other states, and after a restart, timers are counted one by
     /// one.
-    pub fn timer_buckets(&self) -> Buckets {
+    pub fn timer_buckets(&self) -> QueueCounts {
         let Timers { queue, desk, .. } = &self.timers;
         let now = self.height();
         let parked = desk.0.lock().unwrap_or_else(PoisonError::into_inner);
         match parked.as_deref().map(|desk| &desk.calendar).filter(|found| found.now() == now) {
-            Some(calendar) => Buckets {
+            Some(calendar) => QueueCounts {
                 ring: calendar.ring().collect(),
                 epochs: calendar.epochs().collect(),
                 overflow: queue.overflow_len() as u64,
@@ -348,10 +348,10 @@ impl State {
     }
 
     /// The terms for timers scheduled in the block at `height`, a child of this state's.
-    pub fn timer_terms(&self, height: Height) -> Terms {
+    pub fn timer_terms(&self, height: Height) -> ScheduleTerms {
         let lane = &self.timers.lane;
         let policy = lane.policy_at(height);
-        Terms {
+        ScheduleTerms {
             now: height,
             policy,
             config: lane.config,
@@ -367,7 +367,7 @@ impl State {
     }
 
     /// The prices that timers pay in a block with these terms, a child of this state's.
-    pub fn lane_prices(&self, terms: &Terms) -> Prices {
+    pub fn lane_prices(&self, terms: &ScheduleTerms) -> Prices {
         Prices {
             policy: terms.policy,
             basefee_cycle: self.basefee_cycle,
@@ -381,7 +381,7 @@ impl State {
     /// Adds a timer to the queue under this id.
     pub(super) fn schedule_timer(
         &mut self,
-        terms: &Terms,
+        terms: &ScheduleTerms,
         id: Hash,
         admitted: Admitted,
         events: &mut Vec<EventKind>,
@@ -440,7 +440,7 @@ impl State {
     /// Extends a timer's lifetime if `may` allows it. An error names `by`.
     pub(super) fn extend_timer(
         &mut self,
-        terms: &Terms,
+        terms: &ScheduleTerms,
         (id, expires_at): (&Hash, Height),
         by: Address,
         may: impl Fn(&Self, &Timer) -> bool,
@@ -482,8 +482,8 @@ impl State {
     /// The key under which `actor`'s fires are counted: it or its deployer (timers.md §4).
     pub(super) fn fairness_key(&self, actor: Address) -> Address {
         match self.params.timers.scope {
-            Scope::Actor => actor,
-            Scope::Deployer => self.actor(&actor).map_or(actor, |found| found.deployer),
+            FairnessScope::Actor => actor,
+            FairnessScope::Deployer => self.actor(&actor).map_or(actor, |found| found.deployer),
         }
     }
 }

@@ -5,7 +5,7 @@ mod excuse;
 pub use excuse::Excuse;
 
 use super::{
-    genesis::Validator,
+    genesis::GenesisValidator,
     tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
 };
 use crate::{
@@ -55,7 +55,7 @@ pub enum Payload {
     /// Calls a handler of an actor.
     CallActor(CallActor),
     /// Schedules a timer of an actor that the sender deployed.
-    ScheduleTimer(Arc<timer::Request>),
+    ScheduleTimer(Arc<timer::TimerRequest>),
     /// Cancels a timer that the sender pays for, or of an actor that the sender deployed.
     CancelTimer(CancelTimer),
     /// Extends the lifetime of a timer of an actor that the sender deployed.
@@ -106,7 +106,7 @@ pub enum Payload {
     /// Sets one governed parameter from the next block on; system deployers only.
     SetParameter(SetParameter),
     /// Adds a validator from the next consensus epoch on; system deployers only.
-    AddValidator(Validator),
+    AddValidator(GenesisValidator),
     /// Removes a validator from the next consensus epoch on; system deployers only.
     RemoveValidator(RemoveValidator),
     /// Begins a new migration phase; system deployers only.
@@ -164,7 +164,7 @@ record!(ExtendTimer { timer_id, expires_at });
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateTimerConfig {
     /// Each key at most once.
-    pub settings: Vec<timer::Setting>,
+    pub settings: Vec<timer::ProposedValue>,
     /// The first block with these values; `None`: the next block.
     pub height: Option<Height>,
 }

@@ -29,8 +29,8 @@ mod results;
 mod tasks;
 mod timers;
 
-pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
-pub(super) use callbacks::Callback;
+pub use actors::{CallFailure, FailedMessage, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES};
+pub(super) use callbacks::PendingCallback;
 pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
 pub use jobs::{JobError, candidates_root};
 pub use penalties::check_equivocation;
@@ -47,7 +47,7 @@ use super::{
         PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
         SubsetEpochAdvanced, Transferred,
     },
-    receipt::{ActorReceipt, Fire, LaneReport, Receipt, Status},
+    receipt::{ActorReceipt, Fire, LaneReport, Receipt, ReceiptStatus},
     state::{KnownPresence, MoneyError, State},
     transaction::{
         CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
@@ -68,9 +68,9 @@ use crate::{
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
-    timer::{Bid, Ids, ParameterError, Policy, Terms, TimerError},
+    timer::{Bid, Ids, ParameterError, Policy, ScheduleTerms, TimerError},
 };
-use actors::{Delivery, Done, Place};
+use actors::{ActorEffects, BlockContext, PendingCall};
 use lane::OpenLane;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -183,7 +183,7 @@ pub enum ExecutionError {
 
 /// Why a transaction fails. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Refusal {
+enum TransactionFailure {
     #[error("NotYourKey: the key registered has address {0}, which is not the sender's")]
     NotYourKey(Address),
     #[error("Unauthorized: {0} is not a system deployer")]
@@ -199,7 +199,7 @@ enum Refusal {
     #[error(transparent)]
     Committee(#[from] CommitteeError),
     #[error(transparent)]
-    Actors(#[from] Failure),
+    Actors(#[from] CallFailure),
     #[error(transparent)]
     Money(#[from] MoneyError),
     #[error(transparent)]
@@ -310,7 +310,7 @@ struct Run<'a> {
     cells: Cells,
     tips: Wei,
     /// The terms for timers, read once at the block's start.
-    terms: Terms,
+    terms: ScheduleTerms,
     /// Verdicts on the block's proofs, which are checked together.
     proofs: tasks::Verdicts,
     fires: Vec<Fire>,
@@ -390,7 +390,7 @@ impl Run<'_> {
         let mut receipt = Receipt {
             transaction: hash,
             sender: Address::default(),
-            status: Status::Success,
+            status: ReceiptStatus::Success,
             cycles: Cycles::ZERO,
             unused: Cycles::ZERO,
             cells: Cells::ZERO,
@@ -401,7 +401,7 @@ impl Run<'_> {
         let reserved = match self.reserve(signed, &mut receipt) {
             Ok(reserved) => reserved,
             Err(reason) => {
-                receipt.status = Status::Skipped(reason.to_string());
+                receipt.status = ReceiptStatus::Skipped(reason.to_string());
                 return receipt;
             }
         };
@@ -410,12 +410,12 @@ impl Run<'_> {
             self.state = before;
             self.events.truncate(events);
             self.results.truncate(results);
-            if let Refusal::Task(TaskError::BadProof(_)) = &refusal
+            if let TransactionFailure::Task(TaskError::BadProof(_)) = &refusal
                 && let Payload::CompleteTask(complete) = &signed.transaction.payload
             {
                 self.refuse_proof(complete.task_id);
             }
-            receipt.status = Status::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
+            receipt.status = ReceiptStatus::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
         }
         let (mut cycles, mut cells) = signed.least();
         if let Some(ActorReceipt { usage, .. }) = &receipt.actor {
@@ -427,7 +427,11 @@ impl Run<'_> {
     }
 
     /// Executes the transaction's payload. On failure the state is left half changed.
-    fn apply(&mut self, signed: &SignedTransaction, receipt: &mut Receipt) -> Result<(), Refusal> {
+    fn apply(
+        &mut self,
+        signed: &SignedTransaction,
+        receipt: &mut Receipt,
+    ) -> Result<(), TransactionFailure> {
         let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
         let allowance = signed.transaction.timer_allowance.unwrap_or(Wei::ZERO);
         match &signed.transaction.payload {
@@ -447,7 +451,7 @@ impl Run<'_> {
                 let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
                 let (to, value) = (*actor, *value);
                 let (handler, payload) = (handler.clone(), payload.clone());
-                let first = Delivery { sender, to, handler, payload, value };
+                let first = PendingCall { sender, to, handler, payload, value };
                 let done = actors::call(&mut self.state, (&place, &ids), first, budget(signed));
                 self.told(done, receipt)?;
             }
@@ -520,9 +524,9 @@ impl Run<'_> {
     }
 
     /// The place where actors run for `cause`, a transaction or a timer.
-    fn place(&self, cause: Hash, sender: Option<Address>) -> Place {
+    fn place(&self, cause: Hash, sender: Option<Address>) -> BlockContext {
         let header = &self.block.header;
-        Place {
+        BlockContext {
             parent: header.parent,
             height: header.height,
             timestamp_ms: header.timestamp_ms,
@@ -534,24 +538,32 @@ impl Run<'_> {
     }
 
     /// Passes the effects of a call that is not undone to the watch.
-    fn show(&mut self, done: &mut Done) {
+    fn show(&mut self, done: &mut ActorEffects) {
         if let Some(watch) = self.watch.as_mut().filter(|_| done.result.is_ok()) {
             watch.effects.append(&mut done.effects);
         }
     }
 
     /// Records what actors did in events and the receipt.
-    fn told(&mut self, done: Done, receipt: &mut Receipt) -> Result<(), Refusal> {
+    fn told(
+        &mut self,
+        done: ActorEffects,
+        receipt: &mut Receipt,
+    ) -> Result<(), TransactionFailure> {
         let (events, outcome, ended) = done.told();
         self.emit_all(events);
         receipt.actor = Some(outcome);
-        ended.map_err(Refusal::from)
+        ended.map_err(TransactionFailure::from)
     }
 
-    fn register(&mut self, sender: Address, register: &RegisterRunner) -> Result<(), Refusal> {
+    fn register(
+        &mut self,
+        sender: Address,
+        register: &RegisterRunner,
+    ) -> Result<(), TransactionFailure> {
         let address = register.pubkey.address();
         if address != sender {
-            return Err(Refusal::NotYourKey(address));
+            return Err(TransactionFailure::NotYourKey(address));
         }
         self.state.debit(sender, register.stake)?;
         let height = self.height();

@@ -19,7 +19,7 @@
 //! `subset_epoch_blocks` is the value at the epoch's first block. A value governed later applies
 //! from the next epoch on.
 
-use super::genesis::Validator;
+use super::genesis::GenesisValidator;
 use crate::{
     presence::subset,
     primitives::{
@@ -99,13 +99,13 @@ pub struct SubsetEpoch {
     /// Its number, as in headers.
     pub number: u64,
     /// The committee at the epoch's start, ascending by address.
-    pub validators: Arc<Vec<Validator>>,
+    pub validators: Arc<Vec<GenesisValidator>>,
 }
 record!(SubsetEpoch { number, validators });
 
 impl SubsetEpoch {
     /// The subset of a runner, nearest first.
-    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&GenesisValidator> {
         let keys: Vec<_> = self.validators.iter().map(|v| v.pubkey.clone()).collect();
         subset::of(runner, &keys).into_iter().map(|i| &self.validators[i]).collect()
     }
@@ -116,8 +116,8 @@ impl SubsetEpoch {
 pub(super) fn subsets_of<'a>(
     epochs: impl IntoIterator<Item = &'a SubsetEpoch>,
     runner: &PublicKey,
-) -> Vec<&'a Validator> {
-    let mut all: Vec<&Validator> = Vec::new();
+) -> Vec<&'a GenesisValidator> {
+    let mut all: Vec<&GenesisValidator> = Vec::new();
     for validator in epochs.into_iter().flat_map(|epoch| epoch.subset_of(runner)) {
         if !all.contains(&validator) {
             all.push(validator);
@@ -132,9 +132,9 @@ pub struct Roster {
     /// The consensus epoch of the state's head.
     pub epoch: u64,
     /// The committee of that epoch, ascending by address.
-    pub committee: Arc<Vec<Validator>>,
+    pub committee: Arc<Vec<GenesisValidator>>,
     /// The committee of the next epoch, if nothing more changes.
-    pub next: Arc<Vec<Validator>>,
+    pub next: Arc<Vec<GenesisValidator>>,
     /// Whether `next` is final, because the head is the last block of its epoch.
     pub next_decided: bool,
     /// The subset epochs that count, newest first: one or two.
@@ -143,7 +143,7 @@ pub struct Roster {
 
 impl Roster {
     /// The committee of a consensus epoch; `None`: neither the state's epoch nor the next.
-    pub fn committee_of(&self, epoch: u64) -> Option<&Arc<Vec<Validator>>> {
+    pub fn committee_of(&self, epoch: u64) -> Option<&Arc<Vec<GenesisValidator>>> {
         match epoch.checked_sub(self.epoch)? {
             0 => Some(&self.committee),
             1 => Some(&self.next),
@@ -153,7 +153,7 @@ impl Roster {
 
     /// The validators that a runner may be connected to, nearest first: as
     /// [`State::subsets_of`](super::State::subsets_of).
-    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&GenesisValidator> {
         subsets_of(&self.subsets, runner)
     }
 }
@@ -166,7 +166,7 @@ pub struct Held {
     /// The encoded value.
     pub value: Vec<u8>,
     /// The path to the map's root.
-    pub proof: merkle::Proof,
+    pub proof: merkle::InclusionProof,
 }
 
 /// The newest entries of a map of validators. They are all that is in force at the state's height,
@@ -230,7 +230,7 @@ pub(super) const SUBSETS: &str = "subset-epochs";
 #[derive(Clone, Debug)]
 pub(super) struct Validators {
     /// By the first consensus epoch they serve in.
-    committees: Map<Since, Arc<Vec<Validator>>>,
+    committees: Map<Since, Arc<Vec<GenesisValidator>>>,
     /// By their first height.
     subsets: Map<Since, SubsetEpoch>,
     /// Blocks in a subset epoch, for the head's consensus epoch.
@@ -271,7 +271,7 @@ impl Turn {
         [Some(self.current), before].into_iter().flatten().collect()
     }
 
-    fn advance(&mut self, since: u64, validators: &Arc<Vec<Validator>>) {
+    fn advance(&mut self, since: u64, validators: &Arc<Vec<GenesisValidator>>) {
         let number = self.current.number + 1;
         let next = SubsetEpoch { number, validators: validators.clone() };
         self.before = Some(std::mem::replace(&mut self.current, next));
@@ -279,7 +279,7 @@ impl Turn {
     }
 
     /// Advances every `blocks` blocks, by time alone, up to `height`.
-    fn pass(&mut self, height: u64, blocks: u64, validators: &Arc<Vec<Validator>>) {
+    fn pass(&mut self, height: u64, blocks: u64, validators: &Arc<Vec<GenesisValidator>>) {
         let since = self.since.get();
         let times = height.saturating_sub(since).checked_div(blocks).unwrap_or(0);
         if times == 0 {
@@ -296,7 +296,7 @@ impl Turn {
 
 impl Validators {
     /// Starts with the committee `first`, ascending by address.
-    pub(super) fn genesis(first: Vec<Validator>, subset_epoch_blocks: u64) -> Self {
+    pub(super) fn genesis(first: Vec<GenesisValidator>, subset_epoch_blocks: u64) -> Self {
         let first = Arc::new(first);
         let mut subsets = Map::new();
         subsets.insert(Since(0), SubsetEpoch { number: 0, validators: first.clone() });
@@ -330,14 +330,14 @@ impl Validators {
 
     /// The committee of a consensus epoch, ascending by address. For an epoch beyond the next one,
     /// the committee it would have if nothing more changed.
-    pub(super) fn committee(&self, epoch: u64) -> &Arc<Vec<Validator>> {
+    pub(super) fn committee(&self, epoch: u64) -> &Arc<Vec<GenesisValidator>> {
         let (_, committee) =
             self.committees.range_from(&Since(epoch)).next().expect("there is one from epoch 0");
         committee
     }
 
     /// The epochs in which a new committee begins, newest first, with their committees.
-    pub(super) fn committees(&self) -> impl Iterator<Item = (u64, &Arc<Vec<Validator>>)> {
+    pub(super) fn committees(&self) -> impl Iterator<Item = (u64, &Arc<Vec<GenesisValidator>>)> {
         self.committees.iter().map(|(since, committee)| (since.0, committee))
     }
 
@@ -413,13 +413,17 @@ impl Validators {
     }
 
     /// Adds `validator` from `epoch` on, which must be the next one.
-    pub(super) fn add(&mut self, epoch: u64, validator: Validator) -> Result<(), CommitteeError> {
+    pub(super) fn add(
+        &mut self,
+        epoch: u64,
+        validator: GenesisValidator,
+    ) -> Result<(), CommitteeError> {
         let address = validator.pubkey.address();
         if CompressedEdwardsY(validator.consensus_key).decompress().is_none() {
             return Err(CommitteeError::InvalidKey);
         }
         let mut committee = self.committee(epoch).to_vec();
-        let shares_key = |v: &Validator| {
+        let shares_key = |v: &GenesisValidator| {
             v.pubkey == validator.pubkey || v.consensus_key == validator.consensus_key
         };
         // A validator that leaves with this epoch may stay after all, but no other may reuse its
@@ -451,8 +455,10 @@ impl Validators {
 }
 
 /// Number of validators that are in only one of the two sets.
-fn churn(before: &[Validator], after: &[Validator]) -> usize {
-    let only_in = |a: &[Validator], b: &[Validator]| a.iter().filter(|v| !b.contains(v)).count();
+fn churn(before: &[GenesisValidator], after: &[GenesisValidator]) -> usize {
+    let only_in = |a: &[GenesisValidator], b: &[GenesisValidator]| {
+        a.iter().filter(|v| !b.contains(v)).count()
+    };
     only_in(before, after) + only_in(after, before)
 }
 
@@ -461,8 +467,8 @@ mod tests {
     use super::*;
     use crate::primitives::SecretKey;
 
-    fn committee(n: u8) -> Vec<Validator> {
-        let validator = |i: u8| Validator {
+    fn committee(n: u8) -> Vec<GenesisValidator> {
+        let validator = |i: u8| GenesisValidator {
             pubkey: SecretKey::derive(b"validators", &i.to_string()).public_key(),
             consensus_key: [i; 32],
         };

@@ -18,7 +18,7 @@ use super::{
     decimal::Decimal,
     json::Json,
     spec::{
-        Bounds, Callback, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage,
+        Bounds, Callback, CommandDelivery, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage,
         LlmWork, MAX_RETURN_BYTES, McpWork, Verification, Work,
     },
     verification::{Check, Similarity},
@@ -55,7 +55,7 @@ type Read<T> = Result<T, DocumentError>;
 
 /// Reads the job that a document describes.
 pub fn read(document: Json) -> Read<JobSpec> {
-    let mut job = Fields::of(document, "")?;
+    let mut job = ObjectFields::of(document, "")?;
     let kind: JobKind = job.parsed("kind")?.ok_or_else(|| job.missing("kind"))?;
     let work = work(kind, job.object("work")?.ok_or_else(|| job.missing("work"))?)?;
     let verification = match job.object("verification")? {
@@ -79,7 +79,7 @@ pub fn read(document: Json) -> Read<JobSpec> {
     Ok(spec)
 }
 
-fn bounds(fields: Option<Fields>, runners: u32) -> Read<Bounds> {
+fn bounds(fields: Option<ObjectFields>, runners: u32) -> Read<Bounds> {
     // The results that a committee reveals together have to fit into a block.
     let each = RETURN_BYTES.min(MAX_RETURN_BYTES / runners.max(1));
     let mut bounds = Bounds {
@@ -105,14 +105,14 @@ fn bounds(fields: Option<Fields>, runners: u32) -> Read<Bounds> {
     Ok(bounds)
 }
 
-fn callback(mut fields: Fields) -> Read<Callback> {
+fn callback(mut fields: ObjectFields) -> Read<Callback> {
     let actor: Address = fields.parsed("actor")?.ok_or_else(|| fields.missing("actor"))?;
     let handler = fields.text("handler")?.ok_or_else(|| fields.missing("handler"))?;
     fields.end()?;
     Ok(Callback { actor, handler })
 }
 
-fn work(kind: JobKind, mut fields: Fields) -> Read<Work> {
+fn work(kind: JobKind, mut fields: ObjectFields) -> Read<Work> {
     let work = match kind {
         JobKind::Llm => Work::Llm(LlmWork {
             model: fields.needed("model")?,
@@ -156,7 +156,7 @@ fn work(kind: JobKind, mut fields: Fields) -> Read<Work> {
             stdin: fields.bytes("stdin")?,
             delivery: match fields.text("delivery")?.as_deref() {
                 None | Some("push") => None,
-                Some(name) => Some(Delivery::named(name).ok_or_else(|| {
+                Some(name) => Some(CommandDelivery::named(name).ok_or_else(|| {
                     fields.problem("delivery", format!("is `{name}`; expected push or lease"))
                 })?),
             },
@@ -166,7 +166,7 @@ fn work(kind: JobKind, mut fields: Fields) -> Read<Work> {
     Ok(work)
 }
 
-fn verification(mut fields: Fields) -> Read<Verification> {
+fn verification(mut fields: ObjectFields) -> Read<Verification> {
     let mode = fields.parsed("mode")?.ok_or_else(|| fields.missing("mode"))?;
     let runners = fields.small("runners")?.unwrap_or(1);
     let mut verification = Verification::of(mode, runners);
@@ -189,10 +189,10 @@ fn verification(mut fields: Fields) -> Read<Verification> {
 
 /// Reads one check of `structured_match`: an object with the check's name as its only key.
 pub fn check(document: Json) -> Read<Check> {
-    one_check(Fields::of(document, "")?)
+    one_check(ObjectFields::of(document, "")?)
 }
 
-fn one_check(mut fields: Fields) -> Read<Check> {
+fn one_check(mut fields: ObjectFields) -> Read<Check> {
     let found = if let Some(schema) = fields.json("schema")? {
         Check::Schema(schema)
     } else if let Some(field) = fields.text("equal")? {
@@ -217,7 +217,7 @@ fn one_check(mut fields: Fields) -> Read<Check> {
 }
 
 /// An object's fields, which are taken out one by one.
-struct Fields {
+struct ObjectFields {
     /// The path of the object, with a trailing dot.
     place: String,
     fields: BTreeMap<String, Json>,
@@ -225,7 +225,7 @@ struct Fields {
     known: Vec<&'static str>,
 }
 
-impl Fields {
+impl ObjectFields {
     fn of(json: Json, place: &str) -> Read<Self> {
         let Json::Object(fields) = json else {
             let place = if place.is_empty() { "job" } else { place };
@@ -460,7 +460,7 @@ mod tests {
             ))
         };
         let Work::Custom(lease) = by("lease").unwrap().work else { panic!() };
-        assert_eq!(lease.delivery, Some(Delivery::Lease));
+        assert_eq!(lease.delivery, Some(CommandDelivery::Lease));
         assert_eq!(
             by("post").unwrap_err().to_string(),
             "work.delivery: is `post`; expected push or lease"

@@ -114,7 +114,7 @@ impl Steps {
 
 /// A compiled schema.
 #[derive(Debug)]
-pub struct Schema(Node);
+pub struct Schema(SchemaNode);
 
 impl Schema {
     /// Compiles a schema from its text, JSON of at most [`MAX_BYTES`] bytes.
@@ -123,7 +123,7 @@ impl Schema {
             return Err(SchemaError::TooLong(text.len()));
         }
         let json = Json::parse(text.as_bytes())?;
-        let mut compiler = Compiler { nodes: 0, at: String::new() };
+        let mut compiler = SchemaCompiler { nodes: 0, at: String::new() };
         compiler.node("false", &json, 1).map(Self)
     }
 
@@ -148,21 +148,21 @@ impl Schema {
 
 /// A schema as a list of rules. Without rules it accepts everything.
 #[derive(Debug)]
-struct Node(Vec<Rule>);
+struct SchemaNode(Vec<Rule>);
 
 /// A keyword and its test.
 #[derive(Debug)]
 struct Rule {
     keyword: &'static str,
-    test: Test,
+    test: SchemaTest,
 }
 
 #[derive(Debug)]
-enum Test {
+enum SchemaTest {
     /// `false`: nothing passes.
     Never,
     /// One of these types.
-    Types(Vec<Type>),
+    Types(Vec<SchemaType>),
     /// One of these values.
     Among(BTreeSet<Json>),
     /// A number that compares so with this one.
@@ -178,24 +178,24 @@ enum Test {
     /// Members that must be present.
     Required(Vec<String>),
     /// Members that must pass if they are present.
-    Properties(BTreeMap<String, Node>),
+    Properties(BTreeMap<String, SchemaNode>),
     /// The schema of all members except these.
-    Others(BTreeSet<String>, Node),
+    Others(BTreeSet<String>, SchemaNode),
     /// The schema of every item.
-    Each(Node),
+    Each(SchemaNode),
     /// No two items are equal.
     Unique,
     /// All of these schemas.
-    All(Vec<Node>),
+    All(Vec<SchemaNode>),
     /// At least one of these schemas.
-    Any(Vec<Node>),
+    Any(Vec<SchemaNode>),
     /// Exactly one of these schemas.
-    One(Vec<Node>),
-    Not(Node),
+    One(Vec<SchemaNode>),
+    Not(SchemaNode),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum SchemaType {
     Null,
     Boolean,
     Number,
@@ -205,7 +205,7 @@ enum Type {
     Object,
 }
 
-impl Type {
+impl SchemaType {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::Null,
@@ -261,7 +261,7 @@ impl<'a> Stop<'a> {
     }
 }
 
-impl Node {
+impl SchemaNode {
     fn check<'a>(&'a self, value: &'a Json, steps: &mut Steps) -> Result<(), Stop<'a>> {
         steps.take(1)?;
         for Rule { keyword, test } in &self.0 {
@@ -283,7 +283,7 @@ impl Node {
     }
 }
 
-impl Test {
+impl SchemaTest {
     /// Whether the test itself holds; an error is a violation of a nested schema. A test for one
     /// type accepts values of all other types.
     fn holds<'a>(&'a self, value: &'a Json, steps: &mut Steps) -> Result<bool, Stop<'a>> {
@@ -395,14 +395,14 @@ fn weigh(value: &Json, steps: &mut Steps) -> Result<usize, Exhausted> {
 }
 
 /// The state of a compilation.
-struct Compiler {
+struct SchemaCompiler {
     /// Number of schemas so far.
     nodes: usize,
     /// JSON pointer to the current value.
     at: String,
 }
 
-impl Compiler {
+impl SchemaCompiler {
     fn refuse<T>(&self, problem: impl Into<String>) -> Result<T, SchemaError> {
         Err(SchemaError::Refused { at: self.at.clone(), problem: problem.into() })
     }
@@ -427,7 +427,7 @@ impl Compiler {
         keyword: &'static str,
         from: &Json,
         depth: usize,
-    ) -> Result<Node, SchemaError> {
+    ) -> Result<SchemaNode, SchemaError> {
         if depth > MAX_DEPTH {
             return self.refuse(format!("schemas nested deeper than {MAX_DEPTH}"));
         }
@@ -437,8 +437,10 @@ impl Compiler {
         }
         let members = match from {
             Json::Object(members) => members,
-            Json::Bool(true) => return Ok(Node(Vec::new())),
-            Json::Bool(false) => return Ok(Node(vec![Rule { keyword, test: Test::Never }])),
+            Json::Bool(true) => return Ok(SchemaNode(Vec::new())),
+            Json::Bool(false) => {
+                return Ok(SchemaNode(vec![Rule { keyword, test: SchemaTest::Never }]));
+            }
             _ => return self.refuse("a schema is expected: an object, true or false"),
         };
         let known =
@@ -454,7 +456,7 @@ impl Compiler {
                 rules.extend(test.map(|test| Rule { keyword, test }));
             }
         }
-        Ok(Node(rules))
+        Ok(SchemaNode(rules))
     }
 
     /// The test of a keyword; `None` if it constrains nothing.
@@ -464,51 +466,51 @@ impl Compiler {
         value: &Json,
         siblings: &BTreeMap<String, Json>,
         depth: usize,
-    ) -> Result<Option<Test>, SchemaError> {
+    ) -> Result<Option<SchemaTest>, SchemaError> {
         Ok(Some(match keyword {
-            "type" => Test::Types(self.types(value)?),
-            "const" => Test::Among(BTreeSet::from([value.clone()])),
-            "enum" => Test::Among(self.list(value)?.iter().cloned().collect()),
-            "minimum" => Test::Number(Decimal::ge, self.number(value)?),
-            "maximum" => Test::Number(Decimal::le, self.number(value)?),
-            "exclusiveMinimum" => Test::Number(Decimal::gt, self.number(value)?),
-            "exclusiveMaximum" => Test::Number(Decimal::lt, self.number(value)?),
+            "type" => SchemaTest::Types(self.types(value)?),
+            "const" => SchemaTest::Among(BTreeSet::from([value.clone()])),
+            "enum" => SchemaTest::Among(self.list(value)?.iter().cloned().collect()),
+            "minimum" => SchemaTest::Number(Decimal::ge, self.number(value)?),
+            "maximum" => SchemaTest::Number(Decimal::le, self.number(value)?),
+            "exclusiveMinimum" => SchemaTest::Number(Decimal::gt, self.number(value)?),
+            "exclusiveMaximum" => SchemaTest::Number(Decimal::lt, self.number(value)?),
             "multipleOf" => match self.number(value)? {
-                step if step > Decimal::ZERO => Test::Multiple(step),
+                step if step > Decimal::ZERO => SchemaTest::Multiple(step),
                 _ => return self.refuse("a number above 0 is expected"),
             },
-            "minLength" => Test::Length(u64::ge, self.count(value)?),
-            "maxLength" => Test::Length(u64::le, self.count(value)?),
-            "minItems" => Test::Items(u64::ge, self.count(value)?),
-            "maxItems" => Test::Items(u64::le, self.count(value)?),
-            "minProperties" => Test::Members(u64::ge, self.count(value)?),
-            "maxProperties" => Test::Members(u64::le, self.count(value)?),
-            "required" => Test::Required(self.names(value)?),
+            "minLength" => SchemaTest::Length(u64::ge, self.count(value)?),
+            "maxLength" => SchemaTest::Length(u64::le, self.count(value)?),
+            "minItems" => SchemaTest::Items(u64::ge, self.count(value)?),
+            "maxItems" => SchemaTest::Items(u64::le, self.count(value)?),
+            "minProperties" => SchemaTest::Members(u64::ge, self.count(value)?),
+            "maxProperties" => SchemaTest::Members(u64::le, self.count(value)?),
+            "required" => SchemaTest::Required(self.names(value)?),
             "properties" => {
                 let mut nodes = BTreeMap::new();
                 for (name, value) in self.object(value)? {
                     let node = self.below(name, |c| c.node(keyword, value, depth + 1))?;
                     nodes.insert(name.clone(), node);
                 }
-                Test::Properties(nodes)
+                SchemaTest::Properties(nodes)
             }
             "additionalProperties" => {
                 let known = match siblings.get("properties") {
                     Some(Json::Object(members)) => members.keys().cloned().collect(),
                     _ => BTreeSet::new(),
                 };
-                Test::Others(known, self.node(keyword, value, depth + 1)?)
+                SchemaTest::Others(known, self.node(keyword, value, depth + 1)?)
             }
-            "items" => Test::Each(self.node(keyword, value, depth + 1)?),
+            "items" => SchemaTest::Each(self.node(keyword, value, depth + 1)?),
             "uniqueItems" => match value {
-                Json::Bool(true) => Test::Unique,
+                Json::Bool(true) => SchemaTest::Unique,
                 Json::Bool(false) => return Ok(None),
                 _ => return self.refuse("true or false is expected"),
             },
-            "allOf" => Test::All(self.nodes(keyword, value, depth)?),
-            "anyOf" => Test::Any(self.nodes(keyword, value, depth)?),
-            "oneOf" => Test::One(self.nodes(keyword, value, depth)?),
-            "not" => Test::Not(self.node(keyword, value, depth + 1)?),
+            "allOf" => SchemaTest::All(self.nodes(keyword, value, depth)?),
+            "anyOf" => SchemaTest::Any(self.nodes(keyword, value, depth)?),
+            "oneOf" => SchemaTest::One(self.nodes(keyword, value, depth)?),
+            "not" => SchemaTest::Not(self.node(keyword, value, depth + 1)?),
             other => unreachable!("{other} is in the list of keywords but not handled here"),
         }))
     }
@@ -518,19 +520,20 @@ impl Compiler {
         keyword: &'static str,
         value: &Json,
         depth: usize,
-    ) -> Result<Vec<Node>, SchemaError> {
+    ) -> Result<Vec<SchemaNode>, SchemaError> {
         let items = self.list(value)?.iter().enumerate();
         items
             .map(|(at, item)| self.below(&at.to_string(), |c| c.node(keyword, item, depth + 1)))
             .collect()
     }
 
-    fn types(&self, value: &Json) -> Result<Vec<Type>, SchemaError> {
+    fn types(&self, value: &Json) -> Result<Vec<SchemaType>, SchemaError> {
         let names = match value {
             Json::Text(name) => vec![name.clone()],
             _ => self.names(value)?,
         };
-        let Some(types) = names.iter().map(|name| Type::named(name)).collect::<Option<Vec<_>>>()
+        let Some(types) =
+            names.iter().map(|name| SchemaType::named(name)).collect::<Option<Vec<_>>>()
         else {
             return self.refuse(
                 "a type is expected: null, boolean, number, integer, string, array or object",

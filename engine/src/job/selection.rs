@@ -95,7 +95,7 @@ pub fn draw(
     if !is_sorted(candidates) {
         sorted.to_mut().sort_unstable();
     }
-    let mut pool = Pool::new(&sorted);
+    let mut pool = WeightPool::new(&sorted);
     let mut favoured = mru.and_then(|Favoured { runner, multiplier }| {
         let at = sorted.partition_point(|(address, _)| *address < runner);
         let weight = (sorted.get(at)?.0 == runner).then(|| pool.weights[at])?;
@@ -144,7 +144,7 @@ fn is_sorted(candidates: &[(Address, Wei)]) -> bool {
 const BLOCK: usize = 256;
 
 /// The weights of a draw's candidates by place; 0 at places that have been drawn.
-struct Pool {
+struct WeightPool {
     weights: Vec<u16>,
     /// The sum of each block's weights.
     sums: Vec<u32>,
@@ -156,7 +156,7 @@ const _: () = assert!(
     "the largest weight fits into a u16, even multiplied"
 );
 
-impl Pool {
+impl WeightPool {
     fn new(candidates: &[(Address, Wei)]) -> Self {
         let weight = |(_, stake): &(Address, Wei)| stake_to_weight(*stake) as u16;
         let weights: Vec<u16> = candidates.iter().map(weight).collect();

@@ -2,11 +2,13 @@
 
 pub use super::{
     state::{
-        Assignment, Attempt, Cancellation, Closing, Commitment, Failure, FailureReason, Job,
-        JobStatus, Outcome, Reported, Round, SlashReason, Withheld,
+        Assignment, Cancellation, Closing, Commitment, CommitteeRound, Failure, FailureReason, Job,
+        JobAttempt, JobStatus, Outcome, Reported, SlashReason, Withheld,
     },
     verification::{Agreement, Check, Similarity, Verification, VerificationMode},
-    work::{CommandWork, Delivery, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
+    work::{
+        CommandDelivery, CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work,
+    },
 };
 use crate::{
     actor::effect::MAX_HANDLER_BYTES,

@@ -42,9 +42,9 @@ pub enum JobStatus {
     /// A committee was drawn.
     Assigned(Assignment),
     /// Some members of a committee of several have committed to their results.
-    Running(Round),
+    Running(CommitteeRound),
     /// Commitments are closed; results are being revealed.
-    Committed(Round),
+    Committed(CommitteeRound),
     /// A verified result is final.
     Verified(Assignment, Outcome),
     /// No verified result; the escrow was returned.
@@ -70,14 +70,14 @@ record!(Assignment { height, timestamp_ms, seed, candidates_root, committee });
 
 /// Commitments and reveals of a committee of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Round {
+pub struct CommitteeRound {
     pub assignment: Assignment,
     /// In draw order.
     pub commitments: Vec<Commitment>,
     /// Set once commitments are closed.
     pub closing: Option<Closing>,
 }
-record!(Round { assignment, commitments, closing });
+record!(CommitteeRound { assignment, commitments, closing });
 
 /// A runner's irrevocable statement that it has a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ impl JobStatus {
     }
 }
 
-impl Round {
+impl CommitteeRound {
     /// The commitment of this runner.
     pub fn commitment(&self, runner: &Address) -> Option<&Commitment> {
         self.commitments.iter().find(|commitment| commitment.runner == *runner)
@@ -286,7 +286,7 @@ impl Decode for JobStatus {
 
 /// The current attempt at a job: its first, or a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct JobAttempt {
     /// 0 for the first attempt, then the number of the retry.
     pub number: u32,
     /// The block from which the attempt's time counts.
@@ -300,7 +300,7 @@ pub struct Attempt {
     /// members at most once.
     pub reported: Vec<Reported>,
 }
-record!(Attempt { number, since, seed, excluded, reported });
+record!(JobAttempt { number, since, seed, excluded, reported });
 
 /// A runner that reported that it cannot do a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,7 +311,7 @@ pub struct Reported {
 }
 record!(Reported { runner, reason });
 
-impl Attempt {
+impl JobAttempt {
     /// Whether this runner reported that it cannot do the work.
     pub fn is_reported_by(&self, runner: &Address) -> bool {
         self.reported.iter().any(|reported| reported.runner == *runner)
@@ -328,7 +328,7 @@ pub struct Job {
     pub nonce: u64,
     pub submitted_at: Height,
     pub status: JobStatus,
-    pub attempt: Attempt,
+    pub attempt: JobAttempt,
     /// Runners proved to have signed two commitments for one attempt; each is fined once.
     pub equivocated: Vec<Address>,
 }
@@ -341,7 +341,7 @@ impl Job {
         (submitter, nonce): (Address, u64),
         submitted_at: Height,
     ) -> Self {
-        let attempt = Attempt {
+        let attempt = JobAttempt {
             number: 0,
             since: submitted_at,
             seed: None,
@@ -372,7 +372,8 @@ impl Job {
     /// The first block in which the aggregator may submit fewer results than there are commitments;
     /// `None` unless results are being revealed.
     pub fn partial_reveals_from(&self) -> Option<Height> {
-        let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
+        let JobStatus::Committed(CommitteeRound { closing: Some(closing), .. }) = &self.status
+        else {
             return None;
         };
         Some(closing.height.after(WHOLE_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))
@@ -381,7 +382,8 @@ impl Job {
     /// The first block in which a runner's own reveal counts if the aggregator has not submitted
     /// any; `None` unless results are being revealed.
     pub fn own_reveals_from(&self) -> Option<Height> {
-        let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
+        let JobStatus::Committed(CommitteeRound { closing: Some(closing), .. }) = &self.status
+        else {
             return None;
         };
         Some(closing.height.after(AGGREGATOR_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))

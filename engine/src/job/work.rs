@@ -113,19 +113,19 @@ pub struct CommandWork {
     pub env: Vec<(String, String)>,
     pub stdin: Option<Vec<u8>>,
     /// How the command reaches its executor; `None`: with the job.
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<CommandDelivery>,
 }
 record!(CommandWork { program, args, env, stdin, delivery });
 
 /// A delivery of the command other than with the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Delivery {
+pub enum CommandDelivery {
     /// The job's runner hands the command to a pool that works by leases, and is liable for the
     /// result.
     Lease,
 }
 
-names!(Delivery: Lease = "lease");
+names!(CommandDelivery: Lease = "lease");
 
 impl Encode for Work {
     fn encode(&self, w: &mut Writer) {

@@ -1,8 +1,8 @@
 //! One job: the phases it goes through, its attempts, and how they end.
 //!
-//! The state of a job is a [`Phase`]. A lease that can be used is part of its phase, so that there
-//! is at most one, and only in the phase that has one. All changes go through functions here that
-//! destructure the phase.
+//! The state of a job is a [`AttemptPhase`]. A lease that can be used is part of its phase, so that
+//! there is at most one, and only in the phase that has one. All changes go through functions here
+//! that destructure the phase.
 
 use super::{
     Concurrency, Config, JobId, JobState, LeaseKey, LeaseState, Member, Refusal, RunId, RunIf,
@@ -143,7 +143,7 @@ struct Holding {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum AttemptPhase {
     /// Jobs that it needs have not ended yet; `others` is the worst outcome of those that have.
     Waiting { needs: BTreeSet<JobId>, others: Went },
     /// It joins the queue at `until` for another attempt.
@@ -178,11 +178,11 @@ pub(super) enum Then {
 
 /// A job with its current attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct LeaseJob {
     id: JobId,
     run: RunId,
     rules: Rules,
-    phase: Phase,
+    phase: AttemptPhase,
     past: Vec<Past>,
     /// Number of times it has become terminal: at most once.
     finalized: u32,
@@ -199,10 +199,10 @@ pub(super) struct RunTurn {
 }
 record!(RunTurn { group, ticket });
 
-impl Job {
+impl LeaseJob {
     pub(super) fn new(run: RunId, job: NewJob, run_turn: Option<RunTurn>) -> Self {
         let NewJob { id, rules, needs } = job;
-        let phase = Phase::Waiting { needs, others: Went::Well };
+        let phase = AttemptPhase::Waiting { needs, others: Went::Well };
         Self { id, run, rules, phase, past: Vec::new(), finalized: 0, turn: None, run_turn }
     }
 
@@ -223,30 +223,30 @@ impl Job {
     /// The state as the protocol names it.
     pub const fn state(&self) -> JobState {
         match &self.phase {
-            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
-                JobState::Queued
-            }
-            Phase::Held(held) => match held.stage {
+            AttemptPhase::Waiting { .. }
+            | AttemptPhase::Pausing { .. }
+            | AttemptPhase::Queued { .. } => JobState::Queued,
+            AttemptPhase::Held(held) => match held.stage {
                 Stage::Granted { .. } => JobState::Leased,
                 Stage::Starting { .. } => JobState::Starting,
                 Stage::Running { .. } => JobState::Running,
                 Stage::Canceling { .. } => JobState::CancelRequested,
             },
-            Phase::Ended { state, .. } => *state,
+            AttemptPhase::Ended { state, .. } => *state,
         }
     }
 
     /// The time and the reason of its end; `None` while it is open.
     pub const fn end(&self) -> Option<(u64, Why)> {
         match &self.phase {
-            Phase::Ended { why, at, .. } => Some((*at, *why)),
+            AttemptPhase::Ended { why, at, .. } => Some((*at, *why)),
             _ => None,
         }
     }
 
     /// The number of its latest attempt, from 1; 0 before the first.
     pub fn attempt(&self) -> u32 {
-        let live = u32::from(matches!(self.phase, Phase::Held(_)));
+        let live = u32::from(matches!(self.phase, AttemptPhase::Held(_)));
         u32::try_from(self.past.len()).unwrap_or(u32::MAX).saturating_add(live)
     }
 
@@ -258,7 +258,7 @@ impl Job {
     /// Its position in the queue, if queued.
     pub const fn position(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Queued { position } => Some(*position),
+            AttemptPhase::Queued { position } => Some(*position),
             _ => None,
         }
     }
@@ -266,7 +266,7 @@ impl Job {
     /// The jobs that it still waits for.
     pub fn needs(&self) -> impl Iterator<Item = &JobId> {
         let needs = match &self.phase {
-            Phase::Waiting { needs, .. } => Some(needs),
+            AttemptPhase::Waiting { needs, .. } => Some(needs),
             _ => None,
         };
         needs.into_iter().flatten()
@@ -274,7 +274,7 @@ impl Job {
 
     /// Whether it waits only for its turn in a concurrency group.
     pub fn waits_for_turn(&self) -> bool {
-        matches!(&self.phase, Phase::Waiting { needs, .. } if needs.is_empty())
+        matches!(&self.phase, AttemptPhase::Waiting { needs, .. } if needs.is_empty())
     }
 
     /// The groups that it has joined and its tickets, its run's group first.
@@ -304,7 +304,7 @@ impl Job {
     /// When its live lease expires; `None` without one.
     pub const fn expires_at(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Held(held) => Some(held.expires),
+            AttemptPhase::Held(held) => Some(held.expires),
             _ => None,
         }
     }
@@ -314,7 +314,7 @@ impl Job {
     pub fn attempts(&self) -> impl Iterator<Item = (&Attempt, LeaseState, Option<u64>)> {
         let past = self.past.iter().map(|past| (&past.attempt, past.state, Some(past.ended_at)));
         let live = match &self.phase {
-            Phase::Held(held) => Some((&held.attempt, held.state(), None)),
+            AttemptPhase::Held(held) => Some((&held.attempt, held.state(), None)),
             _ => None,
         };
         past.chain(live)
@@ -330,7 +330,7 @@ impl Job {
     /// The deadline and the reason of a requested cancel.
     pub const fn canceling(&self) -> Option<(u64, Why)> {
         match &self.phase {
-            Phase::Held(Holding { stage: Stage::Canceling { deadline, why }, .. }) => {
+            AttemptPhase::Held(Holding { stage: Stage::Canceling { deadline, why }, .. }) => {
                 Some((*deadline, *why))
             }
             _ => None,
@@ -340,8 +340,8 @@ impl Job {
     /// The next time at which it changes without a message.
     pub(super) fn wake(&self, config: &Config) -> Option<u64> {
         match &self.phase {
-            Phase::Held(held) => Some(held.expires.min(held.stage.end(config))),
-            Phase::Pausing { until } => Some(*until),
+            AttemptPhase::Held(held) => Some(held.expires.min(held.stage.end(config))),
+            AttemptPhase::Pausing { until } => Some(*until),
             _ => None,
         }
     }
@@ -349,7 +349,7 @@ impl Job {
     /// When it joins the queue for another attempt, if it pauses.
     pub const fn resumes_at(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Pausing { until } => Some(*until),
+            AttemptPhase::Pausing { until } => Some(*until),
             _ => None,
         }
     }
@@ -357,18 +357,18 @@ impl Job {
     /// The outcome that counts for the jobs that need it.
     pub(super) fn went(&self) -> Went {
         match &self.phase {
-            Phase::Ended { state: JobState::Succeeded, .. } => Went::Well,
-            Phase::Ended { state: JobState::Failed | JobState::TimedOut, .. } => {
+            AttemptPhase::Ended { state: JobState::Succeeded, .. } => Went::Well,
+            AttemptPhase::Ended { state: JobState::Failed | JobState::TimedOut, .. } => {
                 if self.rules.allow_failure == Some(true) { Went::Well } else { Went::Badly }
             }
-            Phase::Ended { why: Why::NeedFailed, .. } => Went::Badly,
+            AttemptPhase::Ended { why: Why::NeedFailed, .. } => Went::Badly,
             _ => Went::Unfinished,
         }
     }
 
     /// Handles the end of a job that it needs.
     pub(super) fn need_ended(&mut self, need: &JobId, went: Went, now: u64) -> Then {
-        let Phase::Waiting { needs, others } = &mut self.phase else { return Then::Stays };
+        let AttemptPhase::Waiting { needs, others } = &mut self.phase else { return Then::Stays };
         needs.remove(need);
         *others = went.max(*others);
         let (left, went) = (needs.len(), *others);
@@ -388,15 +388,15 @@ impl Job {
 
     /// Ends the pause before another attempt. It keeps its turns, so it joins the queue.
     pub(super) fn resume(&mut self) {
-        if let Phase::Pausing { .. } = self.phase {
-            self.phase = Phase::Waiting { needs: BTreeSet::new(), others: Went::Well };
+        if let AttemptPhase::Pausing { .. } = self.phase {
+            self.phase = AttemptPhase::Waiting { needs: BTreeSet::new(), others: Went::Well };
         }
     }
 
     /// Sets its position in the queue, unless it has ended.
     pub(super) fn queue(&mut self, position: u64) {
-        if !matches!(self.phase, Phase::Ended { .. }) {
-            self.phase = Phase::Queued { position };
+        if !matches!(self.phase, AttemptPhase::Ended { .. }) {
+            self.phase = AttemptPhase::Queued { position };
         }
     }
 
@@ -408,10 +408,10 @@ impl Job {
         lease: LeaseKey,
         now: u64,
     ) -> bool {
-        let Phase::Queued { .. } = self.phase else { return false };
+        let AttemptPhase::Queued { .. } = self.phase else { return false };
         let attempt =
             Attempt { runner, lease, granted_at: now, acked_at: None, heartbeat_at: None };
-        self.phase = Phase::Held(Holding {
+        self.phase = AttemptPhase::Held(Holding {
             attempt,
             expires: now.saturating_add(ms(config.lease_ttl_seconds)),
             stage: Stage::Granted { ack_by: now.saturating_add(ms(config.ack_timeout_seconds)) },
@@ -422,7 +422,7 @@ impl Job {
     /// The live lease with this key.
     fn held(&mut self, lease: &LeaseKey) -> Result<&mut Holding, Refusal> {
         match &mut self.phase {
-            Phase::Held(held) if held.attempt.lease.is(lease) => Ok(held),
+            AttemptPhase::Held(held) if held.attempt.lease.is(lease) => Ok(held),
             _ => {
                 let past = self.past.iter().find(|past| past.attempt.lease.is(lease));
                 Err(Refusal::Stale(past.map_or(Stale::UnknownLease, |past| ended(past.state))))
@@ -529,10 +529,10 @@ impl Job {
     pub(super) fn cancel(&mut self, config: &Config, why: Why, now: u64) -> Result<Then, Refusal> {
         let state = JobState::Canceled;
         match &mut self.phase {
-            Phase::Waiting { .. } | Phase::Pausing { .. } | Phase::Queued { .. } => {
-                Ok(self.finalize(state, why, now))
-            }
-            Phase::Held(held) => match held.stage {
+            AttemptPhase::Waiting { .. }
+            | AttemptPhase::Pausing { .. }
+            | AttemptPhase::Queued { .. } => Ok(self.finalize(state, why, now)),
+            AttemptPhase::Held(held) => match held.stage {
                 Stage::Granted { .. } => {
                     Ok(self.leave(LeaseState::Revoked, None, state, why, false, now))
                 }
@@ -546,16 +546,16 @@ impl Job {
                 }
                 Stage::Canceling { .. } => Ok(Then::Stays),
             },
-            Phase::Ended { state: JobState::Canceled, .. } => Ok(Then::Stays),
-            Phase::Ended { .. } => Err(Refusal::Ended),
+            AttemptPhase::Ended { state: JobState::Canceled, .. } => Ok(Then::Stays),
+            AttemptPhase::Ended { .. } => Err(Refusal::Ended),
         }
     }
 
     /// Takes the lease back on request.
     pub(super) fn revoke(&mut self, now: u64) -> Result<Then, Refusal> {
         match self.phase {
-            Phase::Held(_) => Ok(self.lose(LeaseState::Revoked, now)),
-            Phase::Ended { .. } => Err(Refusal::Ended),
+            AttemptPhase::Held(_) => Ok(self.lose(LeaseState::Revoked, now)),
+            AttemptPhase::Ended { .. } => Err(Refusal::Ended),
             _ => Err(Refusal::NotLeased),
         }
     }
@@ -563,8 +563,8 @@ impl Job {
     /// Handles the first deadline that has passed by `now`.
     pub(super) fn time_out(&mut self, config: &Config, now: u64) -> Then {
         let held = match &self.phase {
-            Phase::Held(held) => held,
-            Phase::Pausing { until } if *until <= now => return Then::Requeue,
+            AttemptPhase::Held(held) => held,
+            AttemptPhase::Pausing { until } if *until <= now => return Then::Requeue,
             _ => return Then::Stays,
         };
         let (expires, end) = (held.expires, held.stage.end(config));
@@ -582,10 +582,10 @@ impl Job {
     fn lose(&mut self, state: LeaseState, now: u64) -> Then {
         let on = self.rules.retry_on;
         let (end, why, again) = match &self.phase {
-            Phase::Held(Holding { stage: Stage::Canceling { why, .. }, .. }) => {
+            AttemptPhase::Held(Holding { stage: Stage::Canceling { why, .. }, .. }) => {
                 (JobState::Canceled, *why, false)
             }
-            Phase::Held(held) if held.stage.is_overtime(now) => timed_out(on),
+            AttemptPhase::Held(held) if held.stage.is_overtime(now) => timed_out(on),
             _ => (JobState::Failed, Why::LeaseLost, on.lease_lost),
         };
         self.leave(state, None, end, why, again, now)
@@ -602,8 +602,8 @@ impl Job {
         now: u64,
     ) -> Then {
         // It waits for nothing until the board queues it.
-        let phase = mem::replace(&mut self.phase, Phase::Pausing { until: now });
-        if let Phase::Held(Holding { attempt, .. }) = phase {
+        let phase = mem::replace(&mut self.phase, AttemptPhase::Pausing { until: now });
+        if let AttemptPhase::Held(Holding { attempt, .. }) = phase {
             self.past.push(Past { attempt, state: lease, ended_at: now, said });
         }
         if !again || self.attempt() >= self.rules.max_attempts {
@@ -612,7 +612,7 @@ impl Job {
         match self.backoff() {
             0 => Then::Requeue,
             pause => {
-                self.phase = Phase::Pausing { until: now.saturating_add(ms(pause)) };
+                self.phase = AttemptPhase::Pausing { until: now.saturating_add(ms(pause)) };
                 Then::Stays
             }
         }
@@ -626,7 +626,7 @@ impl Job {
     }
 
     fn finalize(&mut self, state: JobState, why: Why, at: u64) -> Then {
-        self.phase = Phase::Ended { state, why, at };
+        self.phase = AttemptPhase::Ended { state, why, at };
         self.finalized += 1;
         Then::Ends
     }
@@ -688,7 +688,7 @@ const fn ended(state: LeaseState) -> Stale {
 }
 
 record!(Holding { attempt, expires, stage });
-record!(Job { id, run, rules, phase, past, finalized, turn, run_turn });
+record!(LeaseJob { id, run, rules, phase, past, finalized, turn, run_turn });
 
 impl Encode for Stage {
     fn encode(&self, w: &mut Writer) {
@@ -719,7 +719,7 @@ impl Decode for Stage {
     }
 }
 
-impl Encode for Phase {
+impl Encode for AttemptPhase {
     fn encode(&self, w: &mut Writer) {
         match self {
             Self::Waiting { needs, others } => {
@@ -757,7 +757,7 @@ impl Encode for Phase {
     }
 }
 
-impl Decode for Phase {
+impl Decode for AttemptPhase {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(4)?;
         match (r.u64()?, len) {

@@ -1,7 +1,7 @@
 //! All jobs: the queue, grants to runners, and deadlines of leases.
 
 use super::{
-    Attempt, Beat, Concurrency, Config, ConfigError, Done, Job, JobId, JobState, LeaseKey,
+    Attempt, Beat, Concurrency, Config, ConfigError, Done, JobId, JobState, LeaseJob, LeaseKey,
     LeaseState, Member, NewJob, Refusal, RunId, RunnerId, Stale, Why,
     attempt::{RunTurn, Then},
     config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
@@ -32,7 +32,7 @@ pub const MAX_OPEN_JOBS: usize = 100_000;
 pub struct Board {
     config: Config,
     now: u64,
-    jobs: BTreeMap<JobId, Job>,
+    jobs: BTreeMap<JobId, LeaseJob>,
     runs: BTreeMap<RunId, BTreeSet<JobId>>,
     /// Number of jobs in each state.
     states: BTreeMap<JobState, usize>,
@@ -55,12 +55,12 @@ pub struct Changes {
     /// Jobs that have changed.
     pub jobs: BTreeSet<JobId>,
     /// State transitions, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<LeaseEvent>,
 }
 
 /// A job or its lease has entered another state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LeaseEvent {
     /// Time in milliseconds.
     pub at: u64,
     pub job: JobId,
@@ -73,7 +73,7 @@ pub struct Event {
 
 /// A runner's request for work.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct WorkRequest<'a> {
     pub runner: &'a RunnerId,
     /// The runner's capabilities.
     pub capabilities: &'a BTreeSet<String>,
@@ -94,7 +94,7 @@ pub struct Granted {
 
 /// A consequence of a change that is still to be handled.
 #[derive(Debug)]
-enum Step {
+enum GrantStep {
     Ended(JobId),
     /// The member has its turn in a concurrency group.
     Turn(Member),
@@ -160,7 +160,7 @@ impl Board {
     /// comes from the configuration.
     pub fn restore(
         config: Config,
-        jobs: impl IntoIterator<Item = Job>,
+        jobs: impl IntoIterator<Item = LeaseJob>,
     ) -> Result<Self, RestoreError> {
         let (mut board, mut positions) = (Self::new(config)?, BTreeSet::new());
         for job in jobs {
@@ -189,18 +189,18 @@ impl Board {
         &self.config
     }
 
-    pub fn job(&self, id: &str) -> Option<&Job> {
+    pub fn job(&self, id: &str) -> Option<&LeaseJob> {
         self.jobs.get(id)
     }
 
     /// The jobs of a run; `None` if there is no such run.
-    pub fn run(&self, id: &str) -> Option<impl Iterator<Item = &Job>> {
+    pub fn run(&self, id: &str) -> Option<impl Iterator<Item = &LeaseJob>> {
         let jobs = self.runs.get(id)?;
         Some(jobs.iter().filter_map(|id| self.jobs.get(id)))
     }
 
     /// All jobs, by id.
-    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+    pub fn jobs(&self) -> impl Iterator<Item = &LeaseJob> {
         self.jobs.values()
     }
 
@@ -294,7 +294,7 @@ impl Board {
             for need in &needs {
                 self.needed_by.entry(need.clone()).or_default().insert(id.clone());
             }
-            let job = Job::new(run.clone(), job, turn.clone());
+            let job = LeaseJob::new(run.clone(), job, turn.clone());
             self.queue.open(&job.rules().requires);
             *self.states.entry(job.state()).or_default() += 1;
             self.runs.entry(run.clone()).or_default().insert(id.clone());
@@ -367,9 +367,9 @@ impl Board {
     }
 
     /// Grants the first job in the queue that requires only capabilities the runner has.
-    pub fn lease(&mut self, request: Request<'_>, now: u64) -> Option<Granted> {
+    pub fn lease(&mut self, request: WorkRequest<'_>, now: u64) -> Option<Granted> {
         self.advance(now);
-        let Request { runner, capabilities, lease } = request;
+        let WorkRequest { runner, capabilities, lease } = request;
         let id = self.queue.first(capabilities)?.clone();
         let Entry::Vacant(free) = self.leases.entry(lease) else { return None };
         free.insert(id.clone());
@@ -552,7 +552,7 @@ impl Board {
         &mut self,
         id: &JobId,
         now: u64,
-        change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
+        change: impl FnOnce(&mut LeaseJob, u64) -> Result<(T, Then), Refusal>,
     ) -> Result<T, Refusal> {
         let mut steps = VecDeque::new();
         let answer = self.apply(id, now, &mut steps, change)?;
@@ -562,10 +562,10 @@ impl Board {
 
     /// Handles the consequences of changes, and theirs in turn. Chains of jobs may be long, so this
     /// uses a queue instead of recursion.
-    fn settle(&mut self, mut steps: VecDeque<Step>, now: u64) {
+    fn settle(&mut self, mut steps: VecDeque<GrantStep>, now: u64) {
         while let Some(step) = steps.pop_front() {
             match step {
-                Step::Ended(id) => {
+                GrantStep::Ended(id) => {
                     let went = self.jobs[&id].went();
                     for other in self.needed_by.remove(&id).into_iter().flatten() {
                         let told = self.apply(&other, now, &mut steps, |job, now| {
@@ -573,15 +573,15 @@ impl Board {
                         });
                         told.expect("a job that needs another exists and accepts its end");
                     }
-                    steps.extend(self.leave_groups(&id).into_iter().map(Step::Turn));
+                    steps.extend(self.leave_groups(&id).into_iter().map(GrantStep::Turn));
                 }
-                Step::Turn(Member::Job(id)) => self.admit(&id, &mut steps),
-                Step::Turn(Member::Run(run)) => {
+                GrantStep::Turn(Member::Job(id)) => self.admit(&id, &mut steps),
+                GrantStep::Turn(Member::Run(run)) => {
                     for id in self.runs.get(&run).cloned().unwrap_or_default() {
                         self.admit(&id, &mut steps);
                     }
                 }
-                Step::Supersede(id) => {
+                GrantStep::Supersede(id) => {
                     let config = self.config;
                     // An error means that it has ended since.
                     let _ = self.apply(&id, now, &mut steps, |job, now| {
@@ -597,8 +597,8 @@ impl Board {
         &mut self,
         id: &JobId,
         now: u64,
-        steps: &mut VecDeque<Step>,
-        change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
+        steps: &mut VecDeque<GrantStep>,
+        change: impl FnOnce(&mut LeaseJob, u64) -> Result<(T, Then), Refusal>,
     ) -> Result<T, Refusal> {
         let job = self.jobs.get_mut(id).ok_or(Refusal::NotFound)?;
         let (state, attempt) = (job.state(), job.attempt());
@@ -618,7 +618,7 @@ impl Board {
             }
             Then::Ends => {
                 self.queue.close(&job.rules().requires);
-                steps.push_back(Step::Ended(id.clone()));
+                steps.push_back(GrantStep::Ended(id.clone()));
             }
         }
         let job = &self.jobs[id];
@@ -646,7 +646,7 @@ impl Board {
 
     /// Queues a job that waits for no other job, unless another member of one of its concurrency
     /// groups has its turn.
-    fn admit(&mut self, id: &JobId, steps: &mut VecDeque<Step>) {
+    fn admit(&mut self, id: &JobId, steps: &mut VecDeque<GrantStep>) {
         let Some(job) = self.jobs.get_mut(id).filter(|job| job.waits_for_turn()) else { return };
         let turns = &self.turns;
         let waits = |(group, ticket, member): (&str, u64, Member)| {
@@ -677,13 +677,19 @@ impl Board {
 
     /// Cancels the members that joined the group before, last first, so that none that waits gets
     /// its turn.
-    fn supersede(&self, group: &str, ticket: u64, member: &Member, steps: &mut VecDeque<Step>) {
+    fn supersede(
+        &self,
+        group: &str,
+        ticket: u64,
+        member: &Member,
+        steps: &mut VecDeque<GrantStep>,
+    ) {
         for before in self.turns.before(group, ticket, member).rev() {
             match before {
-                Member::Job(id) => steps.push_back(Step::Supersede(id.clone())),
+                Member::Job(id) => steps.push_back(GrantStep::Supersede(id.clone())),
                 Member::Run(run) => {
                     let jobs = self.runs.get(run).into_iter().flatten();
-                    steps.extend(jobs.cloned().map(Step::Supersede));
+                    steps.extend(jobs.cloned().map(GrantStep::Supersede));
                 }
             }
         }
@@ -707,7 +713,7 @@ impl Board {
     }
 
     /// Adds a restored job to the indexes. Returns whether its tickets are unique.
-    fn enter(&mut self, job: &Job) -> bool {
+    fn enter(&mut self, job: &LeaseJob) -> bool {
         let id = job.id();
         self.runs.entry(job.run().clone()).or_default().insert(id.clone());
         *self.states.entry(job.state()).or_default() += 1;
@@ -731,7 +737,7 @@ impl Board {
     /// Records that a job has entered its current state.
     fn note(&mut self, id: &JobId, at: u64) {
         let job = &self.jobs[id];
-        let event = Event {
+        let event = LeaseEvent {
             at,
             job: id.clone(),
             attempt: job.attempt(),

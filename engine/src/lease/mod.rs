@@ -59,10 +59,10 @@ pub mod state;
 mod tests;
 mod turns;
 
-pub use attempt::{Attempt, Beat, Done, Job, NewJob, RetryOn, Rules};
+pub use attempt::{Attempt, Beat, Done, LeaseJob, NewJob, RetryOn, Rules};
 pub use config::{Config, ConfigError};
 pub use fence::{LeaseKey, Refusal, Stale};
-pub use grant::{Board, Changes, Event, Granted, Request, RestoreError, SubmitError};
+pub use grant::{Board, Changes, Granted, LeaseEvent, RestoreError, SubmitError, WorkRequest};
 pub use queue::MAX_SETS;
 pub use state::{JobState, LeaseState, RunIf, Why};
 pub use turns::{Concurrency, Member};

@@ -48,7 +48,7 @@ fn board(jobs: Vec<NewJob>) -> Board {
 /// Requests work for runner `r` without capabilities.
 fn lease(board: &mut Board, n: u64, now: u64) -> Option<String> {
     let (runner, capabilities) = ("r".into(), BTreeSet::new());
-    let request = Request { runner: &runner, capabilities: &capabilities, lease: key(n) };
+    let request = WorkRequest { runner: &runner, capabilities: &capabilities, lease: key(n) };
     board.lease(request, now).map(|granted| granted.job.0)
 }
 
@@ -164,7 +164,7 @@ fn a_job_pauses_before_it_is_tried_again() {
         let job = board.job("a").unwrap();
         assert_eq!((job.state(), job.resumes_at()), (JobState::Queued, Some(resumes)));
         // The same holds after a restart.
-        let kept: Job = from_slice(&to_vec(job)).unwrap();
+        let kept: LeaseJob = from_slice(&to_vec(job)).unwrap();
         assert_eq!(kept, *job);
         let restored = Board::restore(Config::default(), [kept]).unwrap();
         assert_eq!(restored.next_wake(), Some(resumes));
@@ -215,7 +215,7 @@ fn capabilities_decide_who_gets_what() {
     let mut ask = |n, capabilities: &[&str]| {
         let capabilities = capabilities.iter().map(|tag| tag.to_string()).collect();
         let runner = "r".into();
-        let request = Request { runner: &runner, capabilities: &capabilities, lease: key(n) };
+        let request = WorkRequest { runner: &runner, capabilities: &capabilities, lease: key(n) };
         board.lease(request, 0).map(|granted| granted.job.0)
     };
     assert_eq!(ask(1, &["linux"]), Some("any".into()));
@@ -398,7 +398,7 @@ fn a_request_looks_at_each_set_of_requirements_once() {
     let capabilities = BTreeSet::from(["linux".to_owned()]);
     let runner = "r".into();
     let mut ask = |n| {
-        let request = Request { runner: &runner, capabilities: &capabilities, lease: key(n) };
+        let request = WorkRequest { runner: &runner, capabilities: &capabilities, lease: key(n) };
         board.lease(request, 0).map(|granted| granted.job.0)
     };
     assert_eq!((ask(1), ask(2)), (Some("last".into()), None));
@@ -423,7 +423,7 @@ fn open_jobs_have_so_many_sets_of_requirements() {
     board.submit("d".into(), None, vec![tagged("d", MAX_SETS)], 0).unwrap_err();
     board.cancel("c-0", 0).unwrap();
     board.submit("d".into(), None, vec![tagged("d", MAX_SETS)], 0).unwrap();
-    let stored: Vec<Job> = board.jobs().cloned().collect();
+    let stored: Vec<LeaseJob> = board.jobs().cloned().collect();
     let mut again = Board::restore(Config::default(), stored).unwrap();
     assert!(again.submit("e".into(), None, vec![tagged("e", MAX_SETS + 1)], 0).is_err());
 }
@@ -526,7 +526,7 @@ fn a_later_member_can_take_the_place_of_all_before_it() {
     // A running job is stopped first.
     assert_eq!(end(&board, "a"), (JobState::CancelRequested, None));
     assert_eq!(lease(&mut board, 2, 0), None);
-    let stored: Vec<Job> = board.jobs().map(|job| from_slice(&to_vec(job)).unwrap()).collect();
+    let stored: Vec<LeaseJob> = board.jobs().map(|job| from_slice(&to_vec(job)).unwrap()).collect();
     let mut board = Board::restore(*board.config(), stored).unwrap();
     board.cancel_ack(&key(1), &"r".into(), said(0), 0).unwrap();
     assert_eq!(end(&board, "a"), SUPERSEDED);
@@ -576,7 +576,7 @@ fn group(draw: &mut impl FnMut(u64) -> u64) -> Option<Concurrency> {
 /// its turn only while another member of its group is.
 fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
     let (mut jobs, mut runs) = (BTreeSet::new(), BTreeMap::new());
-    let at_work = |job: &&Job| job.position().is_some() || job.expires_at().is_some();
+    let at_work = |job: &&LeaseJob| job.position().is_some() || job.expires_at().is_some();
     for job in board.jobs().filter(at_work) {
         if let Some(own) = &job.rules().concurrency {
             assert!(jobs.insert(own.group.clone()), "{} is a second one", job.id());
@@ -587,7 +587,7 @@ fn turns_hold(board: &Board, groups: &BTreeMap<RunId, String>) {
     }
     for job in board.jobs().filter(|job| job.waits_for_turn()) {
         let (_, first) = board.before(&job.id().0).expect("another member has the turn");
-        let open = |job: &Job| !job.state().is_terminal();
+        let open = |job: &LeaseJob| !job.state().is_terminal();
         assert!(match first {
             Member::Job(first) => open(board.job(&first.0).unwrap()),
             Member::Run(run) => board.run(&run.0).unwrap().any(open),
@@ -636,7 +636,7 @@ fn a_million_random_messages_break_nothing() {
                 0..=3 => {
                     leases += 1;
                     let capabilities = BTreeSet::new();
-                    let request = Request {
+                    let request = WorkRequest {
                         runner: &runner,
                         capabilities: &capabilities,
                         lease: key(leases),
@@ -678,7 +678,7 @@ fn a_million_random_messages_break_nothing() {
                 turns_hold(&board, &groups);
             }
             if step % 1_000 == round * 10 {
-                let stored: Vec<Job> =
+                let stored: Vec<LeaseJob> =
                     board.jobs().map(|job| from_slice(&to_vec(job)).unwrap()).collect();
                 let again = Board::restore(*board.config(), stored).unwrap();
                 assert!(again.jobs().eq(board.jobs()) && again.queue().eq(board.queue()));

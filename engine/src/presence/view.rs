@@ -67,13 +67,13 @@ pub enum Unmet {
 /// One validator's view of the runners connected to it.
 #[derive(Debug, Clone, Default)]
 pub struct LocalView {
-    links: BTreeMap<Address, Link>,
+    links: BTreeMap<Address, ViewLink>,
     needed: BTreeSet<Label>,
 }
 
 /// A connected runner.
 #[derive(Debug, Clone)]
-struct Link {
+struct ViewLink {
     /// The validator's head when the last valid ping arrived; `None` before the first, and after
     /// a hard failure.
     pinged_at: Option<Height>,
@@ -85,7 +85,7 @@ impl LocalView {
     /// The runner completed its handshake. Replaces the state of an earlier connection: the runner
     /// is absent until it pings.
     pub fn opened(&mut self, runner: Address) {
-        let link = Link { pinged_at: None, accepting: true, withdrawn: BTreeSet::new() };
+        let link = ViewLink { pinged_at: None, accepting: true, withdrawn: BTreeSet::new() };
         self.links.insert(runner, link);
     }
 
@@ -187,7 +187,7 @@ impl LocalView {
         self.links.keys()
     }
 
-    fn with(&mut self, runner: &Address, change: impl FnOnce(&mut Link)) {
+    fn with(&mut self, runner: &Address, change: impl FnOnce(&mut ViewLink)) {
         if let Some(link) = self.links.get_mut(runner) {
             change(link);
         }

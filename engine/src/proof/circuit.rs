@@ -67,7 +67,7 @@ fn compute<A: Arithmetic>(
 }
 
 /// A value for every variable, and the constraints' factors, which follow from these values.
-pub(super) struct Assignment {
+pub(super) struct CircuitValues {
     inputs: [Fr; INPUTS],
     witnesses: Vec<Fr>,
     factors: Factors,
@@ -82,8 +82,8 @@ pub(super) struct Factors {
     pub(super) right: Vec<Fr>,
 }
 
-impl Assignment {
-    /// The assignment that follows from a statement and its witness.
+impl CircuitValues {
+    /// The values that follow from a statement and its witness.
     pub(super) fn of(statement: &Statement, witness: &Witness) -> Self {
         let inputs = statement.inputs().map(|input| input.0);
         let [task_id, agent, constraint_hash, output_commitment] = inputs;
@@ -143,7 +143,7 @@ impl Arithmetic for Recorder {
 }
 
 /// The circuit, with values for a prover or without values for a setup.
-pub struct Circuit(Option<Assignment>);
+pub struct Circuit(Option<CircuitValues>);
 
 impl Circuit {
     /// The circuit without values, as a setup reads it.
@@ -153,14 +153,14 @@ impl Circuit {
 
     /// The circuit with the values that follow from a statement and its witness.
     pub fn of(statement: &Statement, witness: &Witness) -> Self {
-        Self(Some(Assignment::of(statement, witness)))
+        Self(Some(CircuitValues::of(statement, witness)))
     }
 }
 
 impl ConstraintSynthesizer<Fr> for Circuit {
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
         let (inputs, values) = match self.0 {
-            Some(Assignment { inputs, witnesses, .. }) => (inputs.map(Some), Some(witnesses)),
+            Some(CircuitValues { inputs, witnesses, .. }) => (inputs.map(Some), Some(witnesses)),
             None => ([None; INPUTS], None),
         };
         let mut builder =

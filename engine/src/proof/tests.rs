@@ -1,7 +1,7 @@
 //! Proofs that hold, and everything that must not.
 
 use super::{
-    circuit::{Assignment, CONSTRAINTS, Circuit, INPUTS, WITNESSES},
+    circuit::{CONSTRAINTS, Circuit, CircuitValues, INPUTS, WITNESSES},
     format::{INPUT_NAMES, POINTS_BYTES},
     groth16::{
         Reduction,
@@ -118,7 +118,7 @@ fn the_circuit_has_the_size_that_keys_are_made_for() {
 #[test]
 fn no_variable_can_have_another_value() {
     let (statement, witness) = (Statement::of(&TASK, &AGENT, &witness(5)), witness(5));
-    let (columns, factors) = Assignment::of(&statement, &witness).into_parts();
+    let (columns, factors) = CircuitValues::of(&statement, &witness).into_parts();
     let matrices = matrices();
     let row = |row: &[(Fr, usize)], columns: &[Fr]| -> Fr {
         row.iter().map(|(factor, column)| *factor * columns[*column]).sum()

@@ -296,7 +296,7 @@ impl Registry {
     }
 
     /// Proves a runner's record; `None` if it has no record.
-    pub fn prove(&self, runner: &Address) -> Option<merkle::Proof> {
+    pub fn prove(&self, runner: &Address) -> Option<merkle::InclusionProof> {
         self.runners.prove(runner)
     }
 

@@ -40,7 +40,7 @@
 //! [`MAX_RESULT_BYTES`] (results that can no longer be asked for are forgotten first), ended jobs
 //! by [`MAX_OVER`].
 
-pub use super::proposals::Attempt;
+pub use super::proposals::ProposedAttempt;
 
 use super::proposals::Proposals;
 use crate::{
@@ -67,7 +67,7 @@ pub const DELIVER_AGAIN: u64 = 4;
 
 /// What a runner hands to a validator when a job has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delivery {
+pub enum JobReport {
     Result(Arc<JobResult>),
     /// The job is a committee's: the result exists, and is revealed later.
     Commit(JobCommit),
@@ -75,7 +75,7 @@ pub enum Delivery {
     Failure(JobFailure),
 }
 
-impl Delivery {
+impl JobReport {
     pub fn job_id(&self) -> Hash {
         match self {
             Self::Result(result) => result.job_id,
@@ -96,7 +96,7 @@ pub enum Offer {
     Duplicate,
     /// The job is known and done. Hand the delivery over: this validator dispatched the job before,
     /// or no validator has taken the delivery yet.
-    HandOver(Delivery),
+    HandOver(JobReport),
     /// The job cannot be taken.
     Reject(RejectReason),
 }
@@ -149,7 +149,7 @@ pub struct JobTable {
     /// The height that [`JobTable::advance`] was last called with.
     head: Height,
     proposals: Proposals,
-    running: BTreeMap<Hash, Known>,
+    running: BTreeMap<Hash, KnownJob>,
     finished: BTreeMap<Hash, Finished>,
     result_bytes: usize,
     over: BTreeMap<Hash, Over>,
@@ -167,7 +167,7 @@ pub struct Pledge {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownJob {
     /// The block that assigned the attempt; genesis for errands and restored commitments, which no
     /// block assigned.
     assigned_at: Height,
@@ -179,7 +179,7 @@ struct Known {
     cancelled: BTreeSet<PublicKey>,
 }
 
-impl Known {
+impl KnownJob {
     const fn new(assigned_at: Height, deadline: Height, agreeing: usize) -> Self {
         Self {
             assigned_at,
@@ -211,8 +211,8 @@ struct Over {
 
 #[derive(Debug)]
 struct Finished {
-    known: Known,
-    delivery: Delivery,
+    known: KnownJob,
+    delivery: JobReport,
     /// The validators that have taken the delivery.
     taken_by: BTreeSet<PublicKey>,
     /// Times the delivery was taken, over a connection or otherwise.
@@ -220,11 +220,11 @@ struct Finished {
     /// The height from which the delivery goes to another validator.
     again_at: Height,
     /// Present when the delivery is a commitment.
-    commitment: Option<Commitment>,
+    commitment: Option<SessionCommitment>,
 }
 
 #[derive(Debug)]
-struct Commitment {
+struct SessionCommitment {
     result: Arc<JobResult>,
     /// The validators that have asked for the result: they say that the commitment is on the chain.
     asked_by: BTreeSet<PublicKey>,
@@ -237,11 +237,11 @@ impl Finished {
     fn bytes(&self) -> usize {
         let committed = self.commitment.as_ref().map(|commitment| &commitment.result);
         match (&self.delivery, committed) {
-            (Delivery::Result(result), _) | (_, Some(result)) => {
+            (JobReport::Result(result), _) | (_, Some(result)) => {
                 result.result_data.as_bytes().len()
             }
-            (Delivery::Failure(failure), None) => failure.reason.as_str().len(),
-            (Delivery::Commit(_), None) => 0,
+            (JobReport::Failure(failure), None) => failure.reason.as_str().len(),
+            (JobReport::Commit(_), None) => 0,
         }
     }
 
@@ -281,10 +281,13 @@ impl JobTable {
     /// the commitment is delivered again, because the chain may lack it.
     pub fn restore(&mut self, pledge: Pledge) {
         let Pledge { result, commit, deadline } = pledge;
-        let commitment =
-            Commitment { result: Arc::new(result), asked_by: BTreeSet::new(), aggregated_at: None };
-        let known = Known::new(Height::GENESIS, deadline, self.agreeing);
-        self.store(known, Delivery::Commit(commit), Some(commitment));
+        let commitment = SessionCommitment {
+            result: Arc::new(result),
+            asked_by: BTreeSet::new(),
+            aggregated_at: None,
+        };
+        let known = KnownJob::new(Height::GENESIS, deadline, self.agreeing);
+        self.store(known, JobReport::Commit(commit), Some(commitment));
     }
 
     /// Jobs whose commitments were forgotten since the last call.
@@ -314,11 +317,11 @@ impl JobTable {
     pub fn offer(
         &mut self,
         from: &PublicKey,
-        attempt: Attempt,
+        attempt: ProposedAttempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Decided {
-        let Attempt { job_id, deadline, .. } = attempt;
+        let ProposedAttempt { job_id, deadline, .. } = attempt;
         if let Some(known) = self.running.get_mut(&job_id)
             && known.deadline >= deadline
         {
@@ -351,7 +354,7 @@ impl JobTable {
     /// except agreement. The result is not handed over.
     pub fn offer_proved(
         &mut self,
-        attempt: Attempt,
+        attempt: ProposedAttempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Decided {
@@ -363,7 +366,7 @@ impl JobTable {
     pub fn offer_errand(
         &mut self,
         from: &PublicKey,
-        attempt: Attempt,
+        attempt: ProposedAttempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Decided {
@@ -378,12 +381,12 @@ impl JobTable {
 
     fn offer_sure(
         &mut self,
-        attempt: Attempt,
+        attempt: ProposedAttempt,
         agreeing: usize,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Decided {
-        let Attempt { job_id, deadline, .. } = attempt;
+        let ProposedAttempt { job_id, deadline, .. } = attempt;
         let running = self.running.get(&job_id);
         let finished = self.finished.get(&job_id).map(|finished| &finished.known);
         let known = running.into_iter().chain(finished);
@@ -400,7 +403,7 @@ impl JobTable {
     /// permitting.
     fn refusal(
         &self,
-        Attempt { job_id, deadline, .. }: &Attempt,
+        ProposedAttempt { job_id, deadline, .. }: &ProposedAttempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Option<Offer> {
@@ -416,8 +419,8 @@ impl JobTable {
 
     /// Takes an attempt that is believed if there is capacity for it. A later attempt at a running
     /// job only moves its deadline.
-    fn open(&mut self, attempt: Attempt, agreeing: usize) -> Decided {
-        let Attempt { job_id, assigned_at, deadline } = attempt;
+    fn open(&mut self, attempt: ProposedAttempt, agreeing: usize) -> Decided {
+        let ProposedAttempt { job_id, assigned_at, deadline } = attempt;
         let others = self.proposals.take(&attempt);
         let offer = if let Some(known) = self.running.get_mut(&job_id) {
             (known.assigned_at, known.deadline) = (assigned_at, deadline);
@@ -428,7 +431,7 @@ impl JobTable {
             self.remember(job_id, Over { deadline, rejected: Some(RejectReason::AtCapacity) });
             Offer::Reject(RejectReason::AtCapacity)
         } else {
-            self.running.insert(job_id, Known::new(assigned_at, deadline, agreeing));
+            self.running.insert(job_id, KnownJob::new(assigned_at, deadline, agreeing));
             Offer::Accept
         };
         if let Some(known) = self.running.get_mut(&job_id) {
@@ -440,33 +443,39 @@ impl JobTable {
     /// Ends a running job with its result, which is then delivered. `None` if the job does not run.
     pub fn finish(&mut self, result: JobResult) -> Option<Arc<JobResult>> {
         let result = Arc::new(result);
-        self.keep(Delivery::Result(result.clone()), None).then_some(result)
+        self.keep(JobReport::Result(result.clone()), None).then_some(result)
     }
 
     /// Ends a running job of a committee: `commit`, which is then delivered, commits to the result.
     /// `None` if the job does not run.
     pub fn commit(&mut self, result: JobResult, commit: JobCommit) -> Option<JobCommit> {
         let result = Arc::new(result);
-        let commitment = Commitment { result, asked_by: BTreeSet::new(), aggregated_at: None };
-        self.keep(Delivery::Commit(commit.clone()), Some(commitment)).then_some(commit)
+        let commitment =
+            SessionCommitment { result, asked_by: BTreeSet::new(), aggregated_at: None };
+        self.keep(JobReport::Commit(commit.clone()), Some(commitment)).then_some(commit)
     }
 
     /// Ends a running job without a result: `failure`, which is then delivered, reports it. The
     /// runner does not retry the job; the chain draws another runner. `None` if the job does not
     /// run.
     pub fn fail(&mut self, failure: JobFailure) -> Option<JobFailure> {
-        self.keep(Delivery::Failure(failure.clone()), None).then_some(failure)
+        self.keep(JobReport::Failure(failure.clone()), None).then_some(failure)
     }
 
     /// Returns false if the job does not run.
-    fn keep(&mut self, delivery: Delivery, commitment: Option<Commitment>) -> bool {
+    fn keep(&mut self, delivery: JobReport, commitment: Option<SessionCommitment>) -> bool {
         let job_id = delivery.job_id();
         let Some(known) = self.release(&job_id) else { return false };
         self.store(known, delivery, commitment);
         true
     }
 
-    fn store(&mut self, known: Known, delivery: Delivery, commitment: Option<Commitment>) {
+    fn store(
+        &mut self,
+        known: KnownJob,
+        delivery: JobReport,
+        commitment: Option<SessionCommitment>,
+    ) {
         let job_id = delivery.job_id();
         let commits = commitment.is_some();
         let (taken_by, taken, again_at) = (BTreeSet::new(), 0, self.head);
@@ -547,7 +556,7 @@ impl JobTable {
     }
 
     /// The deliveries that are due now: too few validators have taken them.
-    pub fn undelivered(&self) -> impl Iterator<Item = Delivery> {
+    pub fn undelivered(&self) -> impl Iterator<Item = JobReport> {
         let due = |finished: &&Finished| finished.again_at <= self.head && !finished.is_delivered();
         self.finished.values().filter(due).map(|finished| finished.delivery.clone())
     }
@@ -650,7 +659,7 @@ impl JobTable {
     }
 
     /// Removes a job from the running ones, which frees a slot.
-    fn release(&mut self, job_id: &Hash) -> Option<Known> {
+    fn release(&mut self, job_id: &Hash) -> Option<KnownJob> {
         let known = self.running.remove(job_id)?;
         self.overloaded = false;
         Some(known)

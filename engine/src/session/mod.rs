@@ -81,13 +81,13 @@
 //!
 //! On receiving `JobAck`:
 //! * accepted: the stream stays open for progress, result or cancellation;
-//! * duplicate ([`Outcome::Duplicate`]) and reject ([`Outcome::SoftFailure`]) end the stream.
-//!   Another job frame instead of an ack is a soft failure too.
+//! * duplicate ([`DispatchOutcome::Duplicate`]) and reject ([`DispatchOutcome::SoftFailure`]) end
+//!   the stream. Another job frame instead of an ack is a soft failure too.
 //!
 //! When the head passes the assignment by more than `ack_timeout_blocks` without a frame on the
 //! stream:
-//! * the validator reports [`Outcome::HardFailure`] and finishes its half of the stream. It still
-//!   accepts a result there, so that one in flight is not lost.
+//! * the validator reports [`DispatchOutcome::HardFailure`] and finishes its half of the stream. It
+//!   still accepts a result there, so that one in flight is not lost.
 //!
 //! When a job completes:
 //! * the runner sends `JobResult` on the stream it accepted on, or, if that is gone, on a new
@@ -276,7 +276,7 @@ impl fmt::Display for End {
 
 /// The outcome of dispatching an assignment (spec §6). Only a hard failure costs presence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DispatchOutcome {
     /// Accepted, and later a result, a commitment or a failure report.
     Success,
     /// The runner has the job from another validator.

@@ -12,7 +12,7 @@ const MAX_OF_ONE: usize = MAX_PEER_STREAMS;
 
 /// One attempt at a job. The id fixes the job's specification and submitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempt {
+pub struct ProposedAttempt {
     pub job_id: Hash,
     pub assigned_at: Height,
     /// The last block in which the attempt's result counts.
@@ -21,7 +21,7 @@ pub struct Attempt {
 
 /// Each validator's assignments that are not believed yet.
 #[derive(Debug)]
-pub(super) struct Proposals(BTreeMap<PublicKey, BTreeMap<Hash, Attempt>>);
+pub(super) struct Proposals(BTreeMap<PublicKey, BTreeMap<Hash, ProposedAttempt>>);
 
 impl Proposals {
     pub(super) const fn new() -> Self {
@@ -31,7 +31,7 @@ impl Proposals {
     /// Adds a validator's assignment; returns the number of validators that have assigned this very
     /// attempt. When a validator has too many open assignments, the one with the earliest deadline
     /// is forgotten.
-    pub(super) fn add(&mut self, from: &PublicKey, attempt: Attempt) -> usize {
+    pub(super) fn add(&mut self, from: &PublicKey, attempt: ProposedAttempt) -> usize {
         let own = self.0.entry(from.clone()).or_default();
         own.insert(attempt.job_id, attempt);
         if own.len() > MAX_OF_ONE {
@@ -45,7 +45,7 @@ impl Proposals {
 
     /// Removes an attempt that is believed or rejected, and earlier ones at the same job; returns
     /// the validators that had assigned them.
-    pub(super) fn take(&mut self, attempt: &Attempt) -> Vec<PublicKey> {
+    pub(super) fn take(&mut self, attempt: &ProposedAttempt) -> Vec<PublicKey> {
         let mut alike = Vec::new();
         for (validator, own) in &mut self.0 {
             if own.get(&attempt.job_id).is_some_and(|other| other.deadline <= attempt.deadline) {

@@ -9,16 +9,16 @@ use crate::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
-        HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
-        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobProof, JobResult, Message,
-        OpenJobs, Percent, RawFrame, Role, Text, VERSION,
+        HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment,
+        JobCancel, JobCommit, JobFailure, JobFrame, JobIds, JobProgress, JobProof, JobResult,
+        Message, OpenJobs, Percent, RawFrame, Role, Text, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// The parameters of a connection.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct RunnerConfig {
     /// The chain id that signatures cover.
     pub chain_id: u64,
     /// The runner's key.
@@ -35,7 +35,7 @@ pub struct Config {
 
 /// What the driver's user is told, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum RunnerEvent {
     /// The validator has proved its identity and admitted the runner: the connection counts, and
     /// results can be delivered on it.
     Established,
@@ -76,28 +76,28 @@ pub enum Event {
 }
 
 /// What a driver does next.
-pub type Output = super::Output<Event>;
+pub type RunnerOutput = super::Output<RunnerEvent>;
 
 /// A runner's end of one connection. [`super`] describes how to drive it and the protocol.
 #[derive(Debug)]
 pub struct Runner {
-    config: Config,
-    state: State,
+    config: RunnerConfig,
+    state: RunnerState,
     /// End of the time for the handshake, in ms.
     deadline: u64,
     /// The newest height known from any source.
     head: Height,
     /// The newest height that this validator announced.
     told: Height,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<RunnerOutput>,
     control: FrameReader,
     next_own: StreamId,
     next_validators: StreamId,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: BTreeMap<StreamId, RunnerStream>,
 }
 
 #[derive(Debug)]
-enum State {
+enum RunnerState {
     /// The validator's `Hello` is due.
     Greeted,
     /// The validator's `HelloAck` is due.
@@ -118,9 +118,9 @@ struct Heartbeat {
 }
 
 #[derive(Debug)]
-struct Stream {
+struct RunnerStream {
     reader: FrameReader,
-    phase: Phase,
+    phase: RunnerPhase,
     /// The validator may still write on the stream.
     readable: bool,
     /// This side has finished its half.
@@ -129,7 +129,7 @@ struct Stream {
 
 /// The state of a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RunnerPhase {
     /// The validator opened it: an assignment or a question is due.
     Opened,
     /// The driver's answer is due.
@@ -150,7 +150,7 @@ enum Phase {
 impl Runner {
     /// A connection that the runner has just opened; `now` in ms. The first output opens the
     /// control stream.
-    pub fn new(config: Config, now: u64) -> Self {
+    pub fn new(config: RunnerConfig, now: u64) -> Self {
         let hello = Hello {
             version: VERSION,
             party_pubkey: config.key.public_key(),
@@ -158,12 +158,12 @@ impl Runner {
             block_height: config.head,
             challenge_nonce: config.nonce,
         };
-        let open = Output::Open { stream: StreamId::CONTROL, bytes: hello.to_frame() };
+        let open = RunnerOutput::Open { stream: StreamId::CONTROL, bytes: hello.to_frame() };
         Self {
             head: config.head,
             told: Height::GENESIS,
             config,
-            state: State::Greeted,
+            state: RunnerState::Greeted,
             deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
             outputs: VecDeque::from([open]),
             control: FrameReader::new(Channel::Control),
@@ -175,7 +175,7 @@ impl Runner {
 
     /// Whether the handshake is complete and results can be delivered.
     pub const fn is_established(&self) -> bool {
-        matches!(self.state, State::Established(_))
+        matches!(self.state, RunnerState::Established(_))
     }
 
     /// The newest height that the validator announced; a dishonest one may announce any.
@@ -185,8 +185,8 @@ impl Runner {
 
     /// Answers every waiting assignment of a job, for all attempts.
     pub fn answer_waiting(&mut self, job_id: &Hash, status: AckStatus) {
-        let waits = |stream: &Stream| match stream.phase {
-            Phase::Assigned { job_id: id, .. } => id == *job_id,
+        let waits = |stream: &RunnerStream| match stream.phase {
+            RunnerPhase::Assigned { job_id: id, .. } => id == *job_id,
             _ => false,
         };
         let waiting = self.streams.iter().filter(|(_, stream)| waits(stream));
@@ -198,14 +198,14 @@ impl Runner {
 
     /// Answers the assignment or errand that came on `stream`.
     pub fn answer(&mut self, stream: StreamId, status: AckStatus) {
-        let Some(Stream { phase, .. }) = self.streams.get_mut(&stream) else { return };
-        let Phase::Assigned { job_id, deadline } = *phase else { return };
-        *phase = Phase::Accepted { job_id };
+        let Some(RunnerStream { phase, .. }) = self.streams.get_mut(&stream) else { return };
+        let RunnerPhase::Assigned { job_id, deadline } = *phase else { return };
+        *phase = RunnerPhase::Accepted { job_id };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = JobAck::signed(chain_id, key, (job_id, deadline), status).to_frame();
-        self.outputs.push_back(Output::Send { stream, bytes });
+        self.outputs.push_back(RunnerOutput::Send { stream, bytes });
         if status != AckStatus::Accepted {
-            self.conclude(stream, Phase::Over);
+            self.conclude(stream, RunnerPhase::Over);
         }
     }
 
@@ -214,13 +214,14 @@ impl Runner {
     pub fn progress(&mut self, job_id: Hash, fraction: Percent, detail: Option<Text>) {
         if let Some(stream) = self.accepted_on(&job_id) {
             let bytes = JobProgress { job_id, fraction, detail }.to_frame();
-            self.outputs.push_back(Output::Send { stream, bytes });
+            self.outputs.push_back(RunnerOutput::Send { stream, bytes });
         }
     }
 
     /// Sends a result: on the stream on which the job was accepted, else on a new one. The outcome
-    /// is [`Event::Delivered`] or [`Event::Undelivered`]. Returns false if the connection is not
-    /// established or the maximum number of streams is open; try another connection.
+    /// is [`RunnerEvent::Delivered`] or [`RunnerEvent::Undelivered`]. Returns false if the
+    /// connection is not established or the maximum number of streams is open; try another
+    /// connection.
     #[must_use]
     pub fn deliver(&mut self, result: &JobResult) -> bool {
         self.hand_in(result.job_id, result)
@@ -239,9 +240,9 @@ impl Runner {
     }
 
     fn hand_in(&mut self, job_id: Hash, frame: &impl Message) -> bool {
-        let phase = Phase::Delivering { job_id };
+        let phase = RunnerPhase::Delivering { job_id };
         if let Some(stream) = self.accepted_on(&job_id) {
-            self.outputs.push_back(Output::Send { stream, bytes: frame.to_frame() });
+            self.outputs.push_back(RunnerOutput::Send { stream, bytes: frame.to_frame() });
             self.conclude(stream, phase);
             return true;
         }
@@ -250,32 +251,33 @@ impl Runner {
             return false;
         }
         let stream = self.next_own.advance();
-        self.streams.insert(stream, Stream::new(phase));
-        self.outputs.push_back(Output::Open { stream, bytes: frame.to_frame() });
+        self.streams.insert(stream, RunnerStream::new(phase));
+        self.outputs.push_back(RunnerOutput::Open { stream, bytes: frame.to_frame() });
         self.conclude(stream, phase);
         true
     }
 
-    /// Answers [`Event::RevealWanted`] that came on `stream`; `None` if there is no result to show.
+    /// Answers [`RunnerEvent::RevealWanted`] that came on `stream`; `None` if there is no result to
+    /// show.
     pub fn reveal(&mut self, stream: StreamId, result: Option<&JobResult>) {
         let phase = self.streams.get(&stream).map(|stream| stream.phase);
-        let Some(Phase::Revealing { job_id }) = phase else { return };
+        let Some(RunnerPhase::Revealing { job_id }) = phase else { return };
         if let Some(result) = result.filter(|result| result.job_id == job_id) {
-            self.outputs.push_back(Output::Send { stream, bytes: result.to_frame() });
+            self.outputs.push_back(RunnerOutput::Send { stream, bytes: result.to_frame() });
         }
-        self.conclude(stream, Phase::Over);
+        self.conclude(stream, RunnerPhase::Over);
     }
 
-    /// Answers [`Event::AggregateWanted`] that came on `stream`: signs if `agreed`.
+    /// Answers [`RunnerEvent::AggregateWanted`] that came on `stream`: signs if `agreed`.
     pub fn aggregate(&mut self, stream: StreamId, agreed: bool) {
         let phase = self.streams.get(&stream).map(|stream| stream.phase);
-        let Some(Phase::Aggregating { job_id, digest }) = phase else { return };
+        let Some(RunnerPhase::Aggregating { job_id, digest }) = phase else { return };
         if agreed {
             let (chain_id, key) = (self.config.chain_id, &self.config.key);
             let bytes = JobAggregated::signed(chain_id, key, job_id, &digest).to_frame();
-            self.outputs.push_back(Output::Send { stream, bytes });
+            self.outputs.push_back(RunnerOutput::Send { stream, bytes });
         }
-        self.conclude(stream, Phase::Over);
+        self.conclude(stream, RunnerPhase::Over);
     }
 
     /// Whether the job was accepted on a stream of this connection that is still open.
@@ -283,14 +285,15 @@ impl Runner {
         self.accepted_on(job_id).is_some()
     }
 
-    /// Tells the validator the runner's load. Nothing is sent before [`Event::Established`].
+    /// Tells the validator the runner's load. Nothing is sent before [`RunnerEvent::Established`].
     pub fn backpressure(&mut self, signal: &BackpressureSignal) {
         if self.is_established() {
             self.send_control(signal.to_frame());
         }
     }
 
-    /// Names the jobs that the runner has open. Nothing is sent before [`Event::Established`].
+    /// Names the jobs that the runner has open. Nothing is sent before
+    /// [`RunnerEvent::Established`].
     pub fn name_open(&mut self, job_ids: JobIds) {
         if self.is_established() {
             self.send_control(OpenJobs { job_ids }.to_frame());
@@ -298,7 +301,7 @@ impl Runner {
     }
 
     /// Tells the validator what the runner can serve for now. Nothing is sent before
-    /// [`Event::Established`].
+    /// [`RunnerEvent::Established`].
     pub fn capabilities(&mut self, change: CapabilityChange) {
         if self.is_established() {
             let (chain_id, key) = (self.config.chain_id, &self.config.key);
@@ -307,33 +310,33 @@ impl Runner {
         }
     }
 
-    fn say(&mut self, event: Event) {
-        self.outputs.push_back(Output::Event(event));
+    fn say(&mut self, event: RunnerEvent) {
+        self.outputs.push_back(RunnerOutput::Event(event));
     }
 
     fn end(&mut self, end: End) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, RunnerState::Closed) {
             return;
         }
-        self.state = State::Closed;
+        self.state = RunnerState::Closed;
         for stream in std::mem::take(&mut self.streams).into_values() {
-            self.outputs.extend(stream.phase.given_up().map(Output::Event));
+            self.outputs.extend(stream.phase.given_up().map(RunnerOutput::Event));
         }
-        self.outputs.push_back(Output::Closed(end));
+        self.outputs.push_back(RunnerOutput::Closed(end));
     }
 
     fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         let chain_id = self.config.chain_id;
         match (&self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
-            (State::Greeted, Control::Hello(hello)) => {
+            (RunnerState::Greeted, Control::Hello(hello)) => {
                 if hello.version != VERSION {
                     return Err(GoodbyeReason::UnsupportedVersion);
                 }
                 if hello.party_role != Role::Validator {
                     return Err(GoodbyeReason::WrongRole);
                 }
-                let Config { validator, certified, .. } = &self.config;
+                let RunnerConfig { validator, certified, .. } = &self.config;
                 if hello.party_pubkey != *validator || hello.party_pubkey != *certified {
                     return Err(GoodbyeReason::IdentityMismatch);
                 }
@@ -341,26 +344,26 @@ impl Runner {
                     return Err(GoodbyeReason::ReplayedNonce);
                 }
                 self.told = hello.block_height;
-                self.state = State::Challenged { challenge: hello.challenge_nonce };
+                self.state = RunnerState::Challenged { challenge: hello.challenge_nonce };
             }
-            (State::Challenged { challenge }, Control::HelloAck(ack)) => {
-                let Config { validator, nonce, key, .. } = &self.config;
+            (RunnerState::Challenged { challenge }, Control::HelloAck(ack)) => {
+                let RunnerConfig { validator, nonce, key, .. } = &self.config;
                 check_ack(&ack, chain_id, Role::Validator, validator, nonce)?;
                 let own = HelloAck::signed(chain_id, key, Role::Runner, self.head, challenge);
                 self.send_control(own.to_frame());
                 self.head = self.head.max(self.told);
                 let first = Heartbeat { height: self.head, nonce: 0 };
-                self.state = State::Proven(first);
+                self.state = RunnerState::Proven(first);
                 self.send_heartbeat(first);
             }
-            (State::Proven(heartbeat), Control::Pong(pong)) => {
+            (RunnerState::Proven(heartbeat), Control::Pong(pong)) => {
                 let heartbeat = *heartbeat;
                 self.verify_pong(&pong)?;
-                self.state = State::Established(heartbeat);
-                self.say(Event::Established);
+                self.state = RunnerState::Established(heartbeat);
+                self.say(RunnerEvent::Established);
                 self.tell(pong.block_height);
             }
-            (State::Established(_), Control::Pong(pong)) => {
+            (RunnerState::Established(_), Control::Pong(pong)) => {
                 // Checking a signature costs more than all else here: a pong that tells nothing new
                 // is not checked.
                 if pong.block_height > self.told {
@@ -374,20 +377,22 @@ impl Runner {
     }
 
     fn verify_pong(&self, pong: &HeartbeatPong) -> Result<(), GoodbyeReason> {
-        let Config { chain_id, key, validator, .. } = &self.config;
+        let RunnerConfig { chain_id, key, validator, .. } = &self.config;
         signed(pong.verify(*chain_id, validator, &key.public_key()))
     }
 
     fn tell(&mut self, head: Height) {
         self.told = self.told.max(head);
         self.head = self.head.max(head);
-        self.say(Event::Told { head: self.told });
+        self.say(RunnerEvent::Told { head: self.told });
         self.send_ping();
     }
 
     /// Sends a ping if the head is above the last pinged height.
     fn send_ping(&mut self) {
-        let (State::Proven(last) | State::Established(last)) = &mut self.state else { return };
+        let (RunnerState::Proven(last) | RunnerState::Established(last)) = &mut self.state else {
+            return;
+        };
         if self.head > last.height {
             *last = Heartbeat { height: self.head, nonce: last.nonce.saturating_add(1) };
             let heartbeat = *last;
@@ -401,54 +406,60 @@ impl Runner {
     }
 
     fn send_control(&mut self, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+        self.outputs.push_back(RunnerOutput::Send { stream: StreamId::CONTROL, bytes });
     }
 
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        let Some(frame) = Job::decode(frame)? else { return Ok(()) };
-        let Config { chain_id, key, validator, .. } = &self.config;
+        let Some(frame) = JobFrame::decode(frame)? else { return Ok(()) };
+        let RunnerConfig { chain_id, key, validator, .. } = &self.config;
         match (stream.phase, frame) {
-            (Phase::Opened, Job::Assignment(assignment)) => {
+            (RunnerPhase::Opened, JobFrame::Assignment(assignment)) => {
                 signed(assignment.verify(*chain_id, validator, &key.public_key()))?;
                 let JobAssignment { job_id, deadline_block, .. } = assignment;
-                stream.phase = Phase::Assigned { job_id, deadline: deadline_block };
-                self.say(Event::Assigned { stream: id, assignment });
+                stream.phase = RunnerPhase::Assigned { job_id, deadline: deadline_block };
+                self.say(RunnerEvent::Assigned { stream: id, assignment });
             }
-            (Phase::Opened, Job::Errand(errand)) => {
+            (RunnerPhase::Opened, JobFrame::Errand(errand)) => {
                 signed(errand.verify(*chain_id, &key.public_key()))?;
                 let Errand { errand_id, deadline_block, .. } = errand;
-                stream.phase = Phase::Assigned { job_id: errand_id, deadline: deadline_block };
-                self.say(Event::Sent { stream: id, errand });
+                stream.phase =
+                    RunnerPhase::Assigned { job_id: errand_id, deadline: deadline_block };
+                self.say(RunnerEvent::Sent { stream: id, errand });
             }
-            (Phase::Assigned { job_id, .. }, Job::Proof(proof)) if proof.job_id == job_id => {
-                self.say(Event::Proved { stream: id, job_id, proof: proof.proof });
+            (RunnerPhase::Assigned { job_id, .. }, JobFrame::Proof(proof))
+                if proof.job_id == job_id =>
+            {
+                self.say(RunnerEvent::Proved { stream: id, job_id, proof: proof.proof });
             }
-            (Phase::Opened, Job::Proof(JobProof { job_id, proof })) => {
-                self.say(Event::EndProved { job_id, proof });
-                self.conclude(id, Phase::Over);
+            (RunnerPhase::Opened, JobFrame::Proof(JobProof { job_id, proof })) => {
+                self.say(RunnerEvent::EndProved { job_id, proof });
+                self.conclude(id, RunnerPhase::Over);
             }
             // The proof and the runner's answer crossed on the way.
-            (Phase::Accepted { job_id } | Phase::Delivering { job_id }, Job::Proof(proof))
-                if proof.job_id == job_id => {}
-            (Phase::Opened, Job::Reveal(asked)) => {
+            (
+                RunnerPhase::Accepted { job_id } | RunnerPhase::Delivering { job_id },
+                JobFrame::Proof(proof),
+            ) if proof.job_id == job_id => {}
+            (RunnerPhase::Opened, JobFrame::Reveal(asked)) => {
                 signed(asked.verify(*chain_id, validator))?;
-                stream.phase = Phase::Revealing { job_id: asked.job_id };
-                self.say(Event::RevealWanted { stream: id, job_id: asked.job_id });
+                stream.phase = RunnerPhase::Revealing { job_id: asked.job_id };
+                self.say(RunnerEvent::RevealWanted { stream: id, job_id: asked.job_id });
             }
-            (Phase::Opened, Job::Aggregate(aggregate)) => {
+            (RunnerPhase::Opened, JobFrame::Aggregate(aggregate)) => {
                 let job_id = aggregate.job_id;
                 signed(aggregate.verify(*chain_id, validator))?;
                 let mut reveals = aggregate.reveals.as_slice().iter();
                 signed(reveals.all(|reveal| reveal.verify(*chain_id, &job_id)))?;
-                stream.phase = Phase::Aggregating { job_id, digest: aggregate.reveals.digest() };
-                self.say(Event::AggregateWanted { stream: id, aggregate });
+                stream.phase =
+                    RunnerPhase::Aggregating { job_id, digest: aggregate.reveals.digest() };
+                self.say(RunnerEvent::AggregateWanted { stream: id, aggregate });
             }
-            (phase, Job::Cancel(cancel)) if phase.may_be_cancelled(&cancel.job_id) => {
+            (phase, JobFrame::Cancel(cancel)) if phase.may_be_cancelled(&cancel.job_id) => {
                 signed(cancel.verify(*chain_id, validator))?;
                 let JobCancel { job_id, deadline_block: deadline, reason, .. } = cancel;
-                self.say(Event::Cancelled { job_id, deadline, reason });
-                self.conclude(id, Phase::Over);
+                self.say(RunnerEvent::Cancelled { job_id, deadline, reason });
+                self.conclude(id, RunnerPhase::Over);
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -462,20 +473,22 @@ impl Runner {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.readable = false;
         let event = match stream.phase {
-            Phase::Delivering { job_id } if cleanly => Some(Event::Delivered { job_id }),
+            RunnerPhase::Delivering { job_id } if cleanly => {
+                Some(RunnerEvent::Delivered { job_id })
+            }
             phase => phase.given_up(),
         };
-        self.outputs.extend(event.map(Output::Event));
-        self.conclude(id, Phase::Over);
+        self.outputs.extend(event.map(RunnerOutput::Event));
+        self.conclude(id, RunnerPhase::Over);
     }
 
     /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
     /// too.
-    fn conclude(&mut self, id: StreamId, phase: Phase) {
+    fn conclude(&mut self, id: StreamId, phase: RunnerPhase) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.phase = phase;
         if !std::mem::replace(&mut stream.finished, true) {
-            self.outputs.push_back(Output::Finish { stream: id });
+            self.outputs.push_back(RunnerOutput::Finish { stream: id });
         }
         if !stream.readable {
             self.streams.remove(&id);
@@ -483,36 +496,36 @@ impl Runner {
     }
 
     fn accepted_on(&self, job_id: &Hash) -> Option<StreamId> {
-        let accepted = |(_, stream): &(&StreamId, &Stream)| {
-            stream.phase == Phase::Accepted { job_id: *job_id }
+        let accepted = |(_, stream): &(&StreamId, &RunnerStream)| {
+            stream.phase == RunnerPhase::Accepted { job_id: *job_id }
         };
         self.streams.iter().find(accepted).map(|(id, _)| *id)
     }
 }
 
 impl Session for Runner {
-    type Event = Event;
+    type Event = RunnerEvent;
 
-    fn poll_output(&mut self) -> Option<Output> {
+    fn poll_output(&mut self) -> Option<RunnerOutput> {
         self.outputs.pop_front()
     }
 
     fn next_timeout(&self) -> Option<u64> {
         match self.state {
-            State::Established(_) | State::Closed => None,
+            RunnerState::Established(_) | RunnerState::Closed => None,
             _ => Some(self.deadline),
         }
     }
 
     fn handle_opened(&mut self) -> Option<StreamId> {
         match self.state {
-            State::Closed => return None,
+            RunnerState::Closed => return None,
             // The validator opens streams only after it has proved itself.
-            State::Greeted | State::Challenged { .. } => {
+            RunnerState::Greeted | RunnerState::Challenged { .. } => {
                 self.close(GoodbyeReason::MalformedFrame);
                 return None;
             }
-            State::Proven(_) | State::Established(_) => {}
+            RunnerState::Proven(_) | RunnerState::Established(_) => {}
         }
         let opened = |id: &&StreamId| !id.is_runners();
         if self.streams.keys().filter(opened).count() >= MAX_PEER_STREAMS {
@@ -520,14 +533,14 @@ impl Session for Runner {
             return None;
         }
         let stream = self.next_validators.advance();
-        self.streams.insert(stream, Stream::new(Phase::Opened));
+        self.streams.insert(stream, RunnerStream::new(RunnerPhase::Opened));
         Some(stream)
     }
 
     fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
-        while !matches!(self.state, State::Closed) {
+        while !matches!(self.state, RunnerState::Closed) {
             let reader = match self.streams.get_mut(&stream) {
-                Some(stream) if stream.phase == Phase::Over => return,
+                Some(stream) if stream.phase == RunnerPhase::Over => return,
                 Some(stream) => &mut stream.reader,
                 None if stream == StreamId::CONTROL => &mut self.control,
                 None => return,
@@ -568,22 +581,22 @@ impl Session for Runner {
     }
 
     fn close(&mut self, reason: GoodbyeReason) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, RunnerState::Closed) {
             return;
         }
         self.send_control(Goodbye { reason }.to_frame());
-        self.outputs.push_back(Output::Finish { stream: StreamId::CONTROL });
+        self.outputs.push_back(RunnerOutput::Finish { stream: StreamId::CONTROL });
         self.end(End::Local(reason));
     }
 }
 
-impl Stream {
-    const fn new(phase: Phase) -> Self {
+impl RunnerStream {
+    const fn new(phase: RunnerPhase) -> Self {
         Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
     }
 }
 
-impl Phase {
+impl RunnerPhase {
     /// Whether a cancellation of the job may arrive on the stream.
     fn may_be_cancelled(self, job_id: &Hash) -> bool {
         match self {
@@ -596,10 +609,10 @@ impl Phase {
     }
 
     /// The event to report if the stream breaks now.
-    const fn given_up(self) -> Option<Event> {
+    const fn given_up(self) -> Option<RunnerEvent> {
         match self {
-            Self::Delivering { job_id } => Some(Event::Undelivered { job_id }),
-            Self::Accepted { job_id } => Some(Event::Released { job_id }),
+            Self::Delivering { job_id } => Some(RunnerEvent::Undelivered { job_id }),
+            Self::Accepted { job_id } => Some(RunnerEvent::Released { job_id }),
             Self::Opened
             | Self::Assigned { .. }
             | Self::Revealing { .. }

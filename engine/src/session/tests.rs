@@ -6,8 +6,9 @@ mod peers;
 mod timing;
 
 use super::{
-    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Session, StreamId,
-    jobs::{Attempt, JobTable, Offer},
+    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session,
+    StreamId,
+    jobs::{JobTable, Offer, ProposedAttempt},
     runner::{self, Runner},
     validator::{self, AssignError, Validator},
 };
@@ -67,7 +68,7 @@ fn result(i: u32) -> JobResult {
 }
 
 fn validator() -> Validator {
-    let config = validator::Config {
+    let config = validator::ValidatorConfig {
         chain_id: CHAIN,
         key: key("validator"),
         certified: key("runner").public_key(),
@@ -79,7 +80,7 @@ fn validator() -> Validator {
 }
 
 fn runner() -> Runner {
-    let config = runner::Config {
+    let config = runner::RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: key("validator").public_key(),
@@ -101,8 +102,8 @@ struct Pair {
     /// Maps the runner's id of a stream to the validator's.
     streams: BTreeMap<StreamId, StreamId>,
     /// Outputs for the drivers' users.
-    runner_says: Vec<runner::Output>,
-    validator_says: Vec<validator::Output>,
+    runner_says: Vec<runner::RunnerOutput>,
+    validator_says: Vec<validator::ValidatorOutput>,
     /// Number of frames on the control stream, by type.
     control_frames: BTreeMap<u8, usize>,
 }
@@ -161,9 +162,9 @@ impl Pair {
         }
     }
 
-    fn runner_output(&mut self, output: runner::Output) {
+    fn runner_output(&mut self, output: runner::RunnerOutput) {
         match output {
-            runner::Output::Open { stream, bytes } => {
+            runner::RunnerOutput::Open { stream, bytes } => {
                 let Some(theirs) = self.validator.handle_opened() else { return };
                 self.streams.insert(stream, theirs);
                 self.count(stream, &bytes);
@@ -171,54 +172,57 @@ impl Pair {
                     self.validator.handle_data(theirs, chunk);
                 }
             }
-            runner::Output::Send { stream, bytes } => {
+            runner::RunnerOutput::Send { stream, bytes } => {
                 self.count(stream, &bytes);
                 for chunk in bytes.chunks(self.chunk) {
                     self.validator.handle_data(self.to_validator(stream), chunk);
                 }
             }
-            runner::Output::Finish { stream } => {
+            runner::RunnerOutput::Finish { stream } => {
                 self.validator.handle_finished(self.to_validator(stream));
             }
-            runner::Output::Event(runner::Event::Assigned { stream, ref assignment }) => {
+            runner::RunnerOutput::Event(runner::RunnerEvent::Assigned {
+                stream,
+                ref assignment,
+            }) => {
                 assert_eq!(assignment.job_spec, body(b"spec"));
                 self.runner.answer(stream, self.answer);
                 self.runner_says.push(output);
             }
-            runner::Output::Closed(_) => {
+            runner::RunnerOutput::Closed(_) => {
                 self.validator.handle_connection_lost();
                 self.runner_says.push(output);
             }
-            output @ runner::Output::Event(_) => self.runner_says.push(output),
+            output @ runner::RunnerOutput::Event(_) => self.runner_says.push(output),
         }
     }
 
-    fn validator_output(&mut self, output: validator::Output) {
+    fn validator_output(&mut self, output: validator::ValidatorOutput) {
         match output {
-            validator::Output::Open { stream, bytes } => {
+            validator::ValidatorOutput::Open { stream, bytes } => {
                 let Some(theirs) = self.runner.handle_opened() else { return };
                 self.streams.insert(theirs, stream);
                 for chunk in bytes.chunks(self.chunk) {
                     self.runner.handle_data(theirs, chunk);
                 }
             }
-            validator::Output::Send { stream, bytes } => {
+            validator::ValidatorOutput::Send { stream, bytes } => {
                 self.count(stream, &bytes);
                 for chunk in bytes.chunks(self.chunk) {
                     self.runner.handle_data(self.to_runner(stream), chunk);
                 }
             }
-            validator::Output::Finish { stream } => {
+            validator::ValidatorOutput::Finish { stream } => {
                 self.runner.handle_finished(self.to_runner(stream));
             }
-            validator::Output::Event(validator::Event::Admit { .. }) => {
+            validator::ValidatorOutput::Event(validator::ValidatorEvent::Admit { .. }) => {
                 self.validator.handle_admission(self.admission);
             }
-            validator::Output::Closed(_) => {
+            validator::ValidatorOutput::Closed(_) => {
                 self.runner.handle_connection_lost();
                 self.validator_says.push(output);
             }
-            output @ validator::Output::Event(_) => self.validator_says.push(output),
+            output @ validator::ValidatorOutput::Event(_) => self.validator_says.push(output),
         }
     }
 
@@ -233,12 +237,12 @@ impl Pair {
     }
 
     /// The validator's outputs since the last call.
-    fn validator_said(&mut self) -> Vec<validator::Output> {
+    fn validator_said(&mut self) -> Vec<validator::ValidatorOutput> {
         std::mem::take(&mut self.validator_says)
     }
 
     /// The runner's outputs since the last call.
-    fn runner_said(&mut self) -> Vec<runner::Output> {
+    fn runner_said(&mut self) -> Vec<runner::RunnerOutput> {
         std::mem::take(&mut self.runner_says)
     }
 
@@ -247,12 +251,15 @@ impl Pair {
     }
 }
 
-fn outcome(i: u32, outcome: Outcome) -> validator::Output {
-    validator::Output::Event(validator::Event::Outcome { job_id: job(i), outcome })
+fn outcome(i: u32, outcome: DispatchOutcome) -> validator::ValidatorOutput {
+    validator::ValidatorOutput::Event(validator::ValidatorEvent::Outcome {
+        job_id: job(i),
+        outcome,
+    })
 }
 
-fn accepted(i: u32) -> validator::Output {
-    validator::Output::Event(validator::Event::Accepted { job_id: job(i) })
+fn accepted(i: u32) -> validator::ValidatorOutput {
+    validator::ValidatorOutput::Event(validator::ValidatorEvent::Accepted { job_id: job(i) })
 }
 
 #[test]
@@ -263,15 +270,17 @@ fn a_handshake_ends_with_the_first_ping_in_chunks_of_any_size() {
         assert_eq!(
             pair.validator_said(),
             [
-                validator::Output::Event(validator::Event::Established),
-                validator::Output::Event(validator::Event::Pinged { height: HEAD })
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Established),
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
+                    height: HEAD
+                })
             ]
         );
         assert_eq!(
             pair.runner_said(),
             [
-                runner::Output::Event(runner::Event::Established),
-                runner::Output::Event(runner::Event::Told { head: HEAD })
+                runner::RunnerOutput::Event(runner::RunnerEvent::Established),
+                runner::RunnerOutput::Event(runner::RunnerEvent::Told { head: HEAD })
             ]
         );
         assert_eq!((pair.runner.next_timeout(), pair.validator.next_timeout()), (None, None));
@@ -292,11 +301,11 @@ fn there_is_one_ping_and_one_pong_per_block() {
         let height = Height::new(height);
         assert_eq!(
             pair.validator_said(),
-            [validator::Output::Event(validator::Event::Pinged { height })]
+            [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged { height })]
         );
         assert_eq!(
             pair.runner_said(),
-            [runner::Output::Event(runner::Event::Told { head: height })]
+            [runner::RunnerOutput::Event(runner::RunnerEvent::Told { head: height })]
         );
     }
     assert_eq!(pair.frames(HeartbeatPing::KIND) - pings, 100);
@@ -310,7 +319,9 @@ fn a_runner_ahead_of_a_validator_pings_once_per_height_all_the_same() {
     pair.pump();
     assert_eq!(
         pair.validator_said(),
-        [validator::Output::Event(validator::Event::Pinged { height: Height::new(13) })]
+        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
+            height: Height::new(13)
+        })]
     );
     for height in 11..=13 {
         pair.head(height);
@@ -319,7 +330,9 @@ fn a_runner_ahead_of_a_validator_pings_once_per_height_all_the_same() {
     pair.head(14);
     assert_eq!(
         pair.validator_said(),
-        [validator::Output::Event(validator::Event::Pinged { height: Height::new(14) })]
+        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
+            height: Height::new(14)
+        })]
     );
 }
 
@@ -338,8 +351,8 @@ fn load_and_capabilities_reach_the_validator() {
     assert_eq!(
         pair.validator_said(),
         [
-            validator::Output::Event(validator::Event::Backpressure(signal)),
-            validator::Output::Event(validator::Event::Capabilities(delta))
+            validator::ValidatorOutput::Event(validator::ValidatorEvent::Backpressure(signal)),
+            validator::ValidatorOutput::Event(validator::ValidatorEvent::Capabilities(delta))
         ]
     );
 }
@@ -359,14 +372,14 @@ fn a_job_runs_from_assignment_to_result() {
             pair.validator_said(),
             [
                 accepted(0),
-                validator::Output::Event(validator::Event::Progress(progress)),
-                validator::Output::Event(validator::Event::Result(result(0))),
-                outcome(0, Outcome::Success),
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Progress(progress)),
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0))),
+                outcome(0, DispatchOutcome::Success),
             ]
         );
         assert_eq!(
             pair.runner_said()[1..],
-            [runner::Output::Event(runner::Event::Delivered { job_id: job(0) })]
+            [runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) })]
         );
         // Everything was answered: nothing expires, and the job may be dispatched again.
         pair.head(100);
@@ -375,7 +388,9 @@ fn a_job_runs_from_assignment_to_result() {
         assert_eq!(
             said,
             [
-                validator::Output::Event(validator::Event::Pinged { height: Height::new(100) }),
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
+                    height: Height::new(100)
+                }),
                 accepted(0)
             ]
         );
@@ -399,20 +414,20 @@ fn streams_do_not_pile_up() {
 fn dispatched(pair: &mut Pair) -> StreamId {
     pair.validator.assign(assignment(0)).unwrap();
     match pair.validator.poll_output() {
-        Some(validator::Output::Open { stream, .. }) => stream,
+        Some(validator::ValidatorOutput::Open { stream, .. }) => stream,
         other => panic!("expected a new stream, got {other:?}"),
     }
 }
 
 /// The validator's outputs about job 0 as its head advances by one block four times; pings are left
 /// out.
-fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::Output>> {
+fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::ValidatorOutput>> {
     let heights = 1..=Connectivity::DEFAULT.ack_timeout_blocks + 1;
     heights
         .map(|blocks| {
             validator.handle_head(HEAD.after(blocks));
             std::iter::from_fn(|| validator.poll_output())
-                .filter(|output| !matches!(output, validator::Output::Send { .. }))
+                .filter(|output| !matches!(output, validator::ValidatorOutput::Send { .. }))
                 .collect()
         })
         .collect()
@@ -424,13 +439,16 @@ fn silence_fails_hard_after_three_blocks_and_a_late_result_still_counts() {
     let stream = dispatched(&mut pair);
     let said = outcomes_over_four_blocks(&mut pair.validator);
     assert_eq!(said[..3], [vec![], vec![], vec![]]);
-    assert_eq!(said[3], [outcome(0, Outcome::HardFailure), validator::Output::Finish { stream }]);
+    assert_eq!(
+        said[3],
+        [outcome(0, DispatchOutcome::HardFailure), validator::ValidatorOutput::Finish { stream }]
+    );
 
     let ack = job_ack("runner", 0, AckStatus::Accepted).to_frame();
     pair.validator.handle_data(stream, &[ack, result(0).to_frame()].concat());
     assert_eq!(
         pair.validator.poll_output(),
-        Some(validator::Output::Event(validator::Event::Result(result(0))))
+        Some(validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0))))
     );
     assert_eq!(pair.validator.poll_output(), None);
 }
@@ -442,7 +460,7 @@ fn a_stream_that_ends_unanswered_fails_when_its_time_is_over() {
     pair.validator.handle_reset(stream);
     let said = outcomes_over_four_blocks(&mut pair.validator);
     assert_eq!(said[..3], [vec![], vec![], vec![]]);
-    assert_eq!(said[3][0], outcome(0, Outcome::HardFailure));
+    assert_eq!(said[3][0], outcome(0, DispatchOutcome::HardFailure));
 }
 
 #[test]
@@ -453,7 +471,10 @@ fn any_frame_instead_of_an_ack_is_a_soft_failure() {
         pair.validator.handle_data(stream, &frame);
         let mut said = vec![std::iter::from_fn(|| pair.validator.poll_output()).collect()];
         said.extend(outcomes_over_four_blocks(&mut pair.validator));
-        let soft = [outcome(0, Outcome::SoftFailure(None)), validator::Output::Finish { stream }];
+        let soft = [
+            outcome(0, DispatchOutcome::SoftFailure(None)),
+            validator::ValidatorOutput::Finish { stream },
+        ];
         for (block, said) in said.into_iter().enumerate() {
             assert_eq!(said, if block == when { &soft[..] } else { &[] }, "block {block}");
         }
@@ -472,7 +493,7 @@ fn a_result_whose_stream_died_is_handed_over_on_a_new_one() {
     let stream = pair.to_runner(StreamId::FIRST_OF_VALIDATOR);
     pair.runner.handle_reset(stream);
     pair.pump();
-    let released = runner::Output::Event(runner::Event::Released { job_id: job(0) });
+    let released = runner::RunnerOutput::Event(runner::RunnerEvent::Released { job_id: job(0) });
     assert_eq!(pair.runner_said()[1..], [released]);
     assert!(!pair.runner.holds(&job(0)));
 
@@ -480,11 +501,14 @@ fn a_result_whose_stream_died_is_handed_over_on_a_new_one() {
     pair.pump();
     assert_eq!(
         pair.validator_said(),
-        [accepted(0), validator::Output::Event(validator::Event::Result(result(0)))]
+        [
+            accepted(0),
+            validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0)))
+        ]
     );
     assert_eq!(
         pair.runner_said(),
-        [runner::Output::Event(runner::Event::Delivered { job_id: job(0) })]
+        [runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) })]
     );
 }
 
@@ -501,8 +525,8 @@ fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
     assert_eq!(
         said,
         [
-            runner::Output::Event(runner::Event::Released { job_id: job(1) }),
-            runner::Output::Closed(End::Lost)
+            runner::RunnerOutput::Event(runner::RunnerEvent::Released { job_id: job(1) }),
+            runner::RunnerOutput::Closed(End::Lost)
         ]
     );
 
@@ -514,8 +538,8 @@ fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
     assert_eq!(
         said,
         [
-            runner::Output::Event(runner::Event::Undelivered { job_id: job(2) }),
-            runner::Output::Closed(End::Lost)
+            runner::RunnerOutput::Event(runner::RunnerEvent::Undelivered { job_id: job(2) }),
+            runner::RunnerOutput::Closed(End::Lost)
         ]
     );
     assert!(!pair.runner.deliver(&result(2)));
@@ -528,14 +552,14 @@ fn either_side_can_say_goodbye() {
     pair.pump();
     let local = End::Local(GoodbyeReason::ShuttingDown);
     let peer = End::Peer(GoodbyeReason::ShuttingDown);
-    assert_eq!(pair.validator_said(), [validator::Output::Closed(local)]);
-    assert_eq!(pair.runner_said(), [runner::Output::Closed(peer)]);
+    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(local)]);
+    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(peer)]);
 
     let mut pair = Pair::established();
     pair.runner.close(GoodbyeReason::ShuttingDown);
     pair.pump();
-    assert_eq!(pair.runner_said(), [runner::Output::Closed(local)]);
-    assert_eq!(pair.validator_said(), [validator::Output::Closed(peer)]);
+    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(local)]);
+    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(peer)]);
 }
 
 #[test]
@@ -551,8 +575,8 @@ fn a_half_open_handshake_is_dropped_after_five_seconds() {
     stalled.0.handle_timeout(HANDSHAKE_TIMEOUT_MS);
     stalled.1.handle_timeout(HANDSHAKE_TIMEOUT_MS);
     let end = End::HandshakeTimeout;
-    assert_eq!(stalled.0.poll_output(), Some(validator::Output::Closed(end)));
-    assert_eq!(stalled.1.poll_output(), Some(runner::Output::Closed(end)));
+    assert_eq!(stalled.0.poll_output(), Some(validator::ValidatorOutput::Closed(end)));
+    assert_eq!(stalled.1.poll_output(), Some(runner::RunnerOutput::Closed(end)));
     assert_eq!((stalled.0.next_timeout(), stalled.1.next_timeout()), (None, None));
 }
 
@@ -569,8 +593,8 @@ fn the_admission_verdict_is_told_to_the_runner() {
     ] {
         let mut pair = Pair { admission: Err(reason), ..Pair::new() };
         pair.pump();
-        assert_eq!(pair.validator_said(), [validator::Output::Closed(End::Local(reason))]);
-        assert_eq!(pair.runner_said(), [runner::Output::Closed(End::Peer(reason))]);
+        assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(End::Local(reason))]);
+        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(End::Peer(reason))]);
     }
 }
 
@@ -608,11 +632,13 @@ fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
         validator.handle_data(StreamId::CONTROL, frame);
         while let Some(output) = validator.poll_output() {
             match output {
-                validator::Output::Event(validator::Event::Admit { .. }) => {
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Admit { .. }) => {
                     validator.handle_admission(Ok(()));
                 }
-                validator::Output::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
-                validator::Output::Closed(end) => {
+                validator::ValidatorOutput::Send { bytes, .. } => {
+                    reason = reason.or(goodbye_in(&bytes));
+                }
+                validator::ValidatorOutput::Closed(end) => {
                     assert_eq!(end, End::Local(reason.expect("a goodbye comes first")));
                 }
                 _ => {}
@@ -702,7 +728,7 @@ fn a_validator_hears_nothing_but_a_handshake_first() {
     let end = End::Local(GoodbyeReason::MalformedFrame);
     assert_eq!(
         std::iter::from_fn(|| validator.poll_output()).last(),
-        Some(validator::Output::Closed(end))
+        Some(validator::ValidatorOutput::Closed(end))
     );
 }
 
@@ -714,7 +740,7 @@ fn validator_hears_about_a_job(own_stream: bool, frames: &[Vec<u8>]) -> Option<E
     let stream = if own_stream { pair.validator.handle_opened().unwrap() } else { assigned };
     pair.validator.handle_data(stream, &frames.concat());
     std::iter::from_fn(|| pair.validator.poll_output()).find_map(|output| match output {
-        validator::Output::Closed(end) => Some(end),
+        validator::ValidatorOutput::Closed(end) => Some(end),
         _ => None,
     })
 }
@@ -756,6 +782,6 @@ fn more_streams_than_may_be_end_the_connection() {
     assert_eq!((pair.validator.handle_opened(), pair.runner.handle_opened()), (None, None));
     pair.pump();
     let end = End::Local(GoodbyeReason::RateLimited);
-    assert_eq!(pair.validator_said(), [validator::Output::Closed(end)]);
-    assert_eq!(pair.runner_said(), [runner::Output::Closed(end)]);
+    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(end)]);
+    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(end)]);
 }

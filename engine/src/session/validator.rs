@@ -1,17 +1,17 @@
 //! A validator's end of a runner's connection.
 
 use super::{
-    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Session, StreamId,
-    check_ack, signed,
+    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session,
+    StreamId, check_ack, signed,
 };
 use crate::{
     presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
-        Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAck,
-        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobIds,
-        JobProgress, JobProof, JobResult, JobReveal, Message as _, RawFrame, Reveals, Role,
+        Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, JobAck,
+        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobFrame,
+        JobIds, JobProgress, JobProof, JobResult, JobReveal, Message as _, RawFrame, Reveals, Role,
         VERSION,
     },
 };
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The parameters of a connection.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ValidatorConfig {
     /// The chain id that signatures cover.
     pub chain_id: u64,
     /// The validator's runner-facing key.
@@ -36,7 +36,7 @@ pub struct Config {
 
 /// What the driver's user is told, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ValidatorEvent {
     /// Decide whether this runner may connect: answer with [`Validator::handle_admission`] before
     /// any other input.
     Admit {
@@ -65,9 +65,9 @@ pub enum Event {
     /// A result with a valid signature, of a job accepted here or handed over. The chain decides
     /// whether it is still wanted.
     Result(JobResult),
-    /// A commitment with a valid signature, otherwise like [`Event::Result`].
+    /// A commitment with a valid signature, otherwise like [`ValidatorEvent::Result`].
     Committed(JobCommit),
-    /// A failure report with a valid signature, otherwise like [`Event::Result`].
+    /// A failure report with a valid signature, otherwise like [`ValidatorEvent::Result`].
     Failed(JobFailure),
     /// The runner's answer to [`Validator::ask_reveal`], with a valid signature.
     Revealed(JobResult),
@@ -79,13 +79,13 @@ pub enum Event {
         digest: Hash,
     },
     /// The outcome of a dispatch; at most once per assignment.
-    Outcome { job_id: Hash, outcome: Outcome },
-    /// The runner's signed refusal of an assignment; [`Event::Outcome`] follows.
+    Outcome { job_id: Hash, outcome: DispatchOutcome },
+    /// The runner's signed refusal of an assignment; [`ValidatorEvent::Outcome`] follows.
     Rejected(JobAck),
 }
 
 /// What a driver does next.
-pub type Output = super::Output<Event>;
+pub type ValidatorOutput = super::Output<ValidatorEvent>;
 
 /// Why a job cannot be dispatched or asked about on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -104,22 +104,22 @@ pub enum AssignError {
 /// A validator's end of one connection. [`super`] describes how to drive it and the protocol.
 #[derive(Debug)]
 pub struct Validator {
-    config: Config,
-    state: State,
+    config: ValidatorConfig,
+    state: ValidatorState,
     /// End of the time for the handshake, in ms.
     deadline: u64,
     head: Height,
     /// The last head that was announced to the runner.
     told: Height,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<ValidatorOutput>,
     control: FrameReader,
     next_own: StreamId,
     next_runners: StreamId,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: BTreeMap<StreamId, ValidatorStream>,
 }
 
 #[derive(Debug)]
-enum State {
+enum ValidatorState {
     /// The runner has not opened the control stream yet.
     Connected,
     /// The control stream is open, the runner's `Hello` is due.
@@ -139,9 +139,9 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Stream {
+struct ValidatorStream {
     reader: FrameReader,
-    phase: Phase,
+    phase: ValidatorPhase,
     /// The runner may still write on the stream.
     readable: bool,
     /// This side has finished its half.
@@ -150,7 +150,7 @@ struct Stream {
 
 /// What the runner is expected to send on a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ValidatorPhase {
     /// The runner opened the stream to hand in a result, a commitment or a failure report.
     HandOver,
     /// An ack, within its time.
@@ -177,12 +177,12 @@ enum Phase {
 
 impl Validator {
     /// A connection that a runner has just opened; `now` in ms.
-    pub fn new(config: Config, now: u64) -> Self {
+    pub fn new(config: ValidatorConfig, now: u64) -> Self {
         Self {
             head: config.head,
             told: Height::GENESIS,
             config,
-            state: State::Connected,
+            state: ValidatorState::Connected,
             deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
             outputs: VecDeque::new(),
             control: FrameReader::new(Channel::Control),
@@ -199,12 +199,12 @@ impl Validator {
 
     /// Whether the handshake is complete and jobs can be dispatched.
     pub const fn is_established(&self) -> bool {
-        matches!(self.state, State::Established { .. })
+        matches!(self.state, ValidatorState::Established { .. })
     }
 
-    /// The driver's verdict on [`Event::Admit`].
+    /// The driver's verdict on [`ValidatorEvent::Admit`].
     pub fn handle_admission(&mut self, verdict: Result<(), GoodbyeReason>) {
-        let State::Admitting(hello) = &self.state else { return };
+        let ValidatorState::Admitting(hello) = &self.state else { return };
         let checked = verdict.and_then(|()| {
             if hello.party_pubkey != self.config.certified {
                 return Err(GoodbyeReason::IdentityMismatch);
@@ -228,15 +228,15 @@ impl Validator {
         let ack =
             HelloAck::signed(chain_id, key, Role::Validator, self.head, &hello.challenge_nonce);
         let bytes = [own.to_frame(), ack.to_frame()].concat();
-        self.state = State::Challenged(hello.party_pubkey.clone());
-        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+        self.state = ValidatorState::Challenged(hello.party_pubkey.clone());
+        self.outputs.push_back(ValidatorOutput::Send { stream: StreamId::CONTROL, bytes });
     }
 
     /// Dispatches a job that a block assigned to the runner; the assignment needs no signature yet.
     pub fn assign(&mut self, unsigned: JobAssignment) -> Result<(), AssignError> {
         let JobAssignment { job_id, block_height, deadline_block, .. } = unsigned;
         let since = self.head.max(block_height);
-        let phase = Phase::dispatched(job_id, deadline_block, since);
+        let phase = ValidatorPhase::dispatched(job_id, deadline_block, since);
         self.may_open(&phase)?;
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let frame = JobAssignment::signed(chain_id, key, &self.config.certified, unsigned);
@@ -247,7 +247,7 @@ impl Validator {
     /// Sends the runner an errand that its agent has signed.
     pub fn send_errand(&mut self, errand: &Errand) -> Result<(), AssignError> {
         let Errand { errand_id, deadline_block, .. } = *errand;
-        let phase = Phase::dispatched(errand_id, deadline_block, self.head);
+        let phase = ValidatorPhase::dispatched(errand_id, deadline_block, self.head);
         self.may_open(&phase)?;
         self.open(phase, errand.to_frame());
         Ok(())
@@ -257,14 +257,17 @@ impl Validator {
     /// sent without an unanswered dispatch, or a second time.
     pub fn prove(&mut self, job_id: &Hash, proof: Body) {
         let Some(id) = self.stream_of(job_id) else { return };
-        let Some(Stream { phase: Phase::Unanswered { proved, .. }, finished: false, .. }) =
-            self.streams.get_mut(&id)
+        let Some(ValidatorStream {
+            phase: ValidatorPhase::Unanswered { proved, .. },
+            finished: false,
+            ..
+        }) = self.streams.get_mut(&id)
         else {
             return;
         };
         if !std::mem::replace(proved, true) {
             let bytes = JobProof { job_id: *job_id, proof }.to_frame();
-            self.outputs.push_back(Output::Send { stream: id, bytes });
+            self.outputs.push_back(ValidatorOutput::Send { stream: id, bytes });
         }
     }
 
@@ -275,16 +278,16 @@ impl Validator {
             return Err(AssignError::NotEstablished);
         }
         self.has_room()?;
-        let stream = self.open(Phase::Over, JobProof { job_id, proof }.to_frame());
-        self.conclude(stream, Phase::Over);
+        let stream = self.open(ValidatorPhase::Over, JobProof { job_id, proof }.to_frame());
+        self.conclude(stream, ValidatorPhase::Over);
         Ok(())
     }
 
     /// Asks for the result of a job that the runner has committed to. The outcome is
-    /// [`Event::Revealed`] or nothing: a runner without an answer ends the stream, and after
-    /// [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
+    /// [`ValidatorEvent::Revealed`] or nothing: a runner without an answer ends the stream, and
+    /// after [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
     pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
-        let phase = Phase::Revealing { job_id, since: self.head };
+        let phase = ValidatorPhase::Revealing { job_id, since: self.head };
         self.may_open(&phase)?;
         let frame = JobReveal::signed(self.config.chain_id, &self.config.key, job_id);
         self.open(phase, frame.to_frame());
@@ -292,9 +295,10 @@ impl Validator {
     }
 
     /// Asks for the runner's signature over the results of a committee whose aggregator it is. The
-    /// outcome is [`Event::Aggregated`] or nothing, as with [`Self::ask_reveal`].
+    /// outcome is [`ValidatorEvent::Aggregated`] or nothing, as with [`Self::ask_reveal`].
     pub fn ask_aggregate(&mut self, job_id: Hash, reveals: Reveals) -> Result<(), AssignError> {
-        let phase = Phase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
+        let phase =
+            ValidatorPhase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
         self.may_open(&phase)?;
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let frame = JobAggregate::signed(chain_id, key, job_id, reveals);
@@ -302,7 +306,7 @@ impl Validator {
         Ok(())
     }
 
-    fn may_open(&self, phase: &Phase) -> Result<(), AssignError> {
+    fn may_open(&self, phase: &ValidatorPhase) -> Result<(), AssignError> {
         if !self.is_established() {
             return Err(AssignError::NotEstablished);
         }
@@ -320,10 +324,10 @@ impl Validator {
         Ok(())
     }
 
-    fn open(&mut self, phase: Phase, bytes: Vec<u8>) -> StreamId {
+    fn open(&mut self, phase: ValidatorPhase, bytes: Vec<u8>) -> StreamId {
         let stream = self.next_own.advance();
-        self.streams.insert(stream, Stream::new(phase));
-        self.outputs.push_back(Output::Open { stream, bytes });
+        self.streams.insert(stream, ValidatorStream::new(phase));
+        self.outputs.push_back(ValidatorOutput::Open { stream, bytes });
         stream
     }
 
@@ -343,35 +347,35 @@ impl Validator {
         let dispatched = self.stream_of(job_id);
         let writable = dispatched.filter(|stream| !self.streams[stream].finished);
         if let Some(stream) = writable {
-            self.outputs.push_back(Output::Send { stream, bytes });
+            self.outputs.push_back(ValidatorOutput::Send { stream, bytes });
         } else {
             self.has_room()?;
-            let stream = self.open(Phase::Over, bytes);
-            self.conclude(stream, Phase::Over);
+            let stream = self.open(ValidatorPhase::Over, bytes);
+            self.conclude(stream, ValidatorPhase::Over);
         }
         if let Some(stream) = dispatched {
-            self.conclude(stream, Phase::Over);
+            self.conclude(stream, ValidatorPhase::Over);
         }
         Ok(())
     }
 
-    fn say(&mut self, event: Event) {
-        self.outputs.push_back(Output::Event(event));
+    fn say(&mut self, event: ValidatorEvent) {
+        self.outputs.push_back(ValidatorOutput::Event(event));
     }
 
     fn end(&mut self, end: End) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, ValidatorState::Closed) {
             return;
         }
-        self.state = State::Closed;
+        self.state = ValidatorState::Closed;
         self.streams.clear();
-        self.outputs.push_back(Output::Closed(end));
+        self.outputs.push_back(ValidatorOutput::Closed(end));
     }
 
     fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         match (&mut self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
-            (State::Opened, Control::Hello(hello)) => {
+            (ValidatorState::Opened, Control::Hello(hello)) => {
                 if hello.version != VERSION {
                     return Err(GoodbyeReason::UnsupportedVersion);
                 }
@@ -379,32 +383,32 @@ impl Validator {
                     return Err(GoodbyeReason::WrongRole);
                 }
                 let (runner, nonce) = (hello.party_pubkey.clone(), hello.challenge_nonce);
-                self.state = State::Admitting(hello);
-                self.say(Event::Admit { runner, nonce });
+                self.state = ValidatorState::Admitting(hello);
+                self.say(ValidatorEvent::Admit { runner, nonce });
             }
-            (State::Challenged(runner), Control::HelloAck(ack)) => {
+            (ValidatorState::Challenged(runner), Control::HelloAck(ack)) => {
                 check_ack(&ack, self.config.chain_id, Role::Runner, runner, &self.config.nonce)?;
-                self.state = State::Established { runner: runner.clone(), nonce: None };
-                self.say(Event::Established);
+                self.state = ValidatorState::Established { runner: runner.clone(), nonce: None };
+                self.say(ValidatorEvent::Established);
                 self.send_pong();
             }
-            (State::Established { runner, nonce }, Control::Ping(ping)) => {
+            (ValidatorState::Established { runner, nonce }, Control::Ping(ping)) => {
                 if nonce.is_some_and(|last| ping.nonce <= last) {
                     return Err(GoodbyeReason::ReplayedNonce);
                 }
                 signed(ping.verify(self.config.chain_id, runner))?;
                 *nonce = Some(ping.nonce);
-                self.say(Event::Pinged { height: ping.block_height });
+                self.say(ValidatorEvent::Pinged { height: ping.block_height });
             }
-            (State::Established { .. }, Control::Backpressure(signal)) => {
-                self.say(Event::Backpressure(signal));
+            (ValidatorState::Established { .. }, Control::Backpressure(signal)) => {
+                self.say(ValidatorEvent::Backpressure(signal));
             }
-            (State::Established { .. }, Control::OpenJobs(open)) => {
-                self.say(Event::Open(open.job_ids));
+            (ValidatorState::Established { .. }, Control::OpenJobs(open)) => {
+                self.say(ValidatorEvent::Open(open.job_ids));
             }
-            (State::Established { runner, .. }, Control::Capabilities(delta)) => {
+            (ValidatorState::Established { runner, .. }, Control::Capabilities(delta)) => {
                 signed(delta.verify(self.config.chain_id, runner))?;
-                self.say(Event::Capabilities(delta));
+                self.say(ValidatorEvent::Capabilities(delta));
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -412,80 +416,83 @@ impl Validator {
     }
 
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
-        let (State::Established { runner, .. }, Some(stream)) =
+        let (ValidatorState::Established { runner, .. }, Some(stream)) =
             (&self.state, self.streams.get_mut(&id))
         else {
             return Ok(());
         };
         let chain_id = self.config.chain_id;
-        let Some(frame) = Job::decode(frame)? else {
-            if let Phase::Unanswered { alive, .. } = &mut stream.phase {
+        let Some(frame) = JobFrame::decode(frame)? else {
+            if let ValidatorPhase::Unanswered { alive, .. } = &mut stream.phase {
                 *alive = true;
             }
             return Ok(());
         };
         let job_of_stream = stream.phase.job_id();
         match (stream.phase, frame) {
-            (Phase::HandOver, frame) => {
+            (ValidatorPhase::HandOver, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
                 self.say(event);
-                self.conclude(id, Phase::Over);
+                self.conclude(id, ValidatorPhase::Over);
             }
             (_, frame) if job_of_stream != Some(frame.job_id()) => {
                 return Err(GoodbyeReason::MalformedFrame);
             }
-            (Phase::Unanswered { job_id, deadline, .. }, Job::Ack(ack)) => {
+            (ValidatorPhase::Unanswered { job_id, deadline, .. }, JobFrame::Ack(ack)) => {
                 if ack.deadline_block != deadline {
                     return Err(GoodbyeReason::MalformedFrame);
                 }
                 signed(ack.verify(chain_id, runner))?;
                 let outcome = match ack.status {
                     AckStatus::Accepted => {
-                        stream.phase = Phase::Accepted { job_id };
-                        self.say(Event::Accepted { job_id });
+                        stream.phase = ValidatorPhase::Accepted { job_id };
+                        self.say(ValidatorEvent::Accepted { job_id });
                         return Ok(());
                     }
-                    AckStatus::Duplicate => Outcome::Duplicate,
+                    AckStatus::Duplicate => DispatchOutcome::Duplicate,
                     AckStatus::Reject(reason) => {
-                        self.say(Event::Rejected(ack));
-                        Outcome::SoftFailure(Some(reason))
+                        self.say(ValidatorEvent::Rejected(ack));
+                        DispatchOutcome::SoftFailure(Some(reason))
                     }
                 };
-                self.say(Event::Outcome { job_id, outcome });
-                self.conclude(id, Phase::Over);
+                self.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.conclude(id, ValidatorPhase::Over);
             }
             (
-                Phase::Unanswered { job_id, .. },
-                Job::Progress(_) | Job::Result(_) | Job::Commit(_) | Job::Failure(_),
+                ValidatorPhase::Unanswered { job_id, .. },
+                JobFrame::Progress(_)
+                | JobFrame::Result(_)
+                | JobFrame::Commit(_)
+                | JobFrame::Failure(_),
             ) => {
-                let outcome = Outcome::SoftFailure(None);
-                self.say(Event::Outcome { job_id, outcome });
-                self.conclude(id, Phase::Over);
+                let outcome = DispatchOutcome::SoftFailure(None);
+                self.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.conclude(id, ValidatorPhase::Over);
             }
-            (Phase::Accepted { .. }, Job::Progress(progress)) => {
-                self.say(Event::Progress(progress));
+            (ValidatorPhase::Accepted { .. }, JobFrame::Progress(progress)) => {
+                self.say(ValidatorEvent::Progress(progress));
             }
-            (Phase::Accepted { job_id }, frame) => {
+            (ValidatorPhase::Accepted { job_id }, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
                 self.say(event);
-                self.say(Event::Outcome { job_id, outcome: Outcome::Success });
-                self.conclude(id, Phase::Over);
+                self.say(ValidatorEvent::Outcome { job_id, outcome: DispatchOutcome::Success });
+                self.conclude(id, ValidatorPhase::Over);
             }
-            (Phase::Failed { .. }, Job::Ack(_) | Job::Progress(_)) => {}
-            (Phase::Failed { .. }, frame) => {
+            (ValidatorPhase::Failed { .. }, JobFrame::Ack(_) | JobFrame::Progress(_)) => {}
+            (ValidatorPhase::Failed { .. }, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
                 self.say(event);
-                self.conclude(id, Phase::Over);
+                self.conclude(id, ValidatorPhase::Over);
             }
-            (Phase::Revealing { .. }, Job::Result(result)) => {
+            (ValidatorPhase::Revealing { .. }, JobFrame::Result(result)) => {
                 signed(result.verify(chain_id, runner))?;
-                self.say(Event::Revealed(result));
-                self.conclude(id, Phase::Over);
+                self.say(ValidatorEvent::Revealed(result));
+                self.conclude(id, ValidatorPhase::Over);
             }
-            (Phase::Aggregating { digest, .. }, Job::Aggregated(answer)) => {
+            (ValidatorPhase::Aggregating { digest, .. }, JobFrame::Aggregated(answer)) => {
                 signed(answer.verify(chain_id, runner, &digest))?;
-                self.say(Event::Aggregated { answer, digest });
-                self.conclude(id, Phase::Over);
+                self.say(ValidatorEvent::Aggregated { answer, digest });
+                self.conclude(id, ValidatorPhase::Over);
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -493,17 +500,17 @@ impl Validator {
     }
 
     fn send_pong(&mut self) {
-        let State::Established { runner, .. } = &self.state else { return };
+        let ValidatorState::Established { runner, .. } = &self.state else { return };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
         self.told = self.head;
-        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+        self.outputs.push_back(ValidatorOutput::Send { stream: StreamId::CONTROL, bytes });
     }
 
     /// Gives up on unanswered frames that are late. Only a late assignment has consequences.
     fn expire(&mut self) {
-        let unanswered = |(id, stream): (&StreamId, &Stream)| match stream.phase {
-            Phase::Revealing { since, .. } | Phase::Aggregating { since, .. }
+        let unanswered = |(id, stream): (&StreamId, &ValidatorStream)| match stream.phase {
+            ValidatorPhase::Revealing { since, .. } | ValidatorPhase::Aggregating { since, .. }
                 if self.is_late(since) =>
             {
                 Some(*id)
@@ -512,7 +519,7 @@ impl Validator {
         };
         let questions: Vec<_> = self.streams.iter().filter_map(unanswered).collect();
         for stream in questions {
-            self.conclude(stream, Phase::Over);
+            self.conclude(stream, ValidatorPhase::Over);
         }
         self.expire_dispatches();
     }
@@ -527,16 +534,20 @@ impl Validator {
             .streams
             .iter()
             .filter_map(|(id, stream)| match stream.phase {
-                Phase::Unanswered { job_id, since, alive, .. } if self.is_late(since) => {
+                ValidatorPhase::Unanswered { job_id, since, alive, .. } if self.is_late(since) => {
                     Some((*id, job_id, alive))
                 }
                 _ => None,
             })
             .collect();
         for (stream, job_id, alive) in due {
-            let outcome = if alive { Outcome::SoftFailure(None) } else { Outcome::HardFailure };
-            self.say(Event::Outcome { job_id, outcome });
-            self.conclude(stream, Phase::Failed { job_id });
+            let outcome = if alive {
+                DispatchOutcome::SoftFailure(None)
+            } else {
+                DispatchOutcome::HardFailure
+            };
+            self.say(ValidatorEvent::Outcome { job_id, outcome });
+            self.conclude(stream, ValidatorPhase::Failed { job_id });
         }
     }
 
@@ -548,30 +559,30 @@ impl Validator {
         stream.readable = false;
         match stream.phase {
             // No answer can come, but it is a hard failure only after the timeout.
-            Phase::Unanswered { alive: false, .. } => {}
-            Phase::Unanswered { job_id, alive: true, .. } => {
-                let outcome = Outcome::SoftFailure(None);
-                self.say(Event::Outcome { job_id, outcome });
-                self.conclude(id, Phase::Over);
+            ValidatorPhase::Unanswered { alive: false, .. } => {}
+            ValidatorPhase::Unanswered { job_id, alive: true, .. } => {
+                let outcome = DispatchOutcome::SoftFailure(None);
+                self.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.conclude(id, ValidatorPhase::Over);
             }
-            Phase::HandOver
-            | Phase::Accepted { .. }
-            | Phase::Failed { .. }
-            | Phase::Revealing { .. }
-            | Phase::Aggregating { .. }
-            | Phase::Over => {
-                self.conclude(id, Phase::Over);
+            ValidatorPhase::HandOver
+            | ValidatorPhase::Accepted { .. }
+            | ValidatorPhase::Failed { .. }
+            | ValidatorPhase::Revealing { .. }
+            | ValidatorPhase::Aggregating { .. }
+            | ValidatorPhase::Over => {
+                self.conclude(id, ValidatorPhase::Over);
             }
         }
     }
 
     /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
     /// too.
-    fn conclude(&mut self, id: StreamId, phase: Phase) {
+    fn conclude(&mut self, id: StreamId, phase: ValidatorPhase) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.phase = phase;
         if !std::mem::replace(&mut stream.finished, true) {
-            self.outputs.push_back(Output::Finish { stream: id });
+            self.outputs.push_back(ValidatorOutput::Finish { stream: id });
         }
         if !stream.readable {
             self.streams.remove(&id);
@@ -580,7 +591,7 @@ impl Validator {
 
     /// The stream that the job was dispatched on.
     fn stream_of(&self, job_id: &Hash) -> Option<StreamId> {
-        let dispatched = |(_, stream): &(&StreamId, &Stream)| {
+        let dispatched = |(_, stream): &(&StreamId, &ValidatorStream)| {
             stream.phase.is_dispatch() && stream.phase.job_id() == Some(*job_id)
         };
         self.streams.iter().find(dispatched).map(|(id, _)| *id)
@@ -588,37 +599,39 @@ impl Validator {
 }
 
 impl Session for Validator {
-    type Event = Event;
+    type Event = ValidatorEvent;
 
-    fn poll_output(&mut self) -> Option<Output> {
+    fn poll_output(&mut self) -> Option<ValidatorOutput> {
         self.outputs.pop_front()
     }
 
     fn next_timeout(&self) -> Option<u64> {
         match self.state {
-            State::Established { .. } | State::Closed => None,
+            ValidatorState::Established { .. } | ValidatorState::Closed => None,
             _ => Some(self.deadline),
         }
     }
 
     fn handle_opened(&mut self) -> Option<StreamId> {
         match self.state {
-            State::Closed => None,
-            State::Connected => {
-                self.state = State::Opened;
+            ValidatorState::Closed => None,
+            ValidatorState::Connected => {
+                self.state = ValidatorState::Opened;
                 Some(StreamId::CONTROL)
             }
-            State::Established { .. } => {
+            ValidatorState::Established { .. } => {
                 let handed_over = |id: &&StreamId| id.is_runners();
                 if self.streams.keys().filter(handed_over).count() >= MAX_PEER_STREAMS {
                     self.close(GoodbyeReason::RateLimited);
                     return None;
                 }
                 let stream = self.next_runners.advance();
-                self.streams.insert(stream, Stream::new(Phase::HandOver));
+                self.streams.insert(stream, ValidatorStream::new(ValidatorPhase::HandOver));
                 Some(stream)
             }
-            State::Opened | State::Admitting(_) | State::Challenged(_) => {
+            ValidatorState::Opened
+            | ValidatorState::Admitting(_)
+            | ValidatorState::Challenged(_) => {
                 self.close(GoodbyeReason::MalformedFrame);
                 None
             }
@@ -626,9 +639,9 @@ impl Session for Validator {
     }
 
     fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
-        while !matches!(self.state, State::Closed) {
+        while !matches!(self.state, ValidatorState::Closed) {
             let reader = match self.streams.get_mut(&stream) {
-                Some(stream) if stream.phase == Phase::Over => return,
+                Some(stream) if stream.phase == ValidatorPhase::Over => return,
                 Some(stream) => &mut stream.reader,
                 None if stream == StreamId::CONTROL => &mut self.control,
                 None => return,
@@ -681,14 +694,14 @@ impl Session for Validator {
 
     fn close(&mut self, reason: GoodbyeReason) {
         match self.state {
-            State::Closed => return,
+            ValidatorState::Closed => return,
             // There is no stream for a goodbye.
-            State::Connected => {}
+            ValidatorState::Connected => {}
             _ => {
                 let bytes = Goodbye { reason }.to_frame();
                 let stream = StreamId::CONTROL;
-                self.outputs.push_back(Output::Send { stream, bytes });
-                self.outputs.push_back(Output::Finish { stream });
+                self.outputs.push_back(ValidatorOutput::Send { stream, bytes });
+                self.outputs.push_back(ValidatorOutput::Finish { stream });
             }
         }
         self.end(End::Local(reason));
@@ -696,31 +709,35 @@ impl Session for Validator {
 }
 
 /// The event for a result, commitment or failure report after its signature was checked.
-fn handed_in(frame: Job, chain_id: u64, runner: &PublicKey) -> Result<Event, GoodbyeReason> {
+fn handed_in(
+    frame: JobFrame,
+    chain_id: u64,
+    runner: &PublicKey,
+) -> Result<ValidatorEvent, GoodbyeReason> {
     Ok(match frame {
-        Job::Result(result) => {
+        JobFrame::Result(result) => {
             signed(result.verify(chain_id, runner))?;
-            Event::Result(result)
+            ValidatorEvent::Result(result)
         }
-        Job::Commit(commit) => {
+        JobFrame::Commit(commit) => {
             signed(commit.verify(chain_id, runner))?;
-            Event::Committed(commit)
+            ValidatorEvent::Committed(commit)
         }
-        Job::Failure(failure) => {
+        JobFrame::Failure(failure) => {
             signed(failure.verify(chain_id, runner))?;
-            Event::Failed(failure)
+            ValidatorEvent::Failed(failure)
         }
         _ => return Err(GoodbyeReason::MalformedFrame),
     })
 }
 
-impl Stream {
-    const fn new(phase: Phase) -> Self {
+impl ValidatorStream {
+    const fn new(phase: ValidatorPhase) -> Self {
         Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
     }
 }
 
-impl Phase {
+impl ValidatorPhase {
     const fn dispatched(job_id: Hash, deadline: Height, since: Height) -> Self {
         Self::Unanswered { job_id, deadline, since, alive: false, proved: false }
     }

@@ -5,7 +5,7 @@
 //! commitment expires, no submission goes out, and none is lost. Work and proofs go on. After
 //! [`TRIES`] tries to reach the chain no task is accepted until it is back.
 
-use super::{Speculation, engine::Output, event::EventKind, table::Task};
+use super::{Speculation, engine::EngineOutput, event::SpeculationEventKind, table::TaskIndex};
 use crate::record;
 
 /// Number of tries to reach the chain after which no task is accepted (§6.3).
@@ -54,7 +54,7 @@ impl Speculation {
             None => {
                 let next = self.now.saturating_add(Away::wait(0));
                 self.away = Some(Away { since, tries: 0, next });
-                self.tell_of(None, EventKind::ChainLost);
+                self.tell_of(None, SpeculationEventKind::ChainLost);
             }
         }
     }
@@ -64,7 +64,7 @@ impl Speculation {
     pub fn chain_back(&mut self, now: u64) {
         self.now = self.now.max(now);
         let Some(Away { since, .. }) = self.away.take() else { return };
-        let live = |at: &Task| self.graph.status_of(*at).is_live();
+        let live = |at: &TaskIndex| self.graph.status_of(*at).is_live();
         let now = self.now;
         let without = |from: u64| now - from.max(since).min(now);
         for at in self.graph.places().filter(live).collect::<Vec<_>>() {
@@ -77,8 +77,8 @@ impl Speculation {
             self.begin_again(at);
             self.watch(at);
         }
-        self.outputs.push_back(Output::ChainBack { away_ms: now - since });
-        self.tell_of(None, EventKind::ChainBack { away_ms: now - since });
+        self.outputs.push_back(EngineOutput::ChainBack { away_ms: now - since });
+        self.tell_of(None, SpeculationEventKind::ChainBack { away_ms: now - since });
         self.advance(now);
         self.settle();
     }
@@ -95,7 +95,7 @@ impl Speculation {
             away.tries += 1;
             away.next = self.now.saturating_add(Away::wait(away.tries));
             let attempt = away.tries;
-            self.outputs.push_back(Output::TryChain { attempt });
+            self.outputs.push_back(EngineOutput::TryChain { attempt });
         }
     }
 }

@@ -48,7 +48,7 @@ names!(BreakerState: Closed = "closed", Open = "open", HalfOpen = "half_open");
 
 /// The cause of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum BreakerCause {
     /// `breaker.threshold` failures within [`WINDOW_MS`].
     Failures,
     /// Too many of the last resolved tasks were rolled back.
@@ -59,7 +59,7 @@ pub enum Cause {
     Slashes,
 }
 
-names!(Cause: Failures = "failures", Rate = "rate", Probe = "probe", Slashes = "slashes");
+names!(BreakerCause: Failures = "failures", Rate = "rate", Probe = "probe", Slashes = "slashes");
 
 /// An operator's override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -76,7 +76,7 @@ names!(Override: None = "none", Open = "open", Closed = "closed");
 
 /// Limits at which the breaker opens, and the time until it is half open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct BreakerLimits {
     /// Number of failures within [`WINDOW_MS`] that open it; 1 to [`MAX_THRESHOLD`].
     pub threshold: u64,
     /// Milliseconds after the last failure until it is half open.
@@ -87,7 +87,7 @@ pub struct Limits {
     pub held: Override,
 }
 
-impl Limits {
+impl BreakerLimits {
     /// Five failures, a minute, and a tenth of the default maximum of locked stake.
     pub const DEFAULT: Self = Self {
         threshold: 5,
@@ -108,23 +108,23 @@ record!(Slash { at, amount });
 
 /// A task that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct TaskFailure {
     pub task: TaskId,
     pub reason: RollbackReason,
     /// Time in milliseconds.
     pub at: u64,
 }
-record!(Failure { task, reason, at });
+record!(TaskFailure { task, reason, at });
 
 /// The state of a breaker that is not closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// Time of the opening, or of the last failure since then, in milliseconds.
     pub since: u64,
-    pub cause: Cause,
+    pub cause: BreakerCause,
     /// The failures that opened it and those since then, oldest first, at most the last
     /// [`REMEMBERED`]. If a rate opened it, failures older than [`WINDOW_MS`] are not included.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<TaskFailure>,
     /// Number of the `resolved` tasks that had been rolled back when it opened.
     pub rolled_back: u64,
     /// Number of tasks over which the rate was computed when it opened.
@@ -138,7 +138,7 @@ record!(Opened { since, cause, failures, rolled_back, resolved, probe });
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Breaker {
     /// The last failures, oldest first, while it is closed.
-    failures: Vec<Failure>,
+    failures: Vec<TaskFailure>,
     /// The outcomes of the last tasks as bits: 1 for a rollback, the newest lowest.
     outcomes: u64,
     /// Number of valid bits in `outcomes`, at most [`RATE_TASKS`].
@@ -151,7 +151,7 @@ record!(Breaker { failures, outcomes, resolved, slashes, opened });
 
 impl Breaker {
     /// The state at `now`, with the override.
-    pub fn state(&self, limits: Limits, now: u64) -> BreakerState {
+    pub fn state(&self, limits: BreakerLimits, now: u64) -> BreakerState {
         match limits.held {
             Override::None => self.own_state(limits, now),
             Override::Open => BreakerState::Open,
@@ -160,7 +160,7 @@ impl Breaker {
     }
 
     /// The state at `now`, without the override.
-    fn own_state(&self, limits: Limits, now: u64) -> BreakerState {
+    fn own_state(&self, limits: BreakerLimits, now: u64) -> BreakerState {
         match &self.opened {
             None => BreakerState::Closed,
             Some(opened) if now.saturating_sub(opened.since) > limits.reset_ms => {
@@ -171,7 +171,7 @@ impl Breaker {
     }
 
     /// Whether a task may speculate at `now`.
-    pub fn can_proceed(&self, limits: Limits, now: u64) -> bool {
+    pub fn can_proceed(&self, limits: BreakerLimits, now: u64) -> bool {
         match self.state(limits, now) {
             BreakerState::Closed => true,
             BreakerState::Open => false,
@@ -180,7 +180,7 @@ impl Breaker {
     }
 
     /// A task speculates: it is the probe if the breaker is half open.
-    pub fn proceed(&mut self, limits: Limits, now: u64, task: TaskId) {
+    pub fn proceed(&mut self, limits: BreakerLimits, now: u64, task: TaskId) {
         if self.state(limits, now) == BreakerState::HalfOpen
             && let Some(opened) = &mut self.opened
         {
@@ -200,7 +200,7 @@ impl Breaker {
 
     /// The time at which it lets a task through, in milliseconds; `None` if it is closed, waits for
     /// the probe's outcome, or is held.
-    pub fn lets_through_at(&self, limits: Limits) -> Option<u64> {
+    pub fn lets_through_at(&self, limits: BreakerLimits) -> Option<u64> {
         let opened = self.opened.as_ref().filter(|opened| opened.probe.is_none())?;
         if limits.held != Override::None {
             return None;
@@ -219,11 +219,16 @@ impl Breaker {
     }
 
     /// A task failed; `undone` are all tasks undone with it, including itself.
-    pub fn record_failure(&mut self, limits: Limits, failure: Failure, undone: &[TaskId]) {
+    pub fn record_failure(
+        &mut self,
+        limits: BreakerLimits,
+        failure: TaskFailure,
+        undone: &[TaskId],
+    ) {
         let now = failure.at;
         if self.probe().is_some_and(|probe| undone.contains(&probe)) {
             let failures = vec![failure];
-            return self.open(now, Cause::Probe, failures);
+            return self.open(now, BreakerCause::Probe, failures);
         }
         match (self.own_state(limits, now), &mut self.opened) {
             (BreakerState::Open, Some(opened)) => {
@@ -236,7 +241,7 @@ impl Breaker {
                 self.failures.push(failure);
                 if self.failures.len() as u64 >= limits.threshold {
                     let failures = std::mem::take(&mut self.failures);
-                    self.open(now, Cause::Failures, failures);
+                    self.open(now, BreakerCause::Failures, failures);
                 }
             }
             // The breaker is half open, and the failure is not the probe's.
@@ -245,7 +250,7 @@ impl Breaker {
     }
 
     /// Part of a bond was slashed.
-    pub fn record_slash(&mut self, limits: Limits, lost: Wei, now: u64) {
+    pub fn record_slash(&mut self, limits: BreakerLimits, lost: Wei, now: u64) {
         if self.opened.is_some() || lost.is_zero() {
             return;
         }
@@ -260,7 +265,7 @@ impl Breaker {
         let all = amounts.fold(Wei::ZERO, Wei::saturating_add);
         if limits.slash_limit > 0 && all > Wei::new(limits.slash_limit.into()) {
             let failures = std::mem::take(&mut self.failures);
-            self.open(now, Cause::Slashes, failures);
+            self.open(now, BreakerCause::Slashes, failures);
         }
     }
 
@@ -278,7 +283,7 @@ impl Breaker {
         let above = self.rolled_back() * 100 > RATE_PERCENT * self.resolved;
         if self.opened.is_none() && self.resolved >= RATE_LEAST && above {
             let failures = std::mem::take(&mut self.failures);
-            self.open(now, Cause::Rate, failures);
+            self.open(now, BreakerCause::Rate, failures);
         }
     }
 
@@ -289,7 +294,7 @@ impl Breaker {
 
     /// Whether this state is reachable under some limits; validates a snapshot.
     pub(super) fn is_sound(&self, now: u64) -> bool {
-        let sound = |failures: &[Failure], most: u64| {
+        let sound = |failures: &[TaskFailure], most: u64| {
             failures.is_sorted_by_key(|one| one.at)
                 && failures.last().is_none_or(|one| one.at <= now)
                 && failures.len() as u64 <= most
@@ -314,7 +319,7 @@ impl Breaker {
         self.outcomes.count_ones().into()
     }
 
-    fn open(&mut self, now: u64, cause: Cause, mut failures: Vec<Failure>) {
+    fn open(&mut self, now: u64, cause: BreakerCause, mut failures: Vec<TaskFailure>) {
         last(&mut failures, REMEMBERED);
         let (rolled_back, resolved) = self.rate();
         let opened = Opened { since: now, cause, failures, rolled_back, resolved, probe: None };
@@ -323,7 +328,7 @@ impl Breaker {
 }
 
 /// Drops all but the last `most` failures.
-fn last(failures: &mut Vec<Failure>, most: usize) {
+fn last(failures: &mut Vec<TaskFailure>, most: usize) {
     failures.drain(..failures.len().saturating_sub(most));
 }
 
@@ -332,7 +337,7 @@ mod tests {
     use super::*;
     use crate::primitives::Hash;
 
-    const LIMITS: Limits = Limits { slash_limit: 1_000, ..Limits::DEFAULT };
+    const LIMITS: BreakerLimits = BreakerLimits { slash_limit: 1_000, ..BreakerLimits::DEFAULT };
 
     fn id(n: u8) -> TaskId {
         Hash([n; 32])
@@ -340,7 +345,7 @@ mod tests {
 
     impl Breaker {
         fn fails(&mut self, task: u8, at: u64) {
-            let failure = Failure { task: id(task), reason: RollbackReason::ProofFailed, at };
+            let failure = TaskFailure { task: id(task), reason: RollbackReason::ProofFailed, at };
             self.record_failure(LIMITS, failure, &[id(task)]);
         }
     }
@@ -357,7 +362,10 @@ mod tests {
         assert_eq!(breaker.state(LIMITS, 60_002), BreakerState::Open);
         let opened = breaker.opened().unwrap();
         let tasks: Vec<_> = opened.failures.iter().map(|one| one.task).collect();
-        assert_eq!((opened.cause, tasks), (Cause::Failures, [1, 1, 1, 1, 2].map(id).to_vec()));
+        assert_eq!(
+            (opened.cause, tasks),
+            (BreakerCause::Failures, [1, 1, 1, 1, 2].map(id).to_vec())
+        );
         assert_eq!(breaker.lets_through_at(LIMITS), Some(120_003));
         // A failure of a task that was already running.
         breaker.fails(3, 70_000);
@@ -377,7 +385,7 @@ mod tests {
         assert_eq!(breaker.state(LIMITS, 0), BreakerState::Open);
         let opened = breaker.opened().unwrap();
         let told = (opened.cause, opened.rolled_back, opened.resolved);
-        assert_eq!(told, (Cause::Rate, 2, 11));
+        assert_eq!(told, (BreakerCause::Rate, 2, 11));
     }
 
     #[test]
@@ -396,7 +404,7 @@ mod tests {
         }
         assert_eq!(loses(1, SLASH_WINDOW_MS + 200), BreakerState::Open);
         assert_eq!(loses(1_000_000, SLASH_WINDOW_MS + 201), BreakerState::Open);
-        assert_eq!(breaker.opened().unwrap().cause, Cause::Slashes);
+        assert_eq!(breaker.opened().unwrap().cause, BreakerCause::Slashes);
         // After it closes, the count starts from zero.
         let now = 2 * SLASH_WINDOW_MS;
         breaker.proceed(LIMITS, now, id(1));
@@ -405,7 +413,11 @@ mod tests {
         assert_eq!(breaker.state(LIMITS, now), BreakerState::Closed);
         // Many small slashes within the hour are merged into few.
         for at in 0..10_000 {
-            breaker.record_slash(Limits { slash_limit: 0, ..LIMITS }, Wei::new(9), now + at * 997);
+            breaker.record_slash(
+                BreakerLimits { slash_limit: 0, ..LIMITS },
+                Wei::new(9),
+                now + at * 997,
+            );
             assert!(breaker.is_sound(now + at * 997));
         }
         assert_eq!(breaker.state(LIMITS, now), BreakerState::Closed, "0 is no limit");
@@ -415,12 +427,12 @@ mod tests {
     fn who_holds_it_decides_and_lets_it_go_as_it_would_be() {
         let mut breaker = Breaker::default();
         let (open, closed) = (
-            Limits { held: Override::Open, ..LIMITS },
-            Limits { held: Override::Closed, ..LIMITS },
+            BreakerLimits { held: Override::Open, ..LIMITS },
+            BreakerLimits { held: Override::Closed, ..LIMITS },
         );
         assert!(!breaker.can_proceed(open, 0) && breaker.can_proceed(closed, 0));
         for n in 0..5 {
-            let failure = Failure { task: id(n), reason: RollbackReason::ProofFailed, at: 0 };
+            let failure = TaskFailure { task: id(n), reason: RollbackReason::ProofFailed, at: 0 };
             breaker.record_failure(closed, failure, &[id(n)]);
         }
         assert!(breaker.can_proceed(closed, 0) && breaker.is_sound(0));
@@ -455,10 +467,10 @@ mod tests {
         breaker.record_success(id(10));
         assert_eq!(breaker, Breaker::default());
         // The probe is undone with an ancestor that failed.
-        let failure = Failure { task: id(8), reason: RollbackReason::ProofFailed, at: 60_004 };
+        let failure = TaskFailure { task: id(8), reason: RollbackReason::ProofFailed, at: 60_004 };
         failed.record_failure(LIMITS, failure, &[id(10), id(8)]);
         assert_eq!(failed.state(LIMITS, 60_004), BreakerState::Open);
-        assert_eq!(failed.opened().unwrap().cause, Cause::Probe);
+        assert_eq!(failed.opened().unwrap().cause, BreakerCause::Probe);
         assert!(failed.is_sound(60_004));
     }
 }

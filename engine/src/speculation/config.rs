@@ -69,7 +69,7 @@ impl Mode {
 
 /// The descendants that a rollback undoes (§7.1; speculation.md, policies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Policy {
+pub enum RollbackPolicy {
     #[default]
     Cascade,
     /// Descendants that read an undone output; those that only come after it wait.
@@ -78,7 +78,7 @@ pub enum Policy {
     Checkpoint,
 }
 
-names!(Policy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
+names!(RollbackPolicy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
 
 /// The options of speculation. [`Default`] is the preset `balanced`, switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub struct Config {
     /// Maximum time until a submission is confirmed.
     pub confirmation_timeout_ms: u64,
     /// The descendants that a rollback undoes.
-    pub rollback_policy: Policy,
+    pub rollback_policy: RollbackPolicy,
     /// Time that must remain of a claim at scheduling.
     pub claim_buffer_ms: u64,
     /// Lifetime of a commitment.
@@ -141,7 +141,7 @@ pub struct Config {
     /// Share of the tasks that may speculate, in basis points, selected by their ids.
     pub rollout: u64,
     /// The circuit breaker's limits.
-    pub breaker: breaker::Limits,
+    pub breaker: breaker::BreakerLimits,
     /// Options that were set explicitly, which presets do not change.
     explicit: BTreeSet<&'static str>,
 }
@@ -154,7 +154,7 @@ impl Default for Config {
             max_depth: 5,
             max_parallel_branches: 4,
             confirmation_timeout_ms: 30_000,
-            rollback_policy: Policy::Cascade,
+            rollback_policy: RollbackPolicy::Cascade,
             claim_buffer_ms: 60_000,
             commitment_ttl_ms: 300_000,
             max_concurrent: 5,
@@ -179,7 +179,7 @@ impl Default for Config {
             enable_optimistic_proofs: true,
             enable_stake_delegation: false,
             rollout: WHOLE,
-            breaker: breaker::Limits::DEFAULT,
+            breaker: breaker::BreakerLimits::DEFAULT,
             explicit: BTreeSet::new(),
         }
     }
@@ -340,7 +340,7 @@ static OPTIONS: [Choice; 34] = [
     row!("maxDepth", Kind::Whole(1, MAX_DEPTH), max_depth),
     row!("maxParallelBranches", Kind::Whole(1, 16), max_parallel_branches),
     row!("confirmationTimeoutMs", Kind::Whole(5_000, 300_000), confirmation_timeout_ms),
-    row!(name "rollbackPolicy", 3 => Policy, rollback_policy),
+    row!(name "rollbackPolicy", 3 => RollbackPolicy, rollback_policy),
     row!("stake.minStake", ANY, min_stake),
     row!("stake.maxStake", ANY, max_stake),
     row!("stake.stakePerDepth", ANY, stake_per_depth),

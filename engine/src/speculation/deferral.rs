@@ -8,7 +8,7 @@
 //! A proof is queued when it is requested, for at most `proof.queueTimeoutMs`. Its making starts
 //! when a prover reports so, and may take at most `proof.timeoutMs`.
 
-use super::table::{Table, Task, tree_bytes};
+use super::table::{Table, TaskIndex, tree_bytes};
 use crate::names;
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ names!(ProofStatus:
 );
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct DeferredTask {
     /// Place in the queue among proofs of one depth.
     pub(super) order: u64,
     /// End of the current status, in milliseconds; `u64::MAX` for never.
@@ -77,7 +77,7 @@ impl ProofStatus {
     }
 }
 
-impl Default for Entry {
+impl Default for DeferredTask {
     fn default() -> Self {
         let status = ProofStatus::None;
         Self { order: 0, until: u64::MAX, submission: 0, attempts: 0, status, depth: 0 }
@@ -87,8 +87,8 @@ impl Default for Entry {
 /// The proofs of all tasks, and the queue for submission.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deferral {
-    entries: Table<Entry>,
-    ready: BTreeSet<(u8, u64, Task)>,
+    entries: Table<DeferredTask>,
+    ready: BTreeSet<(u8, u64, TaskIndex)>,
     /// Number of pending proofs, by status.
     counts: [usize; ProofStatus::ALL.len()],
     pub(super) next_order: u64,
@@ -96,7 +96,7 @@ pub(super) struct Deferral {
 }
 
 impl Deferral {
-    pub(super) fn get(&self, task: Task) -> Entry {
+    pub(super) fn get(&self, task: TaskIndex) -> DeferredTask {
         self.entries.get(task).copied().unwrap_or_default()
     }
 
@@ -119,25 +119,29 @@ impl Deferral {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.entries.bytes() + tree_bytes::<(u8, u64, Task)>(self.ready.len())
+        self.entries.bytes() + tree_bytes::<(u8, u64, TaskIndex)>(self.ready.len())
     }
 
     /// Sets a proof's status; `until` is its end if it is timed.
-    pub(super) fn set(&mut self, task: Task, status: ProofStatus, until: u64) {
+    pub(super) fn set(&mut self, task: TaskIndex, status: ProofStatus, until: u64) {
         let entry = self.get(task);
-        self.put(task, Entry { until, status, ..entry });
+        self.put(task, DeferredTask { until, status, ..entry });
     }
 
     /// Queues a task's proof, which has been made.
-    pub(super) fn queue(&mut self, task: Task, depth: u8, clear: bool) {
+    pub(super) fn queue(&mut self, task: TaskIndex, depth: u8, clear: bool) {
         let status = if clear { ProofStatus::Ready } else { ProofStatus::Waiting };
         let order = self.next_order;
         self.next_order += 1;
-        self.put(task, Entry { order, status, depth, ..Entry::default() });
+        self.put(task, DeferredTask { order, status, depth, ..DeferredTask::default() });
     }
 
     /// Submits the next proof, if there is one and a free slot; it is in flight until `until`.
-    pub(super) fn submit_next(&mut self, most: u64, until: u64) -> Option<(Task, Entry)> {
+    pub(super) fn submit_next(
+        &mut self,
+        most: u64,
+        until: u64,
+    ) -> Option<(TaskIndex, DeferredTask)> {
         if self.in_flight() as u64 >= most {
             return None;
         }
@@ -147,15 +151,15 @@ impl Deferral {
         self.next_submission += 1;
         let attempts = entry.attempts + 1;
         let status = ProofStatus::Submitting;
-        self.put(task, Entry { until, submission, attempts, status, ..entry });
+        self.put(task, DeferredTask { until, submission, attempts, status, ..entry });
         Some((task, self.get(task)))
     }
 
-    pub(super) fn forget(&mut self, task: Task) {
-        self.put(task, Entry::default());
+    pub(super) fn forget(&mut self, task: TaskIndex) {
+        self.put(task, DeferredTask::default());
     }
 
-    pub(super) fn put(&mut self, task: Task, entry: Entry) {
+    pub(super) fn put(&mut self, task: TaskIndex, entry: DeferredTask) {
         let before = self.get(task);
         if before.status == ProofStatus::Ready {
             self.ready.remove(&(before.depth, before.order, task));

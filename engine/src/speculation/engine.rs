@@ -1,17 +1,17 @@
 //! The machine that combines all parts of speculation.
 
 use super::{
-    Bonds, CommitmentStatus, Config, ConfigError, FailError, Link, PROOF_BYTES, ProofStatus,
-    Refused, Request, RollbackReason, Scheduled, Stake, Status, TaskId,
+    Bonds, CommitmentStatus, Config, ConfigError, DependencyStatus, FailError, PROOF_BYTES,
+    ParentLink, ProofStatus, Refused, RollbackReason, RunRequest, Scheduled, Stake, TaskId,
     away::Away,
     breaker::{Breaker, BreakerState},
     deferral::Deferral,
-    event::{Event, EventKind},
+    event::{Event, SpeculationEventKind},
     graph::Graph,
-    ledger::{Checkpoint, Commitment, Ledger, Opening},
+    ledger::{Checkpoint, Ledger, Opening, OutputCommitment},
     rollback::{Plan, Summary},
     settle::NEVER,
-    table::{Table, Task, tree_bytes},
+    table::{Table, TaskIndex, tree_bytes},
 };
 use crate::{
     primitives::{Hash, Wei},
@@ -24,7 +24,7 @@ pub const HISTORY: usize = 64;
 
 /// An instruction or a notice to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum EngineOutput {
     /// Make the proof of a task whose output is known: call [`Speculation::proving`] when a prover
     /// begins with it, then [`Speculation::proved`].
     Prove { task: TaskId },
@@ -60,7 +60,7 @@ pub enum Output {
 
 /// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum SubmissionResult {
     /// The chain accepted the proof.
     Confirmed,
     /// The chain refused the proof, for good.
@@ -149,7 +149,7 @@ impl CompletionError {
 
 /// The terms on which a task was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct TaskTerms {
     /// In the smallest unit; bonds fit this range.
     pub(super) bond: u64,
     /// The digest of the outputs that it reads.
@@ -164,7 +164,7 @@ pub(super) struct Terms {
     pub(super) held: bool,
 }
 
-impl Default for Terms {
+impl Default for TaskTerms {
     fn default() -> Self {
         Self {
             bond: 0,
@@ -241,7 +241,7 @@ pub struct Gauges {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskView {
     pub id: TaskId,
-    pub status: Status,
+    pub status: DependencyStatus,
     pub depth: u32,
     /// Its bond, locked while it is live.
     pub bond: Wei,
@@ -277,7 +277,7 @@ pub struct Speculation {
     pub(super) graph: Graph,
     pub(super) ledger: Ledger,
     pub(super) deferral: Deferral,
-    pub(super) terms: Table<Terms>,
+    pub(super) terms: Table<TaskTerms>,
     pub(super) stake: Stake,
     pub(super) bonds: Bonds,
     pub(super) breaker: Breaker,
@@ -285,7 +285,7 @@ pub struct Speculation {
     pub(super) away: Option<Away>,
     pub(super) cooldown_until: u64,
     /// Every task's earliest deadline.
-    pub(super) deadlines: BTreeSet<(u64, Task)>,
+    pub(super) deadlines: BTreeSet<(u64, TaskIndex)>,
     pub(super) triggers: VecDeque<(TaskId, RollbackReason)>,
     pub(super) checkpoints: VecDeque<Checkpoint>,
     pub(super) history: VecDeque<Summary>,
@@ -293,7 +293,7 @@ pub struct Speculation {
     pub(super) pruned_at: u64,
     /// Bytes that the driver uses for the machine's tasks.
     pub(super) elsewhere: u64,
-    pub(super) outputs: VecDeque<Output>,
+    pub(super) outputs: VecDeque<EngineOutput>,
     /// Events to be taken, if they are enabled.
     pub(super) events: Option<VecDeque<Event>>,
 }
@@ -326,26 +326,26 @@ impl Speculation {
     }
 
     /// The next output, oldest first.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<EngineOutput> {
         self.outputs.pop_front()
     }
 
     /// Accepts a task and locks its bond, or returns the rule that it breaks.
-    pub fn schedule(&mut self, request: Request<'_>, now: u64) -> Result<Scheduled, Refused> {
+    pub fn schedule(&mut self, request: RunRequest<'_>, now: u64) -> Result<Scheduled, Refused> {
         self.advance(now);
         let accepted = self.accept(request);
         match &accepted {
             Ok(Scheduled { depth, bond, attempt, .. }) => {
                 self.counters.tasks_scheduled += 1;
                 let (depth, bond, attempt) = (*depth, *bond, *attempt);
-                let kind = EventKind::TaskScheduled { depth, bond, attempt };
+                let kind = SpeculationEventKind::TaskScheduled { depth, bond, attempt };
                 self.tell_of(Some(request.task), kind);
             }
             Err(refused) if request.refused == Some(refused.reason) => {}
             Err(Refused { reason, depth, bond, .. }) => {
                 Counters::count(&mut self.counters.tasks_rejected, *reason as usize);
                 let (reason, depth, bond) = (*reason, *depth, *bond);
-                let kind = EventKind::TaskRejected { reason, depth, bond };
+                let kind = SpeculationEventKind::TaskRejected { reason, depth, bond };
                 self.tell_of(Some(request.task), kind);
             }
         }
@@ -371,17 +371,19 @@ impl Speculation {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match (self.graph.status_of(at), self.deferral.get(at).status) {
-            (Status::Speculative, ProofStatus::Queued) => {
+            (DependencyStatus::Speculative, ProofStatus::Queued) => {
                 let until = self.now.saturating_add(self.config.proof_timeout_ms);
                 self.move_proof(at, ProofStatus::Proving, until);
                 self.watch(at);
                 Ok(())
             }
-            (Status::Pending, _) => Err(CompletionError::NoOutput(task)),
-            (Status::Speculative | Status::Confirmed, _) => {
+            (DependencyStatus::Pending, _) => Err(CompletionError::NoOutput(task)),
+            (DependencyStatus::Speculative | DependencyStatus::Confirmed, _) => {
                 Err(CompletionError::AlreadyCompleted(task))
             }
-            (Status::Failed | Status::RolledBack, _) => Err(CompletionError::TaskNotActive(task)),
+            (DependencyStatus::Failed | DependencyStatus::RolledBack, _) => {
+                Err(CompletionError::TaskNotActive(task))
+            }
         }
     }
 
@@ -390,15 +392,15 @@ impl Speculation {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match (self.graph.status_of(at), self.deferral.get(at).status) {
-            (Status::Pending, _) => return Err(CompletionError::NoOutput(task)),
+            (DependencyStatus::Pending, _) => return Err(CompletionError::NoOutput(task)),
             (
-                Status::Speculative,
+                DependencyStatus::Speculative,
                 ProofStatus::Queued | ProofStatus::Proving | ProofStatus::Held,
             ) => {}
-            (Status::Speculative | Status::Confirmed, _) => {
+            (DependencyStatus::Speculative | DependencyStatus::Confirmed, _) => {
                 return Err(CompletionError::AlreadyCompleted(task));
             }
-            (Status::Failed | Status::RolledBack, _) => {
+            (DependencyStatus::Failed | DependencyStatus::RolledBack, _) => {
                 return Err(CompletionError::TaskNotActive(task));
             }
         }
@@ -436,7 +438,7 @@ impl Speculation {
         let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
         self.deferral.set(at, ProofStatus::Submitting, until);
         let attempt = self.deferral.get(at).attempts;
-        self.tell(at, EventKind::ProofSubmitted { attempt });
+        self.tell(at, SpeculationEventKind::ProofSubmitted { attempt });
         self.watch(at);
         Ok(())
     }
@@ -446,32 +448,36 @@ impl Speculation {
         &mut self,
         task: TaskId,
         submission: u64,
-        answer: Answer,
+        answer: SubmissionResult,
         now: u64,
     ) -> Result<Answered, StaleResult> {
         self.advance(now);
         let at = match self.in_flight(task, submission) {
             Ok(at) => at,
             Err(stale) => {
-                let undone =
-                    matches!(self.graph.status(&task), Some(Status::Failed | Status::RolledBack));
-                if answer == Answer::Confirmed && undone {
-                    self.outputs.push_back(Output::LateSuccess { task });
+                let undone = matches!(
+                    self.graph.status(&task),
+                    Some(DependencyStatus::Failed | DependencyStatus::RolledBack)
+                );
+                if answer == SubmissionResult::Confirmed && undone {
+                    self.outputs.push_back(EngineOutput::LateSuccess { task });
                 }
                 return Err(stale);
             }
         };
         let mut retry_in_ms = None;
         match answer {
-            Answer::Confirmed => self.confirm_from(at),
+            SubmissionResult::Confirmed => self.confirm_from(at),
             // It is submitted when the chain is back.
-            Answer::Lost if self.away.is_some() => self.hold_back(at),
-            Answer::Lost if u64::from(self.deferral.get(at).attempts) < self.config.max_retries => {
+            SubmissionResult::Lost if self.away.is_some() => self.hold_back(at),
+            SubmissionResult::Lost
+                if u64::from(self.deferral.get(at).attempts) < self.config.max_retries =>
+            {
                 retry_in_ms = Some(self.back_off(at));
             }
-            Answer::Lost | Answer::Rejected => {
+            SubmissionResult::Lost | SubmissionResult::Rejected => {
                 self.counters.proofs_failed += 1;
-                self.tell(at, EventKind::ProofFailed);
+                self.tell(at, SpeculationEventKind::ProofFailed);
                 self.triggers.push_back((task, RollbackReason::ProofFailed));
             }
         }
@@ -484,12 +490,12 @@ impl Speculation {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(ConfirmError::UnknownTask(task))?;
         match self.graph.status_of(at) {
-            Status::Confirmed => return Ok(Confirmation::Duplicate),
-            Status::Failed | Status::RolledBack => {
-                self.outputs.push_back(Output::LateSuccess { task });
+            DependencyStatus::Confirmed => return Ok(Confirmation::Duplicate),
+            DependencyStatus::Failed | DependencyStatus::RolledBack => {
+                self.outputs.push_back(EngineOutput::LateSuccess { task });
                 return Err(ConfirmError::TaskNotActive(task));
             }
-            Status::Pending | Status::Speculative => {}
+            DependencyStatus::Pending | DependencyStatus::Speculative => {}
         }
         if !self.graph.is_clear(at) {
             // The chain has it: its own deadlines no longer count.
@@ -510,9 +516,9 @@ impl Speculation {
     ) -> Result<(), FailError> {
         match self.graph.status(&task) {
             None => Err(FailError::UnknownTask(task)),
-            Some(Status::Confirmed) => Err(FailError::AlreadyConfirmed(task)),
-            Some(Status::Failed | Status::RolledBack) => Ok(()),
-            Some(Status::Pending | Status::Speculative) => {
+            Some(DependencyStatus::Confirmed) => Err(FailError::AlreadyConfirmed(task)),
+            Some(DependencyStatus::Failed | DependencyStatus::RolledBack) => Ok(()),
+            Some(DependencyStatus::Pending | DependencyStatus::Speculative) => {
                 self.triggers.push_back((task, reason));
                 Ok(())
             }
@@ -566,8 +572,8 @@ impl Speculation {
         self.config = config;
         let state = self.breaker_state();
         if state != before {
-            self.outputs.push_back(Output::Breaker(state));
-            self.tell_of(None, EventKind::BreakerChanged { state });
+            self.outputs.push_back(EngineOutput::Breaker(state));
+            self.tell_of(None, SpeculationEventKind::BreakerChanged { state });
         }
         self.settle();
     }
@@ -624,7 +630,7 @@ impl Speculation {
     }
 
     /// A task's commitment.
-    pub fn commitment(&self, id: &TaskId) -> Option<&Commitment> {
+    pub fn commitment(&self, id: &TaskId) -> Option<&OutputCommitment> {
         self.ledger.get(self.graph.find(id)?)
     }
 
@@ -684,31 +690,35 @@ impl Speculation {
     pub fn memory(&self) -> u64 {
         let lists = self.checkpoints.capacity() * size_of::<Checkpoint>()
             + self.history.capacity() * size_of::<Summary>()
-            + self.outputs.capacity() * size_of::<Output>();
+            + self.outputs.capacity() * size_of::<EngineOutput>();
         let bytes = self.graph.bytes()
             + self.ledger.bytes()
             + self.deferral.bytes()
             + self.terms.bytes()
-            + tree_bytes::<(u64, Task)>(self.deadlines.len())
+            + tree_bytes::<(u64, TaskIndex)>(self.deadlines.len())
             + lists;
         (bytes as u64).saturating_add(self.elsewhere)
     }
 
-    pub(super) fn bond(&self, at: Task) -> Wei {
+    pub(super) fn bond(&self, at: TaskIndex) -> Wei {
         Wei::new(self.terms[at].bond.into())
     }
 
     /// The place of a task that has no output yet.
-    fn pending(&self, task: TaskId) -> Result<Task, CompletionError> {
+    fn pending(&self, task: TaskId) -> Result<TaskIndex, CompletionError> {
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match self.graph.status_of(at) {
-            Status::Pending => Ok(at),
-            Status::Speculative | Status::Confirmed => Err(CompletionError::AlreadyCompleted(task)),
-            Status::Failed | Status::RolledBack => Err(CompletionError::TaskNotActive(task)),
+            DependencyStatus::Pending => Ok(at),
+            DependencyStatus::Speculative | DependencyStatus::Confirmed => {
+                Err(CompletionError::AlreadyCompleted(task))
+            }
+            DependencyStatus::Failed | DependencyStatus::RolledBack => {
+                Err(CompletionError::TaskNotActive(task))
+            }
         }
     }
 
-    fn in_flight(&self, task: TaskId, submission: u64) -> Result<Task, StaleResult> {
+    fn in_flight(&self, task: TaskId, submission: u64) -> Result<TaskIndex, StaleResult> {
         let at = self.graph.find(&task).filter(|&at| {
             let entry = self.deferral.get(at);
             entry.status == ProofStatus::Submitting && entry.submission == submission
@@ -716,9 +726,9 @@ impl Speculation {
         at.ok_or(StaleResult { task, submission })
     }
 
-    fn commit(&mut self, at: Task, opening: Opening) {
+    fn commit(&mut self, at: TaskIndex, opening: Opening) {
         let output_commitment = opening.output_commitment;
-        let commitment = Commitment {
+        let commitment = OutputCommitment {
             opening,
             created_at: self.now,
             expires_at: self.now.saturating_add(self.config.commitment_ttl_ms),
@@ -729,16 +739,16 @@ impl Speculation {
         };
         let expires_at = commitment.expires_at;
         self.ledger.create(at, commitment);
-        self.tell(at, EventKind::CommitmentCreated { output_commitment, expires_at });
+        self.tell(at, SpeculationEventKind::CommitmentCreated { output_commitment, expires_at });
         self.graph.speculate(at);
-        self.tell(at, EventKind::NodeChanged { status: Status::Speculative });
-        self.tell(at, EventKind::TaskCompleted { output_commitment });
+        self.tell(at, SpeculationEventKind::NodeChanged { status: DependencyStatus::Speculative });
+        self.tell(at, SpeculationEventKind::TaskCompleted { output_commitment });
     }
 
-    fn queue(&mut self, at: Task, proof: &[u8; PROOF_BYTES]) {
+    fn queue(&mut self, at: TaskIndex, proof: &[u8; PROOF_BYTES]) {
         self.ledger.set_proof(at, proof);
         let status = CommitmentStatus::ProofGenerated;
-        self.tell(at, EventKind::CommitmentUpdated { status });
+        self.tell(at, SpeculationEventKind::CommitmentUpdated { status });
         self.deferral.queue(at, self.graph.counted_depth(at), self.graph.is_clear(at));
         self.tell_proof(at);
         self.watch(at);
@@ -753,6 +763,6 @@ fn sized(task: TaskId, proof: &[u8]) -> Result<&[u8; PROOF_BYTES], CompletionErr
 }
 
 /// Links to parents whose outputs are all read.
-pub fn reads(parents: &[TaskId]) -> Vec<(TaskId, Link)> {
-    parents.iter().map(|&parent| (parent, Link::Reads)).collect()
+pub fn reads(parents: &[TaskId]) -> Vec<(TaskId, ParentLink)> {
+    parents.iter().map(|&parent| (parent, ParentLink::Reads)).collect()
 }

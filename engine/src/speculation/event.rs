@@ -7,8 +7,8 @@
 //! are not part of a snapshot: a machine with events otherwise behaves like one without.
 
 use super::{
-    BreakerState, CommitmentStatus, ProofStatus, Reason, RollbackReason, Speculation, Status,
-    TaskId, table::Task,
+    BreakerState, CommitmentStatus, DependencyStatus, ProofStatus, Reason, RollbackReason,
+    Speculation, TaskId, table::TaskIndex,
 };
 use crate::primitives::{Hash, Wei};
 
@@ -19,12 +19,12 @@ pub struct Event {
     pub at: u64,
     /// The task of the event; `None`: it is about the machine.
     pub task: Option<TaskId>,
-    pub kind: EventKind,
+    pub kind: SpeculationEventKind,
 }
 
 /// The contents of an event; AgenC §4 names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventKind {
+pub enum SpeculationEventKind {
     /// Scheduler: a task is accepted.
     TaskScheduled {
         /// Number of unconfirmed tasks above it on the longest path.
@@ -58,7 +58,7 @@ pub enum EventKind {
         parents: u32,
     },
     /// Graph: a task's status has changed.
-    NodeChanged { status: Status },
+    NodeChanged { status: DependencyStatus },
     /// Ledger: a commitment to an output is made.
     CommitmentCreated {
         output_commitment: Hash,
@@ -118,7 +118,7 @@ pub enum EventKind {
     },
 }
 
-impl EventKind {
+impl SpeculationEventKind {
     /// The names of all events, in the order of components.
     pub const NAMES: &'static [&'static str] = &[
         "task:scheduled",
@@ -208,7 +208,7 @@ impl Speculation {
     }
 
     /// Records an event of a task.
-    pub(super) fn tell(&mut self, at: Task, kind: EventKind) {
+    pub(super) fn tell(&mut self, at: TaskIndex, kind: SpeculationEventKind) {
         if self.events.is_some() {
             let task = self.graph.id(at);
             self.tell_of(Some(task), kind);
@@ -216,14 +216,14 @@ impl Speculation {
     }
 
     /// Records an event of a task that may not be in the graph, or of the machine.
-    pub(super) fn tell_of(&mut self, task: Option<TaskId>, kind: EventKind) {
+    pub(super) fn tell_of(&mut self, task: Option<TaskId>, kind: SpeculationEventKind) {
         if let Some(events) = &mut self.events {
             events.push_back(Event { at: self.now, task, kind });
         }
     }
 
     /// Sets a proof's status and records the event; `until` is its end if it is timed.
-    pub(super) fn move_proof(&mut self, at: Task, status: ProofStatus, until: u64) {
+    pub(super) fn move_proof(&mut self, at: TaskIndex, status: ProofStatus, until: u64) {
         let moved = self.deferral.get(at).status != status;
         self.deferral.set(at, status, until);
         if moved {
@@ -232,26 +232,26 @@ impl Speculation {
     }
 
     /// Records the status of a proof.
-    pub(super) fn tell_proof(&mut self, at: Task) {
+    pub(super) fn tell_proof(&mut self, at: TaskIndex) {
         let entry = self.deferral.get(at);
         let (status, attempt) = (entry.status, entry.attempts);
-        self.tell(at, EventKind::ProofMoved { status, attempt });
+        self.tell(at, SpeculationEventKind::ProofMoved { status, attempt });
     }
 
     /// Advances an open commitment's status.
-    pub(super) fn move_commitment(&mut self, at: Task, status: CommitmentStatus) {
+    pub(super) fn move_commitment(&mut self, at: TaskIndex, status: CommitmentStatus) {
         let moves = |one: CommitmentStatus| one.is_open() && one != status;
         let told =
             self.events.is_some() && self.ledger.get(at).is_some_and(|before| moves(before.status));
         self.ledger.set_status(at, status);
         if told {
-            self.tell(at, EventKind::CommitmentUpdated { status });
+            self.tell(at, SpeculationEventKind::CommitmentUpdated { status });
         }
     }
 
     /// Resolves a task in the graph and records the event.
-    pub(super) fn resolve_node(&mut self, at: Task, status: Status) {
+    pub(super) fn resolve_node(&mut self, at: TaskIndex, status: DependencyStatus) {
         self.graph.resolve(at, status);
-        self.tell(at, EventKind::NodeChanged { status });
+        self.tell(at, SpeculationEventKind::NodeChanged { status });
     }
 }

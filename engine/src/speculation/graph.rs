@@ -16,7 +16,7 @@
 
 use super::{
     TaskId,
-    table::{EdgeAt, Table, Task, tree_bytes},
+    table::{EdgeAt, Table, TaskIndex, tree_bytes},
 };
 use crate::names;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const _: () = assert!(COUNTED as u64 > super::config::MAX_DEPTH, "an accepted de
 
 /// The status of a task (AgenC §4.1, `DependencyStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Status {
+pub enum DependencyStatus {
     /// Scheduled, but its output is not known yet.
     #[default]
     Pending,
@@ -41,7 +41,7 @@ pub enum Status {
     RolledBack,
 }
 
-names!(Status:
+names!(DependencyStatus:
     Pending = "pending",
     Speculative = "speculative",
     Confirmed = "confirmed",
@@ -49,7 +49,7 @@ names!(Status:
     RolledBack = "rolled_back",
 );
 
-impl Status {
+impl DependencyStatus {
     /// Whether the task is neither confirmed, failed nor rolled back.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Pending | Self::Speculative)
@@ -58,7 +58,7 @@ impl Status {
 
 /// The dependency of a task on a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Link {
+pub enum ParentLink {
     /// It reads the parent's output.
     #[default]
     Reads,
@@ -85,7 +85,7 @@ pub enum GraphError {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct TaskNode {
     pub(super) id: TaskId,
     /// The place in the order of scheduling.
     pub(super) seq: u64,
@@ -98,13 +98,13 @@ pub(super) struct Node {
     deepest: u32,
     pub(super) live_children: u32,
     /// Neighbours in the list of retired tasks.
-    before: Task,
-    after: Task,
-    pub(super) status: Status,
+    before: TaskIndex,
+    after: TaskIndex,
+    pub(super) status: DependencyStatus,
     pub(super) depth: u8,
 }
 
-impl Default for Node {
+impl Default for TaskNode {
     fn default() -> Self {
         Self {
             id: TaskId::ZERO,
@@ -115,9 +115,9 @@ impl Default for Node {
             unconfirmed: 0,
             deepest: 0,
             live_children: 0,
-            before: Task::NONE,
-            after: Task::NONE,
-            status: Status::Pending,
+            before: TaskIndex::NONE,
+            after: TaskIndex::NONE,
+            status: DependencyStatus::Pending,
             depth: 0,
         }
     }
@@ -125,12 +125,12 @@ impl Default for Node {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edge {
-    pub(super) parent: Task,
-    pub(super) child: Task,
+    pub(super) parent: TaskIndex,
+    pub(super) child: TaskIndex,
     pub(super) next_parent: EdgeAt,
     previous_child: EdgeAt,
     pub(super) next_child: EdgeAt,
-    pub(super) link: Link,
+    pub(super) link: ParentLink,
 }
 
 /// A task that may be added to the graph, with its parents resolved.
@@ -138,8 +138,8 @@ pub(super) struct Edge {
 pub(super) struct Admission {
     pub(super) id: TaskId,
     /// Its place, if there was an earlier attempt.
-    pub(super) again: Option<Task>,
-    pub(super) parents: Vec<(Task, Link)>,
+    pub(super) again: Option<TaskIndex>,
+    pub(super) parents: Vec<(TaskIndex, ParentLink)>,
     /// Capped at [`COUNTED`].
     pub(super) depth: u8,
 }
@@ -148,20 +148,20 @@ pub(super) struct Admission {
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// The tasks by the first bytes of their ids, which are random and cheap to compare.
-    pub(super) ids: BTreeSet<(u64, Task)>,
-    pub(super) nodes: Table<Node>,
+    pub(super) ids: BTreeSet<(u64, TaskIndex)>,
+    pub(super) nodes: Table<TaskNode>,
     pub(super) edges: Table<Edge>,
-    vacant: Vec<Task>,
+    vacant: Vec<TaskIndex>,
     vacant_edges: Vec<EdgeAt>,
     next_seq: u64,
     live: usize,
     tips: usize,
     /// Head and tail of the list of tasks that are resolved and that no live task depends on, in
     /// the order in which they became so.
-    retired: (Task, Task),
+    retired: (TaskIndex, TaskIndex),
     retired_len: usize,
     /// Tasks whose depth has to be recomputed; empty between calls.
-    fallen: Vec<Task>,
+    fallen: Vec<TaskIndex>,
 }
 
 impl Default for Graph {
@@ -175,7 +175,7 @@ impl Default for Graph {
             next_seq: 0,
             live: 0,
             tips: 0,
-            retired: (Task::NONE, Task::NONE),
+            retired: (TaskIndex::NONE, TaskIndex::NONE),
             retired_len: 0,
             fallen: Vec::new(),
         }
@@ -185,7 +185,7 @@ impl Default for Graph {
 impl Graph {
     /// Adds a task, or a failed one again, below `parents`; a parent that is named twice counts
     /// once. Returns its depth, exact below [`COUNTED`].
-    pub fn add(&mut self, id: TaskId, parents: &[(TaskId, Link)]) -> Result<u32, GraphError> {
+    pub fn add(&mut self, id: TaskId, parents: &[(TaskId, ParentLink)]) -> Result<u32, GraphError> {
         let admission = self.admit(id, parents)?;
         let depth = u32::from(admission.depth);
         self.insert(&admission);
@@ -196,7 +196,7 @@ impl Graph {
     pub fn confirm(&mut self, id: &TaskId) -> bool {
         match self.find(id) {
             Some(task) if self.status_of(task).is_live() && self.is_clear(task) => {
-                self.resolve(task, Status::Confirmed);
+                self.resolve(task, DependencyStatus::Confirmed);
                 true
             }
             _ => false,
@@ -211,7 +211,8 @@ impl Graph {
         };
         let affected = self.affected(task, false);
         for &one in &affected {
-            let status = if one == task { Status::Failed } else { Status::RolledBack };
+            let status =
+                if one == task { DependencyStatus::Failed } else { DependencyStatus::RolledBack };
             self.resolve(one, status);
         }
         affected.len()
@@ -223,7 +224,7 @@ impl Graph {
         let subtree = self.below(task);
         for &one in &subtree {
             if self.status_of(one).is_live() {
-                self.resolve(one, Status::RolledBack);
+                self.resolve(one, DependencyStatus::RolledBack);
             }
             self.remove(one);
         }
@@ -231,7 +232,7 @@ impl Graph {
     }
 
     /// A task's status.
-    pub fn status(&self, id: &TaskId) -> Option<Status> {
+    pub fn status(&self, id: &TaskId) -> Option<DependencyStatus> {
         self.find(id).map(|task| self.status_of(task))
     }
 
@@ -256,12 +257,12 @@ impl Graph {
     }
 
     /// The tasks in order of the first eight bytes of their ids.
-    pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, Status)> {
+    pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, DependencyStatus)> {
         self.places().map(|task| (&self.nodes[task].id, self.status_of(task)))
     }
 
     /// The parents that a task was scheduled with.
-    pub fn parents(&self, id: &TaskId) -> Vec<(TaskId, Link)> {
+    pub fn parents(&self, id: &TaskId) -> Vec<(TaskId, ParentLink)> {
         let edges = self.find(id).into_iter().flat_map(|task| self.parent_edges(task));
         edges.map(|edge| (self.nodes[edge.parent].id, edge.link)).collect()
     }
@@ -271,47 +272,47 @@ impl Graph {
         let vacant = self.vacant.capacity() + self.vacant_edges.capacity();
         self.nodes.bytes()
             + self.edges.bytes()
-            + (vacant + self.fallen.capacity()) * size_of::<Task>()
-            + tree_bytes::<(u64, Task)>(self.ids.len())
+            + (vacant + self.fallen.capacity()) * size_of::<TaskIndex>()
+            + tree_bytes::<(u64, TaskIndex)>(self.ids.len())
     }
 
-    pub(super) fn find(&self, id: &TaskId) -> Option<Task> {
+    pub(super) fn find(&self, id: &TaskId) -> Option<TaskIndex> {
         let first = first_bytes(id);
-        let from = self.ids.range((first, Task::default())..);
+        let from = self.ids.range((first, TaskIndex::default())..);
         let same = from.take_while(|(bytes, _)| *bytes == first);
         same.map(|&(_, task)| task).find(|&task| self.nodes[task].id == *id)
     }
 
     /// The tasks' places, in order of the first eight bytes of their ids.
-    pub(super) fn places(&self) -> impl Iterator<Item = Task> {
+    pub(super) fn places(&self) -> impl Iterator<Item = TaskIndex> {
         self.ids.iter().map(|&(_, task)| task)
     }
 
-    pub(super) fn status_of(&self, task: Task) -> Status {
+    pub(super) fn status_of(&self, task: TaskIndex) -> DependencyStatus {
         self.nodes[task].status
     }
 
-    pub(super) fn id(&self, task: Task) -> TaskId {
+    pub(super) fn id(&self, task: TaskIndex) -> TaskId {
         self.nodes[task].id
     }
 
     /// Whether every ancestor is confirmed.
-    pub(super) fn is_clear(&self, task: Task) -> bool {
+    pub(super) fn is_clear(&self, task: TaskIndex) -> bool {
         self.nodes[task].unconfirmed == 0
     }
 
     /// The depth, capped at [`COUNTED`].
-    pub(super) fn counted_depth(&self, task: Task) -> u8 {
+    pub(super) fn counted_depth(&self, task: TaskIndex) -> u8 {
         self.nodes[task].depth
     }
 
-    pub(super) fn parent_edges(&self, task: Task) -> impl Iterator<Item = &Edge> {
+    pub(super) fn parent_edges(&self, task: TaskIndex) -> impl Iterator<Item = &Edge> {
         let edge = |at: EdgeAt| (at != EdgeAt::NONE).then(|| &self.edges[at]);
         let first = edge(self.nodes[task].first_parent);
         std::iter::successors(first, move |one| edge(one.next_parent))
     }
 
-    pub(super) fn child_edges(&self, task: Task) -> impl Iterator<Item = &Edge> {
+    pub(super) fn child_edges(&self, task: TaskIndex) -> impl Iterator<Item = &Edge> {
         let edge = |at: EdgeAt| (at != EdgeAt::NONE).then(|| &self.edges[at]);
         let first = edge(self.nodes[task].first_child);
         std::iter::successors(first, move |one| edge(one.next_child))
@@ -321,13 +322,15 @@ impl Graph {
     pub(super) fn admit(
         &self,
         id: TaskId,
-        parents: &[(TaskId, Link)],
+        parents: &[(TaskId, ParentLink)],
     ) -> Result<Admission, GraphError> {
         let again = self.find(&id);
         if again.is_some_and(|task| {
             matches!(
                 self.status_of(task),
-                Status::Pending | Status::Speculative | Status::Confirmed
+                DependencyStatus::Pending
+                    | DependencyStatus::Speculative
+                    | DependencyStatus::Confirmed
             )
         }) {
             return Err(GraphError::DuplicateTask(id));
@@ -338,7 +341,10 @@ impl Graph {
                 return Err(GraphError::Cycle(id));
             }
             let task = self.find(&parent).ok_or(GraphError::UnknownParent(parent))?;
-            if matches!(self.status_of(task), Status::Failed | Status::RolledBack) {
+            if matches!(
+                self.status_of(task),
+                DependencyStatus::Failed | DependencyStatus::RolledBack
+            ) {
                 return Err(GraphError::ParentFailed(parent));
             }
             found.push((task, link));
@@ -366,7 +372,7 @@ impl Graph {
         self.tips + usize::from(!survivors) - covered
     }
 
-    pub(super) fn insert(&mut self, admission: &Admission) -> Task {
+    pub(super) fn insert(&mut self, admission: &Admission) -> TaskIndex {
         let task = match admission.again {
             Some(task) => {
                 self.leave_parents(task);
@@ -391,8 +397,9 @@ impl Graph {
     }
 
     /// Allocates a record for a new id.
-    fn allot(&mut self, id: TaskId) -> Task {
-        let next = Task(u32::try_from(self.nodes.len()).expect("fewer than 2^32 tasks fit memory"));
+    fn allot(&mut self, id: TaskId) -> TaskIndex {
+        let next =
+            TaskIndex(u32::try_from(self.nodes.len()).expect("fewer than 2^32 tasks fit memory"));
         let task = self.vacant.pop().unwrap_or(next);
         self.nodes.cover(task);
         self.nodes[task].id = id;
@@ -401,7 +408,7 @@ impl Graph {
     }
 
     /// Adds an edge, at the front of the child's parents and at the back of the parent's children.
-    fn join(&mut self, parent: Task, child: Task, link: Link) {
+    fn join(&mut self, parent: TaskIndex, child: TaskIndex, link: ParentLink) {
         let next =
             EdgeAt(u32::try_from(self.edges.len()).expect("fewer than 2^32 edges fit memory"));
         let at = self.vacant_edges.pop().unwrap_or(next);
@@ -424,8 +431,8 @@ impl Graph {
     }
 
     /// Marks a task whose edges exist as pending, and counts it.
-    fn enter(&mut self, task: Task) {
-        self.nodes[task].status = Status::Pending;
+    fn enter(&mut self, task: TaskIndex) {
+        self.nodes[task].status = DependencyStatus::Pending;
         self.live += 1;
         self.tips += usize::from(self.nodes[task].live_children == 0);
         let mut at = self.nodes[task].first_parent;
@@ -439,12 +446,12 @@ impl Graph {
     }
 
     /// The output of a pending task is known.
-    pub(super) fn speculate(&mut self, task: Task) {
-        self.nodes[task].status = Status::Speculative;
+    pub(super) fn speculate(&mut self, task: TaskIndex) {
+        self.nodes[task].status = DependencyStatus::Speculative;
     }
 
     /// Resolves a live task with this status.
-    pub(super) fn resolve(&mut self, task: Task, status: Status) {
+    pub(super) fn resolve(&mut self, task: TaskIndex, status: DependencyStatus) {
         let before = self.weight(task);
         self.live -= 1;
         self.tips -= usize::from(self.is_tip(task));
@@ -465,30 +472,30 @@ impl Graph {
         if self.nodes[task].live_children == 0 {
             self.retire(task);
         }
-        if status == Status::Confirmed {
+        if status == DependencyStatus::Confirmed {
             self.tell_children(task, before);
             self.settle_depths();
         }
     }
 
     /// The task that was retired first, if there are more than `retained`.
-    pub(super) fn oldest_retired(&self, retained: u64) -> Option<Task> {
+    pub(super) fn oldest_retired(&self, retained: u64) -> Option<TaskIndex> {
         (self.retired_len as u64 > retained).then_some(self.retired.0)
     }
 
     /// The retired tasks, oldest first.
-    pub(super) fn retired(&self) -> impl Iterator<Item = Task> {
-        let some = |task: Task| (task != Task::NONE).then_some(task);
+    pub(super) fn retired(&self) -> impl Iterator<Item = TaskIndex> {
+        let some = |task: TaskIndex| (task != TaskIndex::NONE).then_some(task);
         std::iter::successors(some(self.retired.0), move |&task| some(self.nodes[task].after))
     }
 
     /// Removes a task that is not live.
-    pub(super) fn remove(&mut self, task: Task) {
+    pub(super) fn remove(&mut self, task: TaskIndex) {
         let before = self.weight(task);
         self.unretire(task);
         self.leave_parents(task);
         // For its children this is like a confirmation: it no longer holds their depth.
-        self.nodes[task].status = Status::Confirmed;
+        self.nodes[task].status = DependencyStatus::Confirmed;
         self.tell_children(task, before);
         while self.nodes[task].first_child != EdgeAt::NONE {
             let at = self.nodes[task].first_child;
@@ -497,7 +504,7 @@ impl Graph {
         }
         self.settle_depths();
         self.ids.remove(&(first_bytes(&self.nodes[task].id), task));
-        self.nodes[task] = Node::default();
+        self.nodes[task] = TaskNode::default();
         self.vacant.push(task);
     }
 
@@ -505,7 +512,7 @@ impl Graph {
     /// their places. `None` if an id occurs twice, a place does not exist or a task waits for
     /// itself.
     pub(super) fn rebuild<'a>(
-        tasks: impl Iterator<Item = (TaskId, Status, &'a [(u32, bool)])> + Clone,
+        tasks: impl Iterator<Item = (TaskId, DependencyStatus, &'a [(u32, bool)])> + Clone,
     ) -> Option<Self> {
         let mut graph = Self::default();
         for (id, status, _) in tasks.clone() {
@@ -517,14 +524,14 @@ impl Graph {
             graph.nodes[task].status = status;
             graph.next_seq += 1;
         }
-        for (at, (_, status, parents)) in (0..).map(Task).zip(tasks) {
+        for (at, (_, status, parents)) in (0..).map(TaskIndex).zip(tasks) {
             for &(parent, order_only) in parents.iter().rev() {
                 if parent as usize >= graph.nodes.len() {
                     return None;
                 }
-                let link = if order_only { Link::OrderOnly } else { Link::Reads };
-                graph.join(Task(parent), at, link);
-                graph.nodes[Task(parent)].live_children += u32::from(status.is_live());
+                let link = if order_only { ParentLink::OrderOnly } else { ParentLink::Reads };
+                graph.join(TaskIndex(parent), at, link);
+                graph.nodes[TaskIndex(parent)].live_children += u32::from(status.is_live());
             }
             graph.live += usize::from(status.is_live());
         }
@@ -540,21 +547,21 @@ impl Graph {
         Some(graph)
     }
 
-    fn is_tip(&self, task: Task) -> bool {
+    fn is_tip(&self, task: TaskIndex) -> bool {
         self.nodes[task].live_children == 0 && self.status_of(task).is_live()
     }
 
     /// The minimum depth of the task's children, capped at [`COUNTED`].
-    fn weight(&self, task: Task) -> u8 {
+    fn weight(&self, task: TaskIndex) -> u8 {
         let node = &self.nodes[task];
         match node.status {
-            Status::Confirmed => 0,
+            DependencyStatus::Confirmed => 0,
             _ => (node.depth + 1).min(COUNTED),
         }
     }
 
     /// Computes a task's depth and counts from its parents.
-    fn look_up(&mut self, task: Task) {
+    fn look_up(&mut self, task: TaskIndex) {
         let (mut depth, mut deepest, mut unconfirmed) = (0, 0, 0);
         let mut at = self.nodes[task].first_parent;
         while at != EdgeAt::NONE {
@@ -572,7 +579,7 @@ impl Graph {
     }
 
     /// Updates the children of a task whose weight was `before` and has changed.
-    fn tell_children(&mut self, task: Task, before: u8) {
+    fn tell_children(&mut self, task: TaskIndex, before: u8) {
         let now = self.weight(task);
         if now == before {
             return;
@@ -611,7 +618,7 @@ impl Graph {
         }
     }
 
-    fn leave_parents(&mut self, task: Task) {
+    fn leave_parents(&mut self, task: TaskIndex) {
         while self.nodes[task].first_parent != EdgeAt::NONE {
             let at = self.nodes[task].first_parent;
             self.nodes[task].first_parent = self.edges[at].next_parent;
@@ -649,35 +656,35 @@ impl Graph {
         self.edges[before].next_parent = next_parent;
     }
 
-    pub(super) fn retire(&mut self, task: Task) {
+    pub(super) fn retire(&mut self, task: TaskIndex) {
         let last = self.retired.1;
         let node = &mut self.nodes[task];
-        (node.before, node.after) = (last, Task::NONE);
+        (node.before, node.after) = (last, TaskIndex::NONE);
         match last {
-            Task::NONE => self.retired.0 = task,
+            TaskIndex::NONE => self.retired.0 = task,
             last => self.nodes[last].after = task,
         }
         self.retired.1 = task;
         self.retired_len += 1;
     }
 
-    fn is_retired(&self, task: Task) -> bool {
-        self.nodes[task].before != Task::NONE || self.retired.0 == task
+    fn is_retired(&self, task: TaskIndex) -> bool {
+        self.nodes[task].before != TaskIndex::NONE || self.retired.0 == task
     }
 
-    fn unretire(&mut self, task: Task) {
+    fn unretire(&mut self, task: TaskIndex) {
         if !self.is_retired(task) {
             return;
         }
         let node = &mut self.nodes[task];
         let (before, after) = (node.before, node.after);
-        (node.before, node.after) = (Task::NONE, Task::NONE);
+        (node.before, node.after) = (TaskIndex::NONE, TaskIndex::NONE);
         match before {
-            Task::NONE => self.retired.0 = after,
+            TaskIndex::NONE => self.retired.0 = after,
             before => self.nodes[before].after = after,
         }
         match after {
-            Task::NONE => self.retired.1 = before,
+            TaskIndex::NONE => self.retired.1 = before,
             after => self.nodes[after].before = before,
         }
         self.retired_len -= 1;

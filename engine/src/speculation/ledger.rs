@@ -5,7 +5,7 @@
 
 use super::{
     PROOF_BYTES, TaskId,
-    table::{Table, Task, tree_bytes},
+    table::{Table, TaskIndex, tree_bytes},
 };
 use crate::{names, primitives::Hash};
 use std::{collections::BTreeSet, fmt};
@@ -68,7 +68,7 @@ impl fmt::Debug for Opening {
 
 /// A task's commitment to its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commitment {
+pub struct OutputCommitment {
     pub opening: Opening,
     /// Time at which the output became known, in milliseconds.
     pub created_at: u64,
@@ -86,8 +86,8 @@ pub struct Commitment {
 /// Commitments by task and by output.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    commitments: Table<Option<Commitment>>,
-    by_output: BTreeSet<(Hash, Task)>,
+    commitments: Table<Option<OutputCommitment>>,
+    by_output: BTreeSet<(Hash, TaskIndex)>,
     open: usize,
     proofs: usize,
 }
@@ -116,22 +116,22 @@ impl Ledger {
     /// Memory of the ledger in bytes, including proofs.
     pub fn bytes(&self) -> usize {
         self.commitments.bytes()
-            + tree_bytes::<(Hash, Task)>(self.by_output.len())
+            + tree_bytes::<(Hash, TaskIndex)>(self.by_output.len())
             + self.proofs * PROOF_BYTES
     }
 
-    pub(super) fn get(&self, task: Task) -> Option<&Commitment> {
+    pub(super) fn get(&self, task: TaskIndex) -> Option<&OutputCommitment> {
         self.commitments.get(task)?.as_ref()
     }
 
     /// The tasks that committed to an output.
-    pub(super) fn by_output(&self, output: Hash) -> impl Iterator<Item = Task> {
-        let all = (output, Task::default())..=(output, Task::NONE);
+    pub(super) fn by_output(&self, output: Hash) -> impl Iterator<Item = TaskIndex> {
+        let all = (output, TaskIndex::default())..=(output, TaskIndex::NONE);
         self.by_output.range(all).map(|&(_, task)| task)
     }
 
     /// Adds a task's commitment, which replaces that of an earlier attempt.
-    pub(super) fn create(&mut self, task: Task, commitment: Commitment) {
+    pub(super) fn create(&mut self, task: TaskIndex, commitment: OutputCommitment) {
         self.remove(task);
         self.by_output.insert((commitment.opening.output_commitment, task));
         self.open += usize::from(commitment.status.is_open());
@@ -140,7 +140,7 @@ impl Ledger {
         self.commitments[task] = Some(commitment);
     }
 
-    pub(super) fn remove(&mut self, task: Task) {
+    pub(super) fn remove(&mut self, task: TaskIndex) {
         if self.get(task).is_none() {
             return;
         }
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn set_proof(&mut self, task: Task, proof: &[u8; PROOF_BYTES]) {
+    pub(super) fn set_proof(&mut self, task: TaskIndex, proof: &[u8; PROOF_BYTES]) {
         if let Some(commitment) = self.get_mut(task) {
             commitment.status = CommitmentStatus::ProofGenerated;
             if commitment.proof.replace(Box::new(*proof)).is_none() {
@@ -160,14 +160,14 @@ impl Ledger {
         }
     }
 
-    pub(super) fn set_checkpoint(&mut self, task: Task) {
+    pub(super) fn set_checkpoint(&mut self, task: TaskIndex) {
         if let Some(commitment) = self.get_mut(task) {
             commitment.checkpoint = true;
         }
     }
 
     /// Advances an open commitment's status; when it is resolved, its proof is dropped.
-    pub(super) fn set_status(&mut self, task: Task, status: CommitmentStatus) {
+    pub(super) fn set_status(&mut self, task: TaskIndex, status: CommitmentStatus) {
         let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) else {
             return;
         };
@@ -180,13 +180,13 @@ impl Ledger {
     }
 
     /// Extends the lifetime of an open commitment, in milliseconds.
-    pub(super) fn prolong(&mut self, task: Task, by: u64) {
+    pub(super) fn prolong(&mut self, task: TaskIndex, by: u64) {
         if let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) {
             commitment.expires_at = commitment.expires_at.saturating_add(by);
         }
     }
 
-    fn get_mut(&mut self, task: Task) -> Option<&mut Commitment> {
+    fn get_mut(&mut self, task: TaskIndex) -> Option<&mut OutputCommitment> {
         self.get(task)?;
         self.commitments[task].as_mut()
     }

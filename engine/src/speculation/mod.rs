@@ -72,16 +72,17 @@ mod walk;
 
 pub use bonds::{Bonds, Slashing};
 pub use breaker::{Breaker, BreakerState, Override};
-pub use config::{Config, ConfigError, Mode, Policy};
+pub use config::{Config, ConfigError, Mode, RollbackPolicy};
 pub use deferral::ProofStatus;
 pub use engine::{
-    Answer, Answered, CompletionError, ConfirmError, Confirmation, Output, Speculation, StaleResult,
+    Answered, CompletionError, ConfirmError, Confirmation, EngineOutput, Speculation, StaleResult,
+    SubmissionResult,
 };
-pub use event::{Event, EventKind};
-pub use graph::{Graph, GraphError, Link, Status};
-pub use ledger::{Commitment, CommitmentStatus, Ledger, Opening};
+pub use event::{Event, SpeculationEventKind};
+pub use graph::{DependencyStatus, Graph, GraphError, ParentLink};
+pub use ledger::{CommitmentStatus, Ledger, Opening, OutputCommitment};
 pub use rollback::{FailError, Plan, RollbackReason, Summary};
-pub use scheduler::{Reason, Refused, Request, Scheduled};
+pub use scheduler::{Reason, Refused, RunRequest, Scheduled};
 pub use snapshot::SnapshotError;
 pub use stake::Stake;
 

@@ -3,8 +3,8 @@
 //! A request is refused by the first rule that it breaks, in the order of [`Reason`].
 
 use super::{
-    GraphError, Link, Opening, Speculation, TaskId, engine::Terms, event::EventKind, settle::NEVER,
-    stake::WHOLE,
+    GraphError, Opening, ParentLink, Speculation, TaskId, engine::TaskTerms,
+    event::SpeculationEventKind, settle::NEVER, stake::WHOLE,
 };
 use crate::{
     names,
@@ -14,10 +14,10 @@ use std::fmt;
 
 /// A request to schedule a task.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct RunRequest<'a> {
     pub task: TaskId,
     /// The tasks it depends on; a parent that is named twice counts once.
-    pub parents: &'a [(TaskId, Link)],
+    pub parents: &'a [(TaskId, ParentLink)],
     /// Time at which the agent's claim on it expires, in milliseconds.
     pub claim_expires_at: u64,
     /// The digest of the outputs that it reads: an output kept from an earlier attempt is reused
@@ -28,9 +28,13 @@ pub struct Request<'a> {
     pub refused: Option<Reason>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> RunRequest<'a> {
     /// The first request for a task, which reads no outputs.
-    pub const fn new(task: TaskId, parents: &'a [(TaskId, Link)], claim_expires_at: u64) -> Self {
+    pub const fn new(
+        task: TaskId,
+        parents: &'a [(TaskId, ParentLink)],
+        claim_expires_at: u64,
+    ) -> Self {
         Self { task, parents, claim_expires_at, inputs: Hash::ZERO, refused: None }
     }
 }
@@ -182,7 +186,7 @@ impl std::error::Error for Refused {}
 
 impl Speculation {
     /// Accepts a task, or returns the rule that it breaks.
-    pub(super) fn accept(&mut self, request: Request<'_>) -> Result<Scheduled, Refused> {
+    pub(super) fn accept(&mut self, request: RunRequest<'_>) -> Result<Scheduled, Refused> {
         let config = &self.config;
         let admission = self.graph.admit(request.task, request.parents)?;
         if self.away.is_some_and(|away| away.is_paused()) {
@@ -215,18 +219,18 @@ impl Speculation {
             let before = self.breaker.probe();
             self.breaker.proceed(config.breaker, self.now, request.task);
             if self.breaker.probe() != before {
-                self.tell_of(Some(request.task), EventKind::BreakerProbe);
+                self.tell_of(Some(request.task), SpeculationEventKind::BreakerProbe);
             }
         }
         let at = self.graph.insert(&admission);
         let parents = u32::try_from(admission.parents.len()).unwrap_or(u32::MAX);
-        self.tell(at, EventKind::NodeAdded { parents });
+        self.tell(at, SpeculationEventKind::NodeAdded { parents });
         self.ledger.remove(at);
         self.deferral.forget(at);
         self.terms.cover(at);
         let attempt = self.terms[at].attempt.saturating_add(1);
         let claim_expires_at = request.claim_expires_at;
-        self.terms[at] = Terms {
+        self.terms[at] = TaskTerms {
             bond,
             inputs: request.inputs,
             accepted_at: self.now,
@@ -236,7 +240,7 @@ impl Speculation {
             held: false,
         };
         self.stake.lock(needed);
-        self.tell(at, EventKind::StakeLocked { amount: needed });
+        self.tell(at, SpeculationEventKind::StakeLocked { amount: needed });
         self.watch(at);
         Ok(Scheduled {
             depth: depth as u32,
@@ -278,7 +282,7 @@ impl Speculation {
     }
 
     /// Takes the output kept for a task, if it was computed from the same inputs; drops any other.
-    fn take_checkpoint(&mut self, request: &Request<'_>) -> Option<Opening> {
+    fn take_checkpoint(&mut self, request: &RunRequest<'_>) -> Option<Opening> {
         let kept = self.checkpoints.iter().position(|one| one.task == request.task)?;
         let kept = self.checkpoints.remove(kept)?;
         (kept.inputs == request.inputs).then_some(kept.opening)

@@ -2,14 +2,15 @@
 //! ready proofs take free slots, deadlines pass.
 
 use super::{
-    CommitmentStatus, Policy, ProofStatus, RollbackReason, Speculation, Status, TaskId,
-    breaker::{Breaker, Failure, Limits},
-    deferral::Entry,
-    engine::{Counters, HISTORY, Output, Terms},
-    event::EventKind,
+    CommitmentStatus, DependencyStatus, ProofStatus, RollbackPolicy, RollbackReason, Speculation,
+    TaskId,
+    breaker::{Breaker, BreakerLimits, TaskFailure},
+    deferral::DeferredTask,
+    engine::{Counters, EngineOutput, HISTORY, TaskTerms},
+    event::SpeculationEventKind,
     ledger::Checkpoint,
     rollback::{Plan, Summary},
-    table::Task,
+    table::TaskIndex,
 };
 use crate::primitives::Wei;
 
@@ -30,7 +31,7 @@ impl Speculation {
     /// Time until the first claim on a live task expires, in milliseconds. Claims on tasks with
     /// held confirmations do not count, because the chain has confirmed those.
     pub fn time_to_expiry(&self) -> Option<u64> {
-        let counts = |at: &Task| self.graph.status_of(*at).is_live() && !self.terms[*at].held;
+        let counts = |at: &TaskIndex| self.graph.status_of(*at).is_live() && !self.terms[*at].held;
         let live = self.graph.places().filter(counts);
         let first = live.map(|at| self.terms[at].claim_expires_at).min();
         first.map(|at| at.saturating_sub(self.now))
@@ -65,7 +66,7 @@ impl Speculation {
             self.watch(at);
             self.tell_proof(at);
             self.counters.proofs_submitted += 1;
-            self.outputs.push_back(Output::Submit {
+            self.outputs.push_back(EngineOutput::Submit {
                 task: self.graph.id(at),
                 submission: entry.submission,
                 attempt: entry.attempts,
@@ -75,7 +76,7 @@ impl Speculation {
 
     /// Confirms a task whose ancestors are all confirmed, and the tasks below with held
     /// confirmations.
-    pub(super) fn confirm_from(&mut self, at: Task) {
+    pub(super) fn confirm_from(&mut self, at: TaskIndex) {
         let mut confirmed = vec![at];
         let mut next = 0;
         while let Some(&at) = confirmed.get(next) {
@@ -95,17 +96,17 @@ impl Speculation {
             }
             let unblocked = (waited - self.deferral.count(ProofStatus::Waiting)) as u64;
             if unblocked > 0 {
-                self.tell(at, EventKind::AncestorConfirmed { unblocked });
+                self.tell(at, SpeculationEventKind::AncestorConfirmed { unblocked });
             }
         }
     }
 
     /// Requests the proof of a task whose output is known, now or when its ancestors are confirmed.
-    pub(super) fn ask_for_proof(&mut self, at: Task) {
+    pub(super) fn ask_for_proof(&mut self, at: TaskIndex) {
         if self.config.enable_optimistic_proofs || self.graph.is_clear(at) {
             let until = self.now.saturating_add(self.config.proof_queue_timeout_ms);
             self.move_proof(at, ProofStatus::Queued, until);
-            self.outputs.push_back(Output::Prove { task: self.graph.id(at) });
+            self.outputs.push_back(EngineOutput::Prove { task: self.graph.id(at) });
         } else {
             self.move_proof(at, ProofStatus::Held, NEVER);
         }
@@ -113,7 +114,7 @@ impl Speculation {
     }
 
     /// Delays a lost proof before it is submitted again; returns the delay in milliseconds.
-    pub(super) fn back_off(&mut self, at: Task) -> u64 {
+    pub(super) fn back_off(&mut self, at: TaskIndex) -> u64 {
         let doublings = self.deferral.get(at).attempts.saturating_sub(1);
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         let delay = self.config.retry_delay_ms.saturating_mul(factor);
@@ -124,17 +125,17 @@ impl Speculation {
     }
 
     /// Takes back a submission that did not reach the chain because the chain is lost.
-    pub(super) fn hold_back(&mut self, at: Task) {
+    pub(super) fn hold_back(&mut self, at: TaskIndex) {
         let entry = self.deferral.get(at);
         let (attempts, status) = (entry.attempts.saturating_sub(1), ProofStatus::Ready);
-        self.deferral.put(at, Entry { attempts, status, until: NEVER, ..entry });
+        self.deferral.put(at, DeferredTask { attempts, status, until: NEVER, ..entry });
         self.tell_proof(at);
         self.move_commitment(at, CommitmentStatus::ProofGenerated);
         self.watch(at);
     }
 
     /// Restarts the current timeout of a task's proof.
-    pub(super) fn begin_again(&mut self, at: Task) {
+    pub(super) fn begin_again(&mut self, at: TaskIndex) {
         let status = self.deferral.get(at).status;
         let lasts = match status {
             ProofStatus::Queued => self.config.proof_queue_timeout_ms,
@@ -146,7 +147,7 @@ impl Speculation {
     }
 
     /// Updates a task's earliest deadline.
-    pub(super) fn watch(&mut self, at: Task) {
+    pub(super) fn watch(&mut self, at: TaskIndex) {
         let terms = &self.terms[at];
         let deadline = if !self.graph.status_of(at).is_live() || terms.held {
             NEVER
@@ -167,14 +168,14 @@ impl Speculation {
     }
 
     /// Calls the breaker and reports a change of its state.
-    pub(super) fn with_breaker(&mut self, call: impl FnOnce(&mut Breaker, Limits, u64)) {
+    pub(super) fn with_breaker(&mut self, call: impl FnOnce(&mut Breaker, BreakerLimits, u64)) {
         let limits = self.config.breaker;
         let before = self.breaker.state(limits, self.now);
         call(&mut self.breaker, limits, self.now);
         let after = self.breaker.state(limits, self.now);
         if before != after {
-            self.outputs.push_back(Output::Breaker(after));
-            self.tell_of(None, EventKind::BreakerChanged { state: after });
+            self.outputs.push_back(EngineOutput::Breaker(after));
+            self.tell_of(None, SpeculationEventKind::BreakerChanged { state: after });
         }
     }
 
@@ -185,22 +186,22 @@ impl Speculation {
             self.graph.remove(at);
             self.ledger.remove(at);
             self.deferral.forget(at);
-            self.terms[at] = Terms::default();
+            self.terms[at] = TaskTerms::default();
         }
     }
 
-    fn apply_confirmation(&mut self, at: Task) {
+    fn apply_confirmation(&mut self, at: TaskIndex) {
         let (task, bond) = (self.graph.id(at), self.bond(at));
-        self.resolve_node(at, Status::Confirmed);
+        self.resolve_node(at, DependencyStatus::Confirmed);
         self.move_commitment(at, CommitmentStatus::Confirmed);
         self.move_proof(at, ProofStatus::Confirmed, NEVER);
         self.terms[at].held = false;
         self.watch(at);
         self.stake.release(bond);
-        self.tell(at, EventKind::StakeReleased { amount: bond });
-        self.tell(at, EventKind::TaskConfirmed);
+        self.tell(at, SpeculationEventKind::StakeReleased { amount: bond });
+        self.tell(at, SpeculationEventKind::TaskConfirmed);
         self.counters.proofs_confirmed += 1;
-        self.outputs.push_back(Output::Confirmed { task, released: bond });
+        self.outputs.push_back(EngineOutput::Confirmed { task, released: bond });
         self.with_breaker(|breaker, _, now| {
             breaker.record_success(task);
             breaker.record_outcome(false, now);
@@ -208,7 +209,7 @@ impl Speculation {
     }
 
     /// The last unconfirmed ancestor of a live task was confirmed.
-    fn clear(&mut self, at: Task) {
+    fn clear(&mut self, at: TaskIndex) {
         match self.deferral.get(at).status {
             ProofStatus::Held => self.ask_for_proof(at),
             ProofStatus::Waiting => self.move_proof(at, ProofStatus::Ready, NEVER),
@@ -219,7 +220,7 @@ impl Speculation {
     /// Handles everything that is due: undoes overdue tasks, roots first, and readies proofs after
     /// their back-off.
     fn expire(&mut self) {
-        let all = ..=(self.now, Task::NONE);
+        let all = ..=(self.now, TaskIndex::NONE);
         let mut due: Vec<_> = self.deadlines.range(all).map(|&(_, at)| at).collect();
         due.sort_unstable_by_key(|&at| (self.graph.counted_depth(at), self.graph.nodes[at].seq));
         let mut ready = Vec::new();
@@ -242,7 +243,7 @@ impl Speculation {
     }
 
     /// The reason to undo a task with a deadline that has passed; `None` if it is only a retry.
-    fn overdue(&self, at: Task) -> Option<RollbackReason> {
+    fn overdue(&self, at: TaskIndex) -> Option<RollbackReason> {
         let expiry = self.ledger.get(at).map_or(NEVER, |commitment| commitment.expires_at);
         if self.terms[at].claim_expires_at <= self.now {
             Some(RollbackReason::ClaimExpired)
@@ -261,15 +262,15 @@ impl Speculation {
         if !self.graph.status_of(at).is_live() {
             return;
         }
-        let selective = self.config.rollback_policy == Policy::Selective;
+        let selective = self.config.rollback_policy == RollbackPolicy::Selective;
         let affected = self.graph.affected(at, selective);
         let tasks = self.graph.ids_of(&affected);
         let count = tasks.len() as u64;
         if self.events.is_some() {
             let bonds = affected.iter().map(|one| self.bond(*one));
             let bonded = bonds.fold(Wei::ZERO, Wei::saturating_add);
-            self.tell(at, EventKind::RollbackPlanned { reason, tasks: count, bonded });
-            self.tell(at, EventKind::RollbackExecuting);
+            self.tell(at, SpeculationEventKind::RollbackPlanned { reason, tasks: count, bonded });
+            self.tell(at, SpeculationEventKind::RollbackExecuting);
         }
         let (mut slashed, mut released) = (Wei::ZERO, Wei::ZERO);
         for &one in &affected {
@@ -286,19 +287,23 @@ impl Speculation {
             self.undo(one, (one == at).then_some(reason));
             let rest = bond.saturating_sub(lost);
             for (amount, kind) in [
-                (lost, EventKind::StakeSlashed { amount: lost }),
-                (rest, EventKind::StakeReleased { amount: rest }),
+                (lost, SpeculationEventKind::StakeSlashed { amount: lost }),
+                (rest, SpeculationEventKind::StakeReleased { amount: rest }),
             ] {
                 if !amount.is_zero() {
                     self.tell(one, kind);
                 }
             }
-            self.tell(one, EventKind::TaskRolledBack { trigger });
+            self.tell(one, SpeculationEventKind::TaskRolledBack { trigger });
         }
-        self.tell(at, EventKind::TaskFailed { reason });
+        self.tell(at, SpeculationEventKind::TaskFailed { reason });
         if reason.is_failure() {
             self.with_breaker(|breaker, limits, now| {
-                breaker.record_failure(limits, Failure { task: trigger, reason, at: now }, &tasks);
+                breaker.record_failure(
+                    limits,
+                    TaskFailure { task: trigger, reason, at: now },
+                    &tasks,
+                );
                 for _ in &tasks {
                     breaker.record_outcome(true, now);
                 }
@@ -310,7 +315,7 @@ impl Speculation {
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
             self.with_breaker(|breaker, limits, now| breaker.record_slash(limits, slashed, now));
         }
-        self.tell(at, EventKind::RollbackCompleted { tasks: count });
+        self.tell(at, SpeculationEventKind::RollbackCompleted { tasks: count });
         let at = self.now;
         let summary = Summary { trigger, reason, tasks: count, slashed, released, at };
         Counters::count(&mut self.counters.rollbacks, reason as usize);
@@ -319,15 +324,17 @@ impl Speculation {
             self.history.pop_front();
         }
         self.history.push_back(summary.clone());
-        self.outputs.push_back(Output::RolledBack(Plan { summary, tasks }));
+        self.outputs.push_back(EngineOutput::RolledBack(Plan { summary, tasks }));
     }
 
     /// Undoes one task: the trigger for its reason, others because it failed.
-    fn undo(&mut self, at: Task, reason: Option<RollbackReason>) {
+    fn undo(&mut self, at: TaskIndex, reason: Option<RollbackReason>) {
         let (status, commitment) = match reason {
-            None => (Status::RolledBack, CommitmentStatus::RolledBack),
-            Some(RollbackReason::CommitmentExpired) => (Status::Failed, CommitmentStatus::Expired),
-            Some(_) => (Status::Failed, CommitmentStatus::Failed),
+            None => (DependencyStatus::RolledBack, CommitmentStatus::RolledBack),
+            Some(RollbackReason::CommitmentExpired) => {
+                (DependencyStatus::Failed, CommitmentStatus::Expired)
+            }
+            Some(_) => (DependencyStatus::Failed, CommitmentStatus::Failed),
         };
         self.resolve_node(at, status);
         self.move_commitment(at, commitment);
@@ -336,11 +343,11 @@ impl Speculation {
         self.watch(at);
     }
 
-    fn keep_checkpoint(&mut self, at: Task) {
+    fn keep_checkpoint(&mut self, at: TaskIndex) {
         let task = self.graph.id(at);
         let most = usize::try_from(self.config.max_state_snapshots).unwrap_or(usize::MAX);
         let kept = self.ledger.get(at).filter(|one| one.checkpoint).map(|one| one.opening);
-        let checkpoint = self.config.rollback_policy == Policy::Checkpoint;
+        let checkpoint = self.config.rollback_policy == RollbackPolicy::Checkpoint;
         let Some(opening) = kept.filter(|_| checkpoint && most > 0) else { return };
         while self.checkpoints.len() >= most {
             self.checkpoints.pop_front();

@@ -9,17 +9,17 @@
 //! proofs that were being made are requested again.
 
 use super::{
-    Bonds, Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
-    RollbackReason, Speculation, Stake, Status, Summary, TaskId,
+    Bonds, CommitmentStatus, Config, DependencyStatus, Graph, Opening, OutputCommitment,
+    PROOF_BYTES, ParentLink, ProofStatus, RollbackReason, Speculation, Stake, Summary, TaskId,
     away::{Away, TRIES},
     breaker::Breaker,
-    deferral::Entry,
-    engine::{Counters, HISTORY, Output, Terms},
+    deferral::DeferredTask,
+    engine::{Counters, EngineOutput, HISTORY, TaskTerms},
     graph::COUNTED,
     ledger::Checkpoint,
     scheduler::Reason,
     settle::NEVER,
-    table::Task,
+    table::TaskIndex,
 };
 use crate::{
     primitives::{
@@ -101,7 +101,7 @@ struct TaskImage {
     id: TaskId,
     /// The parents' places, and whether the link is only for order.
     parents: Vec<(u32, bool)>,
-    status: Status,
+    status: DependencyStatus,
     bond: u64,
     inputs: Hash,
     accepted_at: u64,
@@ -177,19 +177,21 @@ impl Speculation {
 
     fn image(&self) -> Image {
         let graph = &self.graph;
-        let mut tasks: Vec<Task> = graph.places().collect();
+        let mut tasks: Vec<TaskIndex> = graph.places().collect();
         tasks.sort_unstable_by_key(|&task| graph.nodes[task].seq);
         let mut places = vec![0; graph.nodes.len()];
         for (place, &task) in (0..).zip(&tasks) {
             places[usize::from(task)] = place;
         }
-        let place = |task: Task| places[usize::from(task)];
-        let task = |&task: &Task| {
+        let place = |task: TaskIndex| places[usize::from(task)];
+        let task = |&task: &TaskIndex| {
             let (terms, entry) = (&self.terms[task], self.deferral.get(task));
             let parents = graph.parent_edges(task);
             TaskImage {
                 id: graph.id(task),
-                parents: parents.map(|e| (place(e.parent), e.link == Link::OrderOnly)).collect(),
+                parents: parents
+                    .map(|e| (place(e.parent), e.link == ParentLink::OrderOnly))
+                    .collect(),
                 status: graph.status_of(task),
                 bond: terms.bond,
                 inputs: terms.inputs,
@@ -239,7 +241,7 @@ impl Speculation {
                 }
                 _ => continue,
             }
-            self.deferral.put(at, Entry { until: NEVER, ..entry });
+            self.deferral.put(at, DeferredTask { until: NEVER, ..entry });
         }
         for at in self.graph.places().collect::<Vec<_>>() {
             self.watch(at);
@@ -262,14 +264,14 @@ impl Speculation {
     }
 
     /// Hands out a submission again.
-    fn submit(&mut self, at: Task, entry: Entry) {
+    fn submit(&mut self, at: TaskIndex, entry: DeferredTask) {
         let submission = self.deferral.next_submission;
         self.deferral.next_submission += 1;
         let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
-        self.deferral.put(at, Entry { until, submission, ..entry });
+        self.deferral.put(at, DeferredTask { until, submission, ..entry });
         self.watch(at);
         let (task, attempt) = (self.graph.id(at), entry.attempts);
-        self.outputs.push_back(Output::Submit { task, submission, attempt });
+        self.outputs.push_back(EngineOutput::Submit { task, submission, attempt });
     }
 }
 
@@ -285,7 +287,7 @@ impl Image {
         let graph = self.graph()?;
         let mut machine = Speculation::new(config, self.now);
         machine.graph = graph;
-        for (at, task) in (0..).map(Task).zip(&self.tasks) {
+        for (at, task) in (0..).map(TaskIndex).zip(&self.tasks) {
             task.check(self, &machine.graph, at)
                 .map_err(|what| SnapshotError::Inconsistent { what, task: Some(task.id) })?;
             machine.terms.cover(at);
@@ -323,15 +325,16 @@ impl Image {
         let Some(mut graph) = Graph::rebuild(tasks) else {
             return Err(wrong("its tasks are not a graph: one occurs twice, or waits for itself"));
         };
-        let idle = |at: Task| !graph.status_of(at).is_live() && graph.nodes[at].live_children == 0;
+        let idle =
+            |at: TaskIndex| !graph.status_of(at).is_live() && graph.nodes[at].live_children == 0;
         let expected: BTreeSet<u32> =
-            (0..self.tasks.len() as u32).filter(|&place| idle(Task(place))).collect();
+            (0..self.tasks.len() as u32).filter(|&place| idle(TaskIndex(place))).collect();
         let retired: BTreeSet<u32> = self.retired.iter().copied().collect();
         if retired != expected || retired.len() != self.retired.len() {
             return Err(wrong("the retired tasks are not those that no live task depends on"));
         }
         for &place in &self.retired {
-            graph.retire(Task(place));
+            graph.retire(TaskIndex(place));
         }
         Ok(graph)
     }
@@ -341,7 +344,8 @@ impl Image {
         let locked = live.map(|task| u128::from(task.bond)).sum();
         let tasks: BTreeSet<_> = self.checkpoints.iter().map(|one| one.task).collect();
         let probe = self.breaker.probe();
-        let probing = probe.is_none_or(|task| graph.status(&task).is_some_and(Status::is_live));
+        let probing =
+            probe.is_none_or(|task| graph.status(&task).is_some_and(DependencyStatus::is_live));
         let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(wrong(what)) };
         is(self.stake.locked == Wei::new(locked), "what is locked is not the sum of the bonds")?;
         is(self.breaker.is_sound(self.now), "the breaker is in an impossible state")?;
@@ -360,8 +364,8 @@ impl Image {
 }
 
 impl TaskImage {
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> TaskTerms {
+        TaskTerms {
             bond: self.bond,
             inputs: self.inputs,
             accepted_at: self.accepted_at,
@@ -373,21 +377,26 @@ impl TaskImage {
     }
 
     /// Whether this task's state is reachable for the machine; the error names the contradiction.
-    fn check(&self, image: &Image, graph: &Graph, at: Task) -> Result<(), &'static str> {
+    fn check(&self, image: &Image, graph: &Graph, at: TaskIndex) -> Result<(), &'static str> {
         let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
         let mut places: Vec<u32> = self.parents.iter().map(|&(place, _)| place).collect();
         places.sort_unstable();
         places.dedup();
         is(places.len() == self.parents.len(), "a task has a parent twice")?;
         let clear = graph.is_clear(at);
-        is(self.status != Status::Confirmed || clear, "a task is confirmed before its parents")?;
+        is(
+            self.status != DependencyStatus::Confirmed || clear,
+            "a task is confirmed before its parents",
+        )?;
         is(self.accepted_at <= image.now, "a task is accepted later than now")?;
         let mut parents = graph.parent_edges(at);
-        let dead = |status: Status| matches!(status, Status::Failed | Status::RolledBack);
+        let dead = |status: DependencyStatus| {
+            matches!(status, DependencyStatus::Failed | DependencyStatus::RolledBack)
+        };
         is(
             !self.status.is_live()
                 || parents.all(|edge| {
-                    edge.link == Link::OrderOnly || !dead(graph.status_of(edge.parent))
+                    edge.link == ParentLink::OrderOnly || !dead(graph.status_of(edge.parent))
                 }),
             "a task outlived a parent that it reads",
         )?;
@@ -415,18 +424,18 @@ impl TaskImage {
         let proved = commitment.is_some_and(|one| one.proof.is_some());
         let flown = proof.attempts > 0;
         let fits = match (self.status, proof.status) {
-            (Status::Pending, ProofStatus::None) => commitment.is_none(),
-            (Status::Speculative, ProofStatus::Held) => created && !clear,
-            (Status::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
-            (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
-            (Status::Speculative, ProofStatus::Ready) => proved && clear,
-            (Status::Speculative, ProofStatus::BackOff | ProofStatus::Submitting) => {
+            (DependencyStatus::Pending, ProofStatus::None) => commitment.is_none(),
+            (DependencyStatus::Speculative, ProofStatus::Held) => created && !clear,
+            (DependencyStatus::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
+            (DependencyStatus::Speculative, ProofStatus::Waiting) => proved && !clear,
+            (DependencyStatus::Speculative, ProofStatus::Ready) => proved && clear,
+            (DependencyStatus::Speculative, ProofStatus::BackOff | ProofStatus::Submitting) => {
                 proved && clear && flown
             }
-            (Status::Confirmed, ProofStatus::Confirmed) => {
+            (DependencyStatus::Confirmed, ProofStatus::Confirmed) => {
                 commitment.is_none_or(|one| one.status == CommitmentStatus::Confirmed)
             }
-            (Status::Failed | Status::RolledBack, ProofStatus::Cancelled) => {
+            (DependencyStatus::Failed | DependencyStatus::RolledBack, ProofStatus::Cancelled) => {
                 commitment.is_none_or(|one| {
                     !one.status.is_open() && one.status != CommitmentStatus::Confirmed
                 })
@@ -442,7 +451,7 @@ impl TaskImage {
 }
 
 impl CommitmentImage {
-    fn of(commitment: &Commitment) -> Self {
+    fn of(commitment: &OutputCommitment) -> Self {
         Self {
             opening: commitment.opening,
             created_at: commitment.created_at,
@@ -454,8 +463,8 @@ impl CommitmentImage {
         }
     }
 
-    fn commitment(&self) -> Commitment {
-        Commitment {
+    fn commitment(&self) -> OutputCommitment {
+        OutputCommitment {
             opening: self.opening,
             created_at: self.created_at,
             expires_at: self.expires_at,
@@ -468,13 +477,13 @@ impl CommitmentImage {
 }
 
 impl ProofImage {
-    fn of(entry: Entry) -> Self {
-        let Entry { order, until, submission, attempts, status, depth } = entry;
+    fn of(entry: DeferredTask) -> Self {
+        let DeferredTask { order, until, submission, attempts, status, depth } = entry;
         Self { status, order, until, submission, attempts, depth: depth.into() }
     }
 
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> DeferredTask {
         let Self { status, order, until, submission, attempts, depth } = *self;
-        Entry { order, until, submission, attempts, status, depth: depth as u8 }
+        DeferredTask { order, until, submission, attempts, status, depth: depth as u8 }
     }
 }

@@ -8,7 +8,7 @@
 //! chain, set [`Slashing::NONE`](super::Slashing::NONE) and report each of the chain's slashes
 //! ([`Speculation::book_slash`]): the machine's books are then the sum of the chain's events.
 
-use super::{Bonds, EventKind, Speculation, Status, TaskId};
+use super::{Bonds, DependencyStatus, Speculation, SpeculationEventKind, TaskId};
 use crate::{primitives::Wei, record};
 
 /// The whole in basis points.
@@ -95,7 +95,7 @@ impl Speculation {
     /// bond; returns whether there is enough stake.
     pub fn raise_bond(&mut self, task: &TaskId, bond: u64, now: u64) -> bool {
         self.advance(now);
-        let live = |status: Status| status.is_live();
+        let live = |status: DependencyStatus| status.is_live();
         let Some(at) = self.graph.find(task).filter(|&at| live(self.graph.status_of(at))) else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Speculation {
             return false;
         }
         self.stake.lock(more);
-        self.tell(at, EventKind::StakeLocked { amount: more });
+        self.tell(at, SpeculationEventKind::StakeLocked { amount: more });
         self.terms[at].bond = self.terms[at].bond.max(bond);
         true
     }

@@ -7,15 +7,15 @@ const CHUNK: usize = 256;
 
 /// A task's place in the tables, valid as long as the task is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Task(pub(super) u32);
+pub struct TaskIndex(pub(super) u32);
 
-impl Task {
+impl TaskIndex {
     /// No task: the end of a list.
     pub(super) const NONE: Self = Self(u32::MAX);
 }
 
-impl From<Task> for usize {
-    fn from(task: Task) -> Self {
+impl From<TaskIndex> for usize {
+    fn from(task: TaskIndex) -> Self {
         task.0 as Self
     }
 }

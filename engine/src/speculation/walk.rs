@@ -3,27 +3,27 @@
 
 use super::{
     TaskId,
-    graph::{COUNTED, Edge, Graph, Link, Status},
-    table::{EdgeAt, Task},
+    graph::{COUNTED, DependencyStatus, Edge, Graph, ParentLink},
+    table::{EdgeAt, TaskIndex},
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// The set of tasks that a walk has visited.
-struct Seen(Vec<u64>);
+struct SeenTasks(Vec<u64>);
 
-impl Seen {
+impl SeenTasks {
     fn none_of(tasks: usize) -> Self {
         Self(vec![0; tasks.div_ceil(64)])
     }
 
     /// Adds a task; returns whether it is new.
-    fn add(&mut self, task: Task) -> bool {
+    fn add(&mut self, task: TaskIndex) -> bool {
         let new = !self.has(task);
         self.0[task.0 as usize / 64] |= 1 << (task.0 % 64);
         new
     }
 
-    fn has(&self, task: Task) -> bool {
+    fn has(&self, task: TaskIndex) -> bool {
         (self.0[task.0 as usize / 64] >> (task.0 % 64)) & 1 == 1
     }
 }
@@ -41,7 +41,7 @@ impl Graph {
 
     /// The unconfirmed ancestors, nearest first.
     pub fn unconfirmed_ancestors(&self, id: &TaskId) -> Vec<TaskId> {
-        self.above(id, |status| status != Status::Confirmed)
+        self.above(id, |status| status != DependencyStatus::Confirmed)
     }
 
     /// All tasks below the task, leaves first.
@@ -64,7 +64,7 @@ impl Graph {
 
     /// All tasks, each after its parents.
     pub fn topological_order(&self) -> Vec<TaskId> {
-        let mut missing: BTreeMap<Task, usize> = BTreeMap::new();
+        let mut missing: BTreeMap<TaskIndex, usize> = BTreeMap::new();
         let mut queue = VecDeque::new();
         for task in self.places() {
             match self.parent_edges(task).count() {
@@ -102,14 +102,19 @@ impl Graph {
     }
 
     /// Whether `task` is the unconfirmed `ancestor` or depends on it.
-    pub(super) fn waits_for(&self, task: Task, ancestor: Task) -> bool {
+    pub(super) fn waits_for(&self, task: TaskIndex, ancestor: TaskIndex) -> bool {
         // All ancestors of a confirmed task are confirmed.
-        self.leads_up(task, ancestor, |status| status != Status::Confirmed)
+        self.leads_up(task, ancestor, |status| status != DependencyStatus::Confirmed)
     }
 
     /// Whether `ancestor` is `task` or above it, through tasks of a `wanted` status.
-    fn leads_up(&self, task: Task, ancestor: Task, wanted: impl Fn(Status) -> bool) -> bool {
-        let mut seen = Seen::none_of(self.nodes.len());
+    fn leads_up(
+        &self,
+        task: TaskIndex,
+        ancestor: TaskIndex,
+        wanted: impl Fn(DependencyStatus) -> bool,
+    ) -> bool {
+        let mut seen = SeenTasks::none_of(self.nodes.len());
         let mut stack = vec![task];
         while let Some(task) = stack.pop() {
             if task == ancestor {
@@ -124,18 +129,18 @@ impl Graph {
 
     /// The tasks that the failure of a live task undoes, leaves first, itself last: every live task
     /// below it, or, with `selective`, those that read an undone output.
-    pub(super) fn affected(&self, task: Task, selective: bool) -> Vec<Task> {
+    pub(super) fn affected(&self, task: TaskIndex, selective: bool) -> Vec<TaskIndex> {
         let live = |edge: &Edge| self.status_of(edge.child).is_live();
         let mut below = self.postorder(task, live);
         if !selective {
             return below;
         }
         // A task that only comes after another is still undone before it, if both are undone.
-        let mut undone = Seen::none_of(self.nodes.len());
+        let mut undone = SeenTasks::none_of(self.nodes.len());
         undone.add(task);
         for &one in below.iter().rev() {
             if undone.has(one) {
-                let reads = |edge: &&Edge| live(edge) && edge.link == Link::Reads;
+                let reads = |edge: &&Edge| live(edge) && edge.link == ParentLink::Reads;
                 for edge in self.child_edges(one).filter(reads) {
                     undone.add(edge.child);
                 }
@@ -146,30 +151,32 @@ impl Graph {
     }
 
     /// A task and all below it, leaves first.
-    pub(super) fn below(&self, task: Task) -> Vec<Task> {
+    pub(super) fn below(&self, task: TaskIndex) -> Vec<TaskIndex> {
         self.postorder(task, |_| true)
     }
 
-    pub(super) fn ids_of(&self, tasks: &[Task]) -> Vec<TaskId> {
+    pub(super) fn ids_of(&self, tasks: &[TaskIndex]) -> Vec<TaskId> {
         tasks.iter().map(|&task| self.id(task)).collect()
     }
 
-    fn exact_depth(&self, task: Task) -> u32 {
-        let counted = |task: Task| self.counted_depth(task);
+    fn exact_depth(&self, task: TaskIndex) -> u32 {
+        let counted = |task: TaskIndex| self.counted_depth(task);
         if counted(task) < COUNTED {
             return counted(task).into();
         }
         // Greater depths, parents before children: each task is one level below its deepest parent.
-        let mut exact: BTreeMap<Task, u32> = BTreeMap::new();
+        let mut exact: BTreeMap<TaskIndex, u32> = BTreeMap::new();
         let mut stack = vec![(task, false)];
         while let Some((task, entered)) = stack.pop() {
             if exact.contains_key(&task) {
                 continue;
             }
             let parents = self.parent_edges(task).map(|edge| edge.parent);
-            let mut parents = parents.filter(|&one| self.status_of(one) != Status::Confirmed);
+            let mut parents =
+                parents.filter(|&one| self.status_of(one) != DependencyStatus::Confirmed);
             if entered {
-                let depth = |one: Task| exact.get(&one).copied().unwrap_or(counted(one).into());
+                let depth =
+                    |one: TaskIndex| exact.get(&one).copied().unwrap_or(counted(one).into());
                 let depth = parents.by_ref().map(depth).max().map_or(0, |deepest| deepest + 1);
                 exact.insert(task, depth);
                 continue;
@@ -180,9 +187,9 @@ impl Graph {
         exact[&task]
     }
 
-    fn above(&self, id: &TaskId, wanted: impl Fn(Status) -> bool) -> Vec<TaskId> {
+    fn above(&self, id: &TaskId, wanted: impl Fn(DependencyStatus) -> bool) -> Vec<TaskId> {
         let Some(task) = self.find(id) else { return Vec::new() };
-        let mut seen = Seen::none_of(self.nodes.len());
+        let mut seen = SeenTasks::none_of(self.nodes.len());
         let mut found = Vec::new();
         let mut next = 0;
         let mut from = task;
@@ -197,8 +204,8 @@ impl Graph {
         }
     }
 
-    fn postorder(&self, task: Task, down: impl Fn(&Edge) -> bool) -> Vec<Task> {
-        let mut seen = Seen::none_of(self.nodes.len());
+    fn postorder(&self, task: TaskIndex, down: impl Fn(&Edge) -> bool) -> Vec<TaskIndex> {
+        let mut seen = SeenTasks::none_of(self.nodes.len());
         let mut order = Vec::new();
         let mut stack = vec![(task, self.nodes[task].first_child)];
         while let Some((task, at)) = stack.last_mut() {
@@ -216,7 +223,7 @@ impl Graph {
         order
     }
 
-    fn filtered(&self, wanted: impl Fn(&Self, Task) -> bool) -> Vec<TaskId> {
+    fn filtered(&self, wanted: impl Fn(&Self, TaskIndex) -> bool) -> Vec<TaskId> {
         self.places().filter(|&task| wanted(self, task)).map(|task| self.id(task)).collect()
     }
 }

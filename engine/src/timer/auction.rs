@@ -103,7 +103,7 @@ impl Standing {
 
 /// The results of an actor's due timers in the epoch so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
+struct AuctionTally {
     /// Number of due timers, summed over the blocks; never 0.
     due: u64,
     entered: u64,
@@ -113,9 +113,9 @@ struct Tally {
     fired: u64,
     consumed: u64,
 }
-record!(Tally { due, entered, tips, late, starved, fired, consumed });
+record!(AuctionTally { due, entered, tips, late, starved, fired, consumed });
 
-impl Tally {
+impl AuctionTally {
     /// Mean effective tip, in wei per cycle.
     const fn mean_tip(&self) -> u128 {
         self.tips.get() / self.due as u128
@@ -141,7 +141,7 @@ fn share(part: u64, whole: u64) -> u64 {
 pub struct Auction {
     /// Weights in millionths, except those that are [`START_WEIGHT`].
     weights: Map<Address, u64>,
-    tallies: Map<Address, Tally>,
+    tallies: Map<Address, AuctionTally>,
     /// Cycles of the lane, summed over the epoch's blocks so far.
     budget: u64,
 }
@@ -169,7 +169,7 @@ impl Auction {
             // new.
             let entered = if known.is_some() { standing.fresh } else { standing.due };
             let tally = known.unwrap_or_default();
-            let tally = Tally {
+            let tally = AuctionTally {
                 due: tally.due.saturating_add(standing.due),
                 entered: tally.entered.saturating_add(entered),
                 tips: tally.tips.saturating_add(Wei::new(standing.tips)),
@@ -237,7 +237,7 @@ const fn rested(weight: u64, rules: &Weighting) -> u64 {
 /// The stored form of [`Auction`], before validation.
 struct Stored {
     weights: Map<Address, u64>,
-    tallies: Map<Address, Tally>,
+    tallies: Map<Address, AuctionTally>,
     budget: u64,
 }
 record!(Stored { weights, tallies, budget });

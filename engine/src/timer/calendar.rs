@@ -32,12 +32,12 @@ mod cancelled;
 
 use self::{
     accounts::Accounts,
-    buckets::{Bucket, Pool},
+    buckets::{Bucket, EntryPool},
     cancelled::Cancelled,
 };
 use super::{
-    Change, Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Notice, Place, Position, Queue, RING_BUFFER_SIZE,
-    journal::narrow, queue::epoch,
+    Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Notice, PlaceOf, Queue, RING_BUFFER_SIZE, TimerChange,
+    TimerPlace, journal::narrow, queue::epoch,
 };
 use crate::primitives::{Address, Height};
 use std::{collections::BTreeMap, mem};
@@ -61,7 +61,7 @@ impl Slot {
 
 /// Number of timers in each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct CalendarCounts {
     pub carry_over: u64,
     /// Timers in tier 1.
     pub ring: u64,
@@ -73,7 +73,7 @@ pub struct Counts {
 pub struct Calendar {
     now: Height,
     accounts: Accounts,
-    pool: Pool,
+    pool: EntryPool,
     /// Buckets by height modulo the ring's length.
     ring: Box<[Slot]>,
     /// Buckets by epoch modulo their number, for the epochs after the current one.
@@ -100,7 +100,7 @@ impl Calendar {
         let mut calendar = Self {
             now,
             accounts: Accounts::new(),
-            pool: Pool::new(),
+            pool: EntryPool::new(),
             ring: vec![Slot::EMPTY; RING_BUFFER_SIZE as usize].into(),
             epochs: vec![Slot::EMPTY; EPOCH_QUEUE_LEN as usize].into(),
             cancelled: Cancelled::default(),
@@ -156,9 +156,9 @@ impl Calendar {
     pub fn apply(&mut self, queue: &mut Queue) {
         for change in queue.take_journal() {
             match change {
-                Change::Scheduled(notice) => self.schedule(&notice),
-                Change::Removed(position) => self.cancel(&position),
-                Change::Replaced(notice) => self.replace(&notice),
+                TimerChange::Scheduled(notice) => self.schedule(&notice),
+                TimerChange::Removed(position) => self.cancel(&position),
+                TimerChange::Replaced(notice) => self.replace(&notice),
             }
         }
     }
@@ -167,8 +167,8 @@ impl Calendar {
     pub fn schedule(&mut self, notice: &Notice) {
         self.latest = self.latest.max(notice.position.seq);
         let place = self.place(&notice.position);
-        debug_assert!(place != Place::CarryOver, "a timer fires in a later block");
-        if place == Place::Overflow {
+        debug_assert!(place != TimerPlace::CarryOver, "a timer fires in a later block");
+        if place == TimerPlace::Overflow {
             // The queue returns it when it comes within range.
             return;
         }
@@ -185,14 +185,14 @@ impl Calendar {
     }
 
     /// Removes a timer, wherever it is.
-    pub fn cancel(&mut self, position: &Position) {
+    pub fn cancel(&mut self, position: &PlaceOf) {
         match self.place(position) {
-            Place::CarryOver => {
+            TimerPlace::CarryOver => {
                 if let Some(index) = self.find(position) {
                     self.kill(index);
                 }
             }
-            Place::Overflow => {}
+            TimerPlace::Overflow => {}
             place => {
                 self.cancelled.insert(position.seq);
                 if !self.replaced.is_empty() {
@@ -217,13 +217,13 @@ impl Calendar {
     /// Replaces a timer after an extension or a bid.
     pub fn replace(&mut self, notice: &Notice) {
         match self.place(&notice.position) {
-            Place::CarryOver => {
+            TimerPlace::CarryOver => {
                 if let Some(index) = self.find(&notice.position) {
                     let Due { actor, payer, .. } = self.due[index as usize];
                     self.due[index as usize] = Due { actor, payer, ..notice.due };
                 }
             }
-            Place::Overflow => {}
+            TimerPlace::Overflow => {}
             _ => {
                 self.replaced.insert(notice.position.seq, notice.due);
             }
@@ -266,10 +266,10 @@ impl Calendar {
     }
 
     /// Number of timers in each place except the overflow tree.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CalendarCounts {
         let sum = |slots: &[Slot]| slots.iter().map(|slot| u64::from(slot.live)).sum();
         let carry_over = (self.due.len() - self.dead) as u64;
-        Counts { carry_over, ring: sum(&self.ring), epochs: sum(&self.epochs) }
+        CalendarCounts { carry_over, ring: sum(&self.ring), epochs: sum(&self.epochs) }
     }
 
     /// The nonempty buckets of the ring: heights and numbers of timers, ascending.
@@ -290,8 +290,8 @@ impl Calendar {
         })
     }
 
-    fn place(&self, position: &Position) -> Place {
-        Place::of(position.height, position.scheduled_at, self.now)
+    fn place(&self, position: &PlaceOf) -> TimerPlace {
+        TimerPlace::of(position.height, position.scheduled_at, self.now)
     }
 
     /// A timer's entry; it holds the numbers of its accounts.
@@ -309,7 +309,7 @@ impl Calendar {
     }
 
     /// The index of a timer in the carry-over.
-    fn find(&self, position: &Position) -> Option<u32> {
+    fn find(&self, position: &PlaceOf) -> Option<u32> {
         let key = |entry: &Due| (entry.height, Self::seq(self.latest, entry.seq));
         let found =
             self.due.binary_search_by_key(&(narrow(position.height.get()), position.seq), key);
@@ -401,11 +401,11 @@ impl Calendar {
 fn slot<'a>(
     ring: &'a mut [Slot],
     epochs: &'a mut [Slot],
-    place: Place,
+    place: TimerPlace,
     height: Height,
 ) -> &'a mut Slot {
     match place {
-        Place::Ring => &mut ring[(height.get() % RING_BUFFER_SIZE) as usize],
+        TimerPlace::Ring => &mut ring[(height.get() % RING_BUFFER_SIZE) as usize],
         _ => &mut epochs[(epoch(height) % EPOCH_QUEUE_LEN) as usize],
     }
 }

@@ -57,7 +57,7 @@ pub const fn tier_priority(p50: Wei, tier: Tier, multipliers: &Tiers) -> Wei {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::Config;
+    use crate::timer::TimerConfig;
 
     #[test]
     fn the_lane_basefee_comes_first() {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn tiers_are_exact_to_the_end_of_the_range() {
-        let tiers = Config::default().priority_tier_multipliers;
+        let tiers = TimerConfig::default().priority_tier_multipliers;
         let check = |p50, tier, expected| {
             assert_eq!(tier_priority(Wei::new(p50), tier, &tiers).get(), expected, "{p50}");
         };

@@ -4,7 +4,7 @@
 //! There is one check: [`Governed::check`] applies to a genesis document, and to the values of
 //! every height at which a [proposal](super::proposals) activates.
 
-use super::{Config, Params, Policy};
+use super::{Params, Policy, TimerConfig};
 use crate::{
     fees::{basefee::MOST_LANE_BASEFEE, meter},
     presence::Connectivity,
@@ -17,7 +17,7 @@ pub struct Governed {
     /// How due timers compete.
     pub policy: Policy,
     /// Limits, budgets and weights.
-    pub config: Config,
+    pub config: TimerConfig,
     /// Parameters of runners' connections and of the MRU preference.
     pub connectivity: Connectivity,
     /// Minimum bonds of tasks' commitments, and their slashed shares.

@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 /// A change to one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TimerChange {
     /// The timer was added.
     Scheduled(Notice),
     /// The timer was removed.
-    Removed(Position),
+    Removed(PlaceOf),
     /// The timer was replaced by one with the same id, height, place in the order, actor and payer.
     Replaced(Notice),
 }
 
 /// The data that determine a timer's place in a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct PlaceOf {
     /// The height at which it is to fire.
     pub height: Height,
     /// The height of the block that scheduled it.
@@ -30,7 +30,7 @@ pub struct Position {
     pub seq: u64,
 }
 
-impl Position {
+impl PlaceOf {
     /// The position of `timer`.
     pub const fn of(timer: &Timer) -> Self {
         let Timer { height, scheduled_at, seq, .. } = *timer;
@@ -41,7 +41,7 @@ impl Position {
 /// The data of a timer that a calendar needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub position: Position,
+    pub position: PlaceOf,
     /// Its entry, without the accounts' numbers, which the calendar assigns.
     pub due: Due,
     pub actor: Address,
@@ -72,7 +72,7 @@ impl Notice {
             payer: 0,
         };
         Self {
-            position: Position::of(timer),
+            position: PlaceOf::of(timer),
             due,
             actor: timer.actor,
             payer: timer.fee_payer,
@@ -88,21 +88,21 @@ pub fn narrow(wide: u64) -> u32 {
 
 /// Changes, compared only by their order.
 #[derive(Clone, Default)]
-pub struct Journal(Option<Arc<Link>>);
+pub struct Journal(Option<Arc<JournalLink>>);
 
-struct Link {
-    change: Change,
-    earlier: Option<Arc<Link>>,
+struct JournalLink {
+    change: TimerChange,
+    earlier: Option<Arc<JournalLink>>,
 }
 
 impl Journal {
     /// Adds the newest change.
-    pub fn push(&mut self, change: Change) {
-        self.0 = Some(Arc::new(Link { change, earlier: self.0.take() }));
+    pub fn push(&mut self, change: TimerChange) {
+        self.0 = Some(Arc::new(JournalLink { change, earlier: self.0.take() }));
     }
 
     /// Empties the journal; returns the changes, oldest first.
-    pub fn take(&mut self) -> Vec<Change> {
+    pub fn take(&mut self) -> Vec<TimerChange> {
         let Some(newest) = self.0.take() else { return Vec::new() };
         let links = std::iter::successors(Some(newest.as_ref()), |link| link.earlier.as_deref());
         let mut changes: Vec<_> = links.map(|link| link.change).collect();
@@ -111,7 +111,7 @@ impl Journal {
     }
 }
 
-impl Drop for Link {
+impl Drop for JournalLink {
     /// Iterative, because a list of a million links would recurse a million calls deep.
     fn drop(&mut self) {
         let mut next = self.earlier.take();

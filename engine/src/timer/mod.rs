@@ -54,12 +54,12 @@ pub use calendar::Calendar;
 pub use due::Due;
 pub use fairness::Fairness;
 pub use governed::{Governed, Key, ParameterError, Relation};
-pub use journal::{Change, Notice, Position};
-pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
-pub use proposals::{Proposal, Setting};
-pub use queue::{Commitment, Place, Queue};
+pub use journal::{Notice, PlaceOf, TimerChange};
+pub use params::{Activation, FairnessScope, Params, Policy, Tier, Tiers, TimerConfig};
+pub use proposals::{Proposal, ProposedValue};
+pub use queue::{Queue, QueueCommitment, TimerPlace};
 pub use record::{Bid, Timer, TimerError};
-pub use schedule::{Admitted, Ids, Request, Terms};
+pub use schedule::{Admitted, Ids, ScheduleTerms, TimerRequest};
 
 /// Number of buckets in the ring, one per block (timers.md §2).
 pub const RING_BUFFER_SIZE: u64 = 4_096;

@@ -46,7 +46,7 @@ const BRANCH_TAG: &[u8] = &[1];
 /// hashing a page slower, and reduces the memory overhead.
 #[derive(Clone)]
 pub struct Pages<const K: usize, const PAGE: usize> {
-    root: Option<Node<K, PAGE>>,
+    root: Option<PageNode<K, PAGE>>,
     len: usize,
 }
 
@@ -57,9 +57,9 @@ impl<const K: usize, const PAGE: usize> Default for Pages<K, PAGE> {
 }
 
 #[derive(Clone)]
-enum Node<const K: usize, const PAGE: usize> {
+enum PageNode<const K: usize, const PAGE: usize> {
     Page(Arc<Page>),
-    Branch(Arc<Branch<K, PAGE>>),
+    Branch(Arc<PageBranch<K, PAGE>>),
 }
 
 struct Page {
@@ -69,12 +69,12 @@ struct Page {
 
 /// The keys below agree in all digits before `digit`, and differ in it.
 #[derive(Clone)]
-struct Branch<const K: usize, const PAGE: usize> {
+struct PageBranch<const K: usize, const PAGE: usize> {
     hash: OnceLock<Hash>,
     digit: u8,
     /// Bytes of the records below.
     bytes: usize,
-    children: [Option<Node<K, PAGE>>; FAN_OUT],
+    children: [Option<PageNode<K, PAGE>>; FAN_OUT],
 }
 
 impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
@@ -118,13 +118,13 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
 
     /// The hash over the contents; [`Hash::ZERO`] if empty.
     pub fn root(&self) -> Hash {
-        self.root.as_ref().map_or(Hash::ZERO, Node::hash)
+        self.root.as_ref().map_or(Hash::ZERO, PageNode::hash)
     }
 
     /// The records in ascending order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8; K], &[u8])> {
         let open = self.root.iter().collect();
-        Iter { open, records: Records(&[]) }.map(|record| (record.key, record.body))
+        PageIter { open, records: Records(&[]) }.map(|record| (record.key, record.body))
     }
 
     /// The records from `from` on, inclusive, in ascending order of key.
@@ -134,22 +134,22 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         let split = at.and_then(|root| first_difference(first(nearest(root, &from)), &from));
         while let Some(node) = at.take() {
             match node {
-                Node::Branch(branch) if split.is_none_or(|split| branch.digit <= split) => {
+                PageNode::Branch(branch) if split.is_none_or(|split| branch.digit <= split) => {
                     let (_, rest) = branch.children.split_at(digit(&from, branch.digit));
                     open.extend(rest[1..].iter().rev().flatten());
                     at = rest[0].as_ref();
                 }
-                Node::Branch(_) => {
+                PageNode::Branch(_) => {
                     // The whole node is on one side of `from`.
                     let below = nearest(node, &from);
                     if *first(below) > from {
                         open.push(node);
                     }
                 }
-                Node::Page(_) => open.push(node),
+                PageNode::Page(_) => open.push(node),
             }
         }
-        Iter { open, records: Records(&[]) }
+        PageIter { open, records: Records(&[]) }
             .map(|record| (record.key, record.body))
             .skip_while(move |(key, _)| **key < from)
     }
@@ -163,18 +163,18 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         from[..prefix.len()].copy_from_slice(&prefix);
         // Below a branch whose digit is beyond the prefix, every child may match the prefix.
         let mut at = self.root.as_ref();
-        while let Some(Node::Branch(branch)) = at
+        while let Some(PageNode::Branch(branch)) = at
             && usize::from(branch.digit) < prefix.len() * 4
         {
             at = branch.children[digit(&from, branch.digit)].as_ref();
         }
-        Iter { open: at.into_iter().collect(), records: Records(&[]) }
+        PageIter { open: at.into_iter().collect(), records: Records(&[]) }
             .map(|record| (record.key, record.body))
             .filter(move |(key, _)| key.starts_with(&prefix))
     }
 }
 
-impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
+impl<const K: usize, const PAGE: usize> PageNode<K, PAGE> {
     fn hash(&self) -> Hash {
         match self {
             Self::Page(page) => *page.hash.get_or_init(|| {
@@ -224,11 +224,11 @@ impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
 
     fn branch(digit: u8, children: [Option<Self>; FAN_OUT]) -> Self {
         let bytes = children.iter().flatten().map(Self::bytes).sum();
-        Self::Branch(Arc::new(Branch { hash: OnceLock::new(), digit, bytes, children }))
+        Self::Branch(Arc::new(PageBranch { hash: OnceLock::new(), digit, bytes, children }))
     }
 }
 
-impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
+impl<const K: usize, const PAGE: usize> PageBranch<K, PAGE> {
     fn make_hash(&self) -> Hash {
         let mut head = [BRANCH_TAG[0], self.digit, 0];
         let mut hashes = [0; FAN_OUT * 32];
@@ -247,7 +247,7 @@ impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
     fn change<'a>(
         shared: &'a mut Arc<Self>,
         key: &[u8; K],
-    ) -> (&'a mut usize, &'a mut Option<Node<K, PAGE>>) {
+    ) -> (&'a mut usize, &'a mut Option<PageNode<K, PAGE>>) {
         let branch = Arc::make_mut(shared);
         branch.hash.take();
         (&mut branch.bytes, &mut branch.children[digit(key, branch.digit)])
@@ -257,14 +257,14 @@ impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
 /// The page with `key` if there is one; otherwise a page whose keys share the longest prefix with
 /// it.
 fn nearest<'a, const K: usize, const PAGE: usize>(
-    root: &'a Node<K, PAGE>,
+    root: &'a PageNode<K, PAGE>,
     key: &[u8; K],
 ) -> &'a [u8] {
     let mut at = root;
     loop {
         match at {
-            Node::Page(page) => return &page.records,
-            Node::Branch(branch) => {
+            PageNode::Page(page) => return &page.records,
+            PageNode::Branch(branch) => {
                 let child = branch.children[digit(key, branch.digit)].as_ref();
                 let any = || branch.children.iter().flatten().next();
                 at = child.or_else(any).expect("a branch has children");
@@ -276,27 +276,27 @@ fn nearest<'a, const K: usize, const PAGE: usize>(
 /// Inserts a record at its key's place; returns the body it replaces. `split` is the digit that
 /// separates it from the existing keys, or `None` if it replaces a record or the trie is empty.
 fn put<const K: usize, const PAGE: usize>(
-    at: &mut Option<Node<K, PAGE>>,
+    at: &mut Option<PageNode<K, PAGE>>,
     split: Option<u8>,
     key: &[u8; K],
     record: Vec<u8>,
 ) -> Option<Vec<u8>> {
     let replaced = match at {
         None => {
-            *at = Some(Node::page(record));
+            *at = Some(PageNode::page(record));
             return None;
         }
-        Some(Node::Page(page)) => {
+        Some(PageNode::Page(page)) => {
             let (range, replaced) = locate(&page.records, key);
             let records = [&page.records[..range.start], &record, &page.records[range.end..]];
-            *at = Some(Node::build(records.concat()));
+            *at = Some(PageNode::build(records.concat()));
             return replaced;
         }
-        Some(Node::Branch(branch)) if split.is_none_or(|digit| branch.digit <= digit) => {
-            let (bytes, child) = Branch::change(branch, key);
-            *bytes -= child.as_ref().map_or(0, Node::bytes);
+        Some(PageNode::Branch(branch)) if split.is_none_or(|digit| branch.digit <= digit) => {
+            let (bytes, child) = PageBranch::change(branch, key);
+            *bytes -= child.as_ref().map_or(0, PageNode::bytes);
             let replaced = put(child, split, key, record);
-            *bytes += child.as_ref().map_or(0, Node::bytes);
+            *bytes += child.as_ref().map_or(0, PageNode::bytes);
             replaced
         }
         Some(node) => {
@@ -304,8 +304,8 @@ fn put<const K: usize, const PAGE: usize>(
             let mut children = [const { None }; FAN_OUT];
             let other = digit(first::<K>(nearest(node, key)), split);
             children[other] = at.take();
-            children[digit(key, split)] = Some(Node::page(record));
-            *at = Some(Node::branch(split, children));
+            children[digit(key, split)] = Some(PageNode::page(record));
+            *at = Some(PageNode::branch(split, children));
             return None;
         }
     };
@@ -315,22 +315,22 @@ fn put<const K: usize, const PAGE: usize>(
 
 /// Removes the record of `key`, which must exist; returns its body.
 fn take<const K: usize, const PAGE: usize>(
-    at: &mut Option<Node<K, PAGE>>,
+    at: &mut Option<PageNode<K, PAGE>>,
     key: &[u8; K],
 ) -> Vec<u8> {
     let removed = match at {
         None => unreachable!("only existing records are taken"),
-        Some(Node::Page(page)) => {
+        Some(PageNode::Page(page)) => {
             let (range, removed) = locate(&page.records, key);
             let rest = [&page.records[..range.start], &page.records[range.end..]].concat();
-            *at = (!rest.is_empty()).then(|| Node::page(rest));
+            *at = (!rest.is_empty()).then(|| PageNode::page(rest));
             return removed.expect("only existing records are taken");
         }
-        Some(Node::Branch(branch)) => {
-            let (bytes, child) = Branch::change(branch, key);
-            *bytes -= child.as_ref().map_or(0, Node::bytes);
+        Some(PageNode::Branch(branch)) => {
+            let (bytes, child) = PageBranch::change(branch, key);
+            *bytes -= child.as_ref().map_or(0, PageNode::bytes);
             let removed = take(child, key);
-            *bytes += child.as_ref().map_or(0, Node::bytes);
+            *bytes += child.as_ref().map_or(0, PageNode::bytes);
             removed
         }
     };
@@ -339,18 +339,18 @@ fn take<const K: usize, const PAGE: usize>(
 }
 
 /// Restores the canonical shape of a branch after its records became fewer or shorter.
-fn settle<const K: usize, const PAGE: usize>(at: &mut Option<Node<K, PAGE>>) {
-    let Some(Node::Branch(branch)) = at else { return };
+fn settle<const K: usize, const PAGE: usize>(at: &mut Option<PageNode<K, PAGE>>) {
+    let Some(PageNode::Branch(branch)) = at else { return };
     if branch.bytes <= PAGE {
         let mut records = Vec::with_capacity(branch.bytes);
-        let mut open: Vec<&Node<K, PAGE>> = branch.children.iter().rev().flatten().collect();
+        let mut open: Vec<&PageNode<K, PAGE>> = branch.children.iter().rev().flatten().collect();
         while let Some(node) = open.pop() {
             match node {
-                Node::Page(page) => records.extend_from_slice(&page.records),
-                Node::Branch(below) => open.extend(below.children.iter().rev().flatten()),
+                PageNode::Page(page) => records.extend_from_slice(&page.records),
+                PageNode::Branch(below) => open.extend(below.children.iter().rev().flatten()),
             }
         }
-        *at = Some(Node::page(records));
+        *at = Some(PageNode::page(records));
         return;
     }
     let mut children = branch.children.iter().flatten();
@@ -390,12 +390,12 @@ fn first_difference<const K: usize>(a: &[u8; K], b: &[u8; K]) -> Option<u8> {
     Some(byte as u8 * 4 + (a ^ b).leading_zeros() as u8 / 2)
 }
 
-struct Record<'a, const K: usize> {
+struct PageRecord<'a, const K: usize> {
     key: &'a [u8; K],
     body: &'a [u8],
 }
 
-impl<const K: usize> Record<'_, K> {
+impl<const K: usize> PageRecord<'_, K> {
     /// Its size in a page, in bytes.
     const fn len(&self) -> usize {
         LENGTH_BYTES + K + self.body.len()
@@ -406,36 +406,38 @@ impl<const K: usize> Record<'_, K> {
 struct Records<'a, const K: usize>(&'a [u8]);
 
 impl<'a, const K: usize> Iterator for Records<'a, K> {
-    type Item = Record<'a, K>;
+    type Item = PageRecord<'a, K>;
 
-    fn next(&mut self) -> Option<Record<'a, K>> {
+    fn next(&mut self) -> Option<PageRecord<'a, K>> {
         let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
         let (key, rest) = rest.split_first_chunk().expect("a record has a key");
         let (body, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
         self.0 = rest;
-        Some(Record { key, body })
+        Some(PageRecord { key, body })
     }
 }
 
 /// All records below some nodes.
-struct Iter<'a, const K: usize, const PAGE: usize> {
+struct PageIter<'a, const K: usize, const PAGE: usize> {
     /// The nodes still to visit, the next on top.
-    open: Vec<&'a Node<K, PAGE>>,
+    open: Vec<&'a PageNode<K, PAGE>>,
     /// The rest of the current page.
     records: Records<'a, K>,
 }
 
-impl<'a, const K: usize, const PAGE: usize> Iterator for Iter<'a, K, PAGE> {
-    type Item = Record<'a, K>;
+impl<'a, const K: usize, const PAGE: usize> Iterator for PageIter<'a, K, PAGE> {
+    type Item = PageRecord<'a, K>;
 
-    fn next(&mut self) -> Option<Record<'a, K>> {
+    fn next(&mut self) -> Option<PageRecord<'a, K>> {
         loop {
             if let Some(record) = self.records.next() {
                 return Some(record);
             }
             match self.open.pop()? {
-                Node::Page(page) => self.records = Records(&page.records),
-                Node::Branch(branch) => self.open.extend(branch.children.iter().rev().flatten()),
+                PageNode::Page(page) => self.records = Records(&page.records),
+                PageNode::Branch(branch) => {
+                    self.open.extend(branch.children.iter().rev().flatten());
+                }
             }
         }
     }
@@ -462,7 +464,7 @@ mod tests {
         if records.is_empty() {
             Hash::ZERO
         } else {
-            Node::<KEY_BYTES, PAGE_BYTES>::build(records).hash()
+            PageNode::<KEY_BYTES, PAGE_BYTES>::build(records).hash()
         }
     }
 

@@ -22,7 +22,7 @@ pub enum Policy {
 
 /// The fires that the fairness weight counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Scope {
+pub enum FairnessScope {
     /// Those of each actor separately.
     #[default]
     Actor,
@@ -31,7 +31,7 @@ pub enum Scope {
 }
 
 names!(Policy: Eip1559 = "eip1559", Fifo = "fifo", GbaAuction = "gba-auction");
-names!(Scope: Actor = "actor", Deployer = "deployer");
+names!(FairnessScope: Actor = "actor", Deployer = "deployer");
 names!(Tier: Economy = "economy", Standard = "standard", Fast = "fast", Urgent = "urgent");
 
 /// The urgency of a timer whose scheduler names no tip (CIP-1 §7.3).
@@ -87,11 +87,11 @@ pub struct Params {
     /// Blocks after the activation in which `bid` is still accepted but ignored.
     pub deprecation_blocks: u64,
     /// The fires that count together.
-    pub scope: Scope,
+    pub scope: FairnessScope,
     /// Lane basefee of block 1, in wei per cycle.
     pub genesis_lane_basefee: Wei,
     /// The initial values of the governed parameters.
-    pub config: Config,
+    pub config: TimerConfig,
 }
 record!(Params { policy, activation, deprecation_blocks, scope, genesis_lane_basefee, config });
 
@@ -101,16 +101,16 @@ impl Default for Params {
             policy: Policy::Eip1559,
             activation: None,
             deprecation_blocks: 1_000,
-            scope: Scope::Actor,
+            scope: FairnessScope::Actor,
             genesis_lane_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            config: Config::default(),
+            config: TimerConfig::default(),
         }
     }
 }
 
 /// `TimerConfig`: the governed parameters (timers.md §1), and a share of fees. Read once per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct TimerConfig {
     /// Maximum blocks from scheduling to the last height at which a timer may fire.
     pub max_ttl_blocks: u64,
     /// Maximum cycles that a timer may ask for.
@@ -141,7 +141,7 @@ pub struct Config {
     /// The rule by which weights change under `gba-auction`.
     pub weights: Weighting,
 }
-record!(Config {
+record!(TimerConfig {
     max_ttl_blocks,
     max_cycles_per_fire,
     max_cells_per_fire,
@@ -159,7 +159,7 @@ record!(Config {
     weights,
 });
 
-impl Default for Config {
+impl Default for TimerConfig {
     fn default() -> Self {
         Self {
             max_ttl_blocks: 2_592_000,
@@ -186,7 +186,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl TimerConfig {
     /// Maximum cells of a fire: a multiple of [`Due::CELLS`].
     pub const fn cell_cap(&self) -> u64 {
         let most = match self.max_cells_per_fire < self.lane_timer_cells {

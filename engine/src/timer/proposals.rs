@@ -26,14 +26,14 @@ pub const MAX_PROPOSAL_BLOCKS: u64 = 2_592_000;
 
 /// A parameter's new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct ProposedValue {
     /// One of [`Governed::KEYS`].
     pub key: String,
     pub value: u64,
 }
-record!(Setting { key, value });
+record!(ProposedValue { key, value });
 
-impl Setting {
+impl ProposedValue {
     pub fn policy(policy: Policy) -> Self {
         Self { key: Key::POLICY.to_owned(), value: policy.number() }
     }
@@ -47,14 +47,14 @@ pub struct Proposal {
     /// The last proposer for this height; `None`: the genesis document.
     pub by: Option<Address>,
     /// The values, ascending by key, each key once.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ProposedValue>,
 }
 record!(Proposal { height, by, settings });
 
 impl Governed {
     /// Applies these values; fails at the first that is invalid by itself.
-    pub fn with(mut self, settings: &[Setting]) -> Result<Self, ParameterError> {
-        settings.iter().try_for_each(|Setting { key, value }| self.set(key, *value))?;
+    pub fn with(mut self, settings: &[ProposedValue]) -> Result<Self, ParameterError> {
+        settings.iter().try_for_each(|ProposedValue { key, value }| self.set(key, *value))?;
         Ok(self)
     }
 }
@@ -122,7 +122,8 @@ mod tests {
     const FLOOR: &str = "system:cip1:weight_starvation_floor";
 
     fn proposal(height: u64, settings: &[(&str, u64)]) -> Proposal {
-        let setting = |(key, value): &(&str, u64)| Setting { key: (*key).into(), value: *value };
+        let setting =
+            |(key, value): &(&str, u64)| ProposedValue { key: (*key).into(), value: *value };
         let settings = settings.iter().map(setting).collect();
         Proposal { height: Height::new(height), by: Some(Address([1; 20])), settings }
     }

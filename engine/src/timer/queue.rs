@@ -2,7 +2,7 @@
 //!
 //! Timers are in two hashed trees: the [book] has them by id, [heights](super::heights) has their
 //! ids by height. A timer's place, one of four (timers.md §2), follows from its heights and the
-//! current one, see [`Place::of`]. So the commitment is
+//! current one, see [`TimerPlace::of`]. So the commitment is
 //!
 //! keccak256("timers" ‖ root of the book ‖ root of the heights ‖ next place in the order ‖ epoch),
 //! integers of 8 bytes, big-endian.
@@ -16,7 +16,7 @@ use super::{
     Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
     book::{self, Book},
     heights::Heights,
-    journal::{Change, Journal, Notice, Position},
+    journal::{Journal, Notice, PlaceOf, TimerChange},
     pages::{Pages, proof::Oversize},
 };
 use crate::primitives::{
@@ -42,7 +42,7 @@ const fn beyond(epoch: u64) -> Height {
 
 /// The inputs of the queue's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commitment {
+pub struct QueueCommitment {
     pub book: Hash,
     pub heights: Hash,
     /// The next timer's place in the order of insertion.
@@ -51,7 +51,7 @@ pub struct Commitment {
     pub epoch: u64,
 }
 
-impl Commitment {
+impl QueueCommitment {
     /// The hash of the queue.
     pub fn root(&self) -> Hash {
         let Self { book, heights, next_seq, epoch } = self;
@@ -62,7 +62,7 @@ impl Commitment {
 
 /// The place of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum TimerPlace {
     /// Due: in the carry-over since its height.
     CarryOver,
     /// Tier 1: in the ring's bucket of its height.
@@ -73,7 +73,7 @@ pub enum Place {
     Overflow,
 }
 
-impl Place {
+impl TimerPlace {
     /// The place of a timer for `height` in block `now`, after the epoch's maintenance, if it was
     /// scheduled in block `scheduled_at`.
     pub const fn of(height: Height, scheduled_at: Height, now: Height) -> Self {
@@ -101,7 +101,7 @@ pub struct Queue {
     /// Number of timers in tier 3; derived from the book and the epoch.
     overflow: usize,
     /// Number of timers per actor; derived from the book.
-    counts: Counts,
+    counts: ActorCounts,
     /// The next timer's place in the order of insertion.
     next_seq: u64,
     /// The epoch of the last maintenance.
@@ -118,7 +118,7 @@ impl Queue {
         self.next_seq += 1;
         self.book.insert(&timer);
         self.enter(&timer);
-        self.journal.push(Change::Scheduled(Notice::of(&timer)));
+        self.journal.push(TimerChange::Scheduled(Notice::of(&timer)));
         timer.seq
     }
 
@@ -128,7 +128,7 @@ impl Queue {
         self.heights.remove(timer.height, &timer.id);
         self.overflow -= usize::from(self.overflows(&timer));
         self.counts.subtract(&timer.actor);
-        self.journal.push(Change::Removed(Position::of(&timer)));
+        self.journal.push(TimerChange::Removed(PlaceOf::of(&timer)));
         Some(timer)
     }
 
@@ -138,7 +138,7 @@ impl Queue {
         if !self.book.contains(&timer.id) {
             return None;
         }
-        self.journal.push(Change::Replaced(Notice::of(timer)));
+        self.journal.push(TimerChange::Replaced(Notice::of(timer)));
         self.book.insert(timer)
     }
 
@@ -198,9 +198,9 @@ impl Queue {
     }
 
     /// The inputs of [`Self::root`].
-    pub fn commitment(&self) -> Commitment {
+    pub fn commitment(&self) -> QueueCommitment {
         let Self { next_seq, epoch, .. } = *self;
-        Commitment { book: self.book.root(), heights: self.heights.root(), next_seq, epoch }
+        QueueCommitment { book: self.book.root(), heights: self.heights.root(), next_seq, epoch }
     }
 
     /// Proves the timer `id` or its absence, in at most `limit` bytes.
@@ -231,7 +231,7 @@ impl Queue {
     }
 
     /// Returns the changes since the last call, oldest first.
-    pub(super) fn take_journal(&mut self) -> Vec<Change> {
+    pub(super) fn take_journal(&mut self) -> Vec<TimerChange> {
         self.journal.take()
     }
 
@@ -314,9 +314,9 @@ impl Decode for Queue {
 
 /// Number of timers per actor.
 #[derive(Clone, Default)]
-struct Counts(Pages<20, 1_024>);
+struct ActorCounts(Pages<20, 1_024>);
 
-impl Counts {
+impl ActorCounts {
     fn of(&self, actor: &Address) -> u64 {
         let count = self.0.get(&actor.0).and_then(|body| body.try_into().ok());
         count.map_or(0, u64::from_be_bytes)

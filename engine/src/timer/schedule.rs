@@ -14,7 +14,7 @@
 //! each such timer is deducted from it, and a fire that costs more does not happen.
 
 use super::{
-    Config, DEFAULT_CELL_LIMIT, Due, Policy, Tier, eip1559,
+    DEFAULT_CELL_LIMIT, Due, Policy, Tier, TimerConfig, eip1559,
     record::{Timer, TimerError},
 };
 use crate::{
@@ -35,7 +35,7 @@ const MAX_FEE: Wei = Wei::new(u64::MAX as u128 - 1);
 
 /// A request for a timer; absent fields get defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct TimerRequest {
     pub actor: Address,
     /// The height at which it is due.
     pub height: Height,
@@ -61,7 +61,7 @@ pub struct Request {
     /// Whether the withdrawn parameter `bid` was given.
     pub bid: bool,
 }
-record!(Request {
+record!(TimerRequest {
     actor,
     height,
     payload,
@@ -79,10 +79,10 @@ record!(Request {
 
 /// The conditions under which a block's timers are scheduled.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct ScheduleTerms {
     pub now: Height,
     pub policy: Policy,
-    pub config: Config,
+    pub config: TimerConfig,
     /// The lane basefee; under policies without one, the cycle basefee.
     pub lane_price: Wei,
     pub basefee_cycle: Wei,
@@ -104,7 +104,7 @@ pub struct Admitted {
     pub exceeds_cap: Option<u64>,
 }
 
-impl Terms {
+impl ScheduleTerms {
     /// The last possible expiry of a timer.
     pub fn latest(&self) -> Height {
         self.now.after(self.config.max_ttl_blocks)
@@ -132,9 +132,14 @@ impl Terms {
 
     /// Checks a request and makes the timer. `sender` is the account whose transaction asks; a fire
     /// has none.
-    pub fn admit(&self, request: Request, sender: Option<Address>) -> Result<Admitted, TimerError> {
-        let Request { actor, height, payload, handler, fee_payer, gas_limit, expires_at, .. } =
-            request;
+    pub fn admit(
+        &self,
+        request: TimerRequest,
+        sender: Option<Address>,
+    ) -> Result<Admitted, TimerError> {
+        let TimerRequest {
+            actor, height, payload, handler, fee_payer, gas_limit, expires_at, ..
+        } = request;
         if request.bid && !self.takes_bid {
             return Err(TimerError::TimerArgDeprecated);
         }
@@ -330,11 +335,11 @@ mod tests {
     const ACTOR: Address = Address([0xaa; 20]);
     const SENDER: Address = Address([0xbb; 20]);
 
-    fn terms(policy: Policy) -> Terms {
-        Terms {
+    fn terms(policy: Policy) -> ScheduleTerms {
+        ScheduleTerms {
             now: Height::new(100),
             policy,
-            config: Config { priority_tier_floor: 1, ..Config::default() },
+            config: TimerConfig { priority_tier_floor: 1, ..TimerConfig::default() },
             lane_price: Wei::new(50),
             basefee_cycle: Wei::new(30),
             basefee_cell: Wei::new(3),
@@ -343,8 +348,8 @@ mod tests {
         }
     }
 
-    fn request() -> Request {
-        Request { actor: ACTOR, height: Height::new(101), ..Request::default() }
+    fn request() -> TimerRequest {
+        TimerRequest { actor: ACTOR, height: Height::new(101), ..TimerRequest::default() }
     }
 
     #[test]
@@ -365,7 +370,7 @@ mod tests {
     #[test]
     fn tiers_multiply_the_median_tip() {
         let check = |tier, expected: u128| {
-            let request = Request { tier: Some(tier), ..request() };
+            let request = TimerRequest { tier: Some(tier), ..request() };
             let admitted = terms(Policy::Eip1559).admit(request, None).unwrap();
             assert_eq!(admitted.timer.max_priority_fee_per_cycle, Wei::new(expected));
         };
@@ -380,7 +385,7 @@ mod tests {
         let mut quiet = terms(Policy::Eip1559);
         (quiet.p50, quiet.config.priority_tier_floor) = (Wei::ZERO, 10);
         let check = |tier, expected: u128| {
-            let request = Request { tier, ..request() };
+            let request = TimerRequest { tier, ..request() };
             let admitted = quiet.admit(request, None).unwrap();
             assert_eq!(admitted.timer.max_priority_fee_per_cycle, Wei::new(expected), "{tier:?}");
         };
@@ -391,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_sender_pays_what_it_allows_and_no_more() {
-        let request = Request {
+        let request = TimerRequest {
             fee_payer: Some(SENDER),
             gas_limit: Some(1_000),
             cell_limit: Some(100),
@@ -415,7 +420,7 @@ mod tests {
 
     #[test]
     fn bounds_are_held_by_name() {
-        let check = |change: &dyn Fn(&mut Request), expected: &str| {
+        let check = |change: &dyn Fn(&mut TimerRequest), expected: &str| {
             let mut request = request();
             change(&mut request);
             let error = terms(Policy::Eip1559).admit(request, Some(SENDER)).unwrap_err();
@@ -435,7 +440,7 @@ mod tests {
         for system in [0, 1, 0x0f] {
             let mut address = Address([0; 20]);
             address.0[19] = system;
-            let request = Request { fee_payer: Some(address), ..request() };
+            let request = TimerRequest { fee_payer: Some(address), ..request() };
             let error = terms(Policy::Fifo).admit(request, Some(address)).unwrap_err();
             assert_eq!(error, TimerError::InvalidFeePayer(address));
         }
@@ -443,7 +448,7 @@ mod tests {
 
     #[test]
     fn the_sender_may_pay_and_a_priority_is_cut_to_what_the_cap_leaves() {
-        let request = Request {
+        let request = TimerRequest {
             fee_payer: Some(SENDER),
             max_fee_per_cycle: Some(Wei::new(60)),
             max_priority_fee_per_cycle: Some(Wei::new(11)),

@@ -423,7 +423,7 @@ impl Control {
 
 /// A frame of a job stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Job {
+pub enum JobFrame {
     /// 0x20
     Assignment(JobAssignment),
     /// 0x21
@@ -450,7 +450,7 @@ pub enum Job {
     Failure(JobFailure),
 }
 
-impl Job {
+impl JobFrame {
     /// The first type on job streams that receivers ignore if they do not know it. The frames of
     /// committees and of failed work were added later and are in this range.
     pub const EXTENSIONS: u8 = 0x80;

@@ -28,12 +28,12 @@ pub mod value;
 pub use frame::{Channel, FrameError, FrameReader, RawFrame};
 pub use message::{
     BackpressureSignal, CapabilityChange, CapabilityDelta, Control, Errand, Goodbye, HeartbeatPing,
-    HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
-    JobCancel, JobCommit, JobFailure, JobProgress, JobProof, JobResult, JobReveal, Message,
+    HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
+    JobCommit, JobFailure, JobFrame, JobProgress, JobProof, JobResult, JobReveal, Message,
     OpenJobs, VERSION,
 };
 pub use signing::{commitment, reveals_digest};
 pub use value::{
     AckStatus, Body, BodyError, CancelReason, GoodbyeReason, JobIds, Labels, LabelsError, Percent,
-    PercentError, Reason, RejectReason, Reveal, Reveals, RevealsError, Role, Text,
+    PercentError, Reason, RejectReason, RevealedResult, Reveals, RevealsError, Role, Text,
 };

@@ -10,8 +10,8 @@
 use super::{
     AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, Errand, HeartbeatPing,
     HeartbeatPong, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
-    JobCommit, JobFailure, JobResult, JobReveal, Labels, Message, Reason, Reveal, Reveals, Role,
-    VERSION,
+    JobCommit, JobFailure, JobResult, JobReveal, Labels, Message, Reason, RevealedResult, Reveals,
+    Role, VERSION,
 };
 use crate::primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
 
@@ -39,7 +39,7 @@ pub fn reveals_digest<'a>(reveals: impl IntoIterator<Item = (Address, &'a [u8])>
     keccak256(&[&bytes])
 }
 
-impl Reveal {
+impl RevealedResult {
     /// Whether the runner that it names signed it. The key is recovered from the signature, so that
     /// its last byte has to be correct too.
     pub fn verify(&self, chain_id: u64, job_id: &Hash) -> bool {

@@ -26,11 +26,11 @@ fn body(bytes: &[u8]) -> Body {
 }
 
 /// A result of the runner named `name`.
-fn reveal(name: &str, bytes: &[u8]) -> Reveal {
+fn reveal(name: &str, bytes: &[u8]) -> RevealedResult {
     let key = SecretKey::derive(b"wire", name);
     let JobResult { result_data, runner_signed, .. } =
         JobResult::signed(CHAIN, &key, job_id(), body(bytes));
-    Reveal { runner: key.public_key().address(), result_data, runner_signed }
+    RevealedResult { runner: key.public_key().address(), result_data, runner_signed }
 }
 
 fn reveals() -> Reveals {
@@ -177,19 +177,19 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Control::OpenJobs(m) => m.to_frame(),
             Control::Goodbye(m) => m.to_frame(),
         },
-        Channel::Job => match Job::decode(frame)?.expect("no sample is an extension") {
-            Job::Assignment(m) => m.to_frame(),
-            Job::Ack(m) => m.to_frame(),
-            Job::Progress(m) => m.to_frame(),
-            Job::Result(m) => m.to_frame(),
-            Job::Cancel(m) => m.to_frame(),
-            Job::Proof(m) => m.to_frame(),
-            Job::Errand(m) => m.to_frame(),
-            Job::Commit(m) => m.to_frame(),
-            Job::Reveal(m) => m.to_frame(),
-            Job::Aggregate(m) => m.to_frame(),
-            Job::Aggregated(m) => m.to_frame(),
-            Job::Failure(m) => m.to_frame(),
+        Channel::Job => match JobFrame::decode(frame)?.expect("no sample is an extension") {
+            JobFrame::Assignment(m) => m.to_frame(),
+            JobFrame::Ack(m) => m.to_frame(),
+            JobFrame::Progress(m) => m.to_frame(),
+            JobFrame::Result(m) => m.to_frame(),
+            JobFrame::Cancel(m) => m.to_frame(),
+            JobFrame::Proof(m) => m.to_frame(),
+            JobFrame::Errand(m) => m.to_frame(),
+            JobFrame::Commit(m) => m.to_frame(),
+            JobFrame::Reveal(m) => m.to_frame(),
+            JobFrame::Aggregate(m) => m.to_frame(),
+            JobFrame::Aggregated(m) => m.to_frame(),
+            JobFrame::Failure(m) => m.to_frame(),
         },
     })
 }
@@ -241,7 +241,7 @@ fn a_frame_on_the_other_kind_of_stream_is_malformed_or_an_extension() {
     for (name, channel, bytes) in samples() {
         let frame = read(channel, &bytes).unwrap().unwrap();
         let other = match channel {
-            Channel::Control => Job::decode(&frame).map(|frame| frame.is_none()),
+            Channel::Control => JobFrame::decode(&frame).map(|frame| frame.is_none()),
             Channel::Job => Control::decode(&frame).map(|_| false),
         };
         let expected = if name == Goodbye::NAME {
@@ -254,7 +254,7 @@ fn a_frame_on_the_other_kind_of_stream_is_malformed_or_an_extension() {
     }
     for (kind, extension) in [(0x00, false), (0x7f, false), (0x85, true), (0xff, true)] {
         let frame = read(Channel::Job, &[0, 0, 0, 2, kind, 0xff]).unwrap().unwrap();
-        assert_eq!(Job::decode(&frame) == Ok(None), extension, "{kind:#x}");
+        assert_eq!(JobFrame::decode(&frame) == Ok(None), extension, "{kind:#x}");
         assert!(Control::decode(&frame).is_err(), "{kind:#x}");
     }
 }
@@ -283,7 +283,7 @@ fn the_largest_bodies_fit_their_frame() {
     assert!(read(Channel::Job, &result).unwrap().is_some());
 
     let empty = reveal("runner-0", b"");
-    let long = |bytes| Reveal { result_data: body(&vec![0; bytes]), ..empty.clone() };
+    let long = |bytes| RevealedResult { result_data: body(&vec![0; bytes]), ..empty.clone() };
     let mut most = vec![empty.clone(); Reveals::LIMIT - 1];
     most.push(long(Reveals::MAX_BYTES));
     let most = Reveals::new(most).unwrap();
@@ -439,8 +439,8 @@ fn what_a_committee_signs_cannot_be_taken_for_something_else() {
     assert!(own.verify(CHAIN, &job_id()));
     assert!(!own.verify(CHAIN, &Hash::ZERO));
     let runner = reveal("runner-1", b"").runner;
-    assert!(!Reveal { runner, ..own.clone() }.verify(CHAIN, &job_id()));
-    assert!(!Reveal { result_data: body(b"another"), ..own }.verify(CHAIN, &job_id()));
+    assert!(!RevealedResult { runner, ..own.clone() }.verify(CHAIN, &job_id()));
+    assert!(!RevealedResult { result_data: body(b"another"), ..own }.verify(CHAIN, &job_id()));
     // Each signature is valid only for its own frame.
     let signed = request.validator_signed;
     assert!(!JobAggregated { signed, ..answer }.verify(CHAIN, &vk, &reveals().digest()));

@@ -385,18 +385,18 @@ impl Decode for Body {
 
 /// A result that its runner revealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reveal {
+pub struct RevealedResult {
     pub runner: Address,
     pub result_data: Body,
     /// The runner's signature, as in its [`JobResult`](super::JobResult).
     pub runner_signed: Signature,
 }
-record!(Reveal { runner, result_data, runner_signed });
+record!(RevealedResult { runner, result_data, runner_signed });
 
 /// A committee's revealed results: at most [`Reveals::LIMIT`] of them, with at most
 /// [`Reveals::MAX_BYTES`] in total, so that their frame is within its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reveals(Vec<Reveal>);
+pub struct Reveals(Vec<RevealedResult>);
 
 /// Why results do not fit into one frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -416,7 +416,7 @@ impl Reveals {
     pub const MAX_BYTES: usize = Body::LIMIT - Self::LIMIT * 192;
 
     /// Wraps results in this order.
-    pub fn new(reveals: Vec<Reveal>) -> Result<Self, RevealsError> {
+    pub fn new(reveals: Vec<RevealedResult>) -> Result<Self, RevealsError> {
         if reveals.len() > Self::LIMIT {
             return Err(RevealsError::TooMany(reveals.len()));
         }
@@ -427,7 +427,7 @@ impl Reveals {
     }
 
     /// The results, in their order.
-    pub fn as_slice(&self) -> &[Reveal] {
+    pub fn as_slice(&self) -> &[RevealedResult] {
         &self.0
     }
 }
@@ -441,7 +441,7 @@ impl Encode for Reveals {
 impl Decode for Reveals {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(Self::LIMIT)?;
-        let reveals = (0..len).map(|_| Reveal::decode(r)).collect::<Result<_, _>>()?;
+        let reveals = (0..len).map(|_| RevealedResult::decode(r)).collect::<Result<_, _>>()?;
         Self::new(reveals).map_err(|_| DecodeError::Invalid("results longer than a frame holds"))
     }
 }

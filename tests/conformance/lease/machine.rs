@@ -3,8 +3,8 @@
 use super::{Answer, Grant, Message, Names, Op, Seen, World};
 use cowboy_engine::{
     lease::{
-        Board, Config, Done, Job, JobId, LeaseKey, NewJob, Refusal, Request, RetryOn, Rules, RunId,
-        RunnerId,
+        Board, Config, Done, JobId, LeaseJob, LeaseKey, NewJob, Refusal, RetryOn, Rules, RunId,
+        RunnerId, WorkRequest,
     },
     primitives::{
         codec::{from_slice, to_vec},
@@ -48,7 +48,7 @@ impl Machine {
 
     fn again(&mut self, config: Config) {
         let stored = self.board.jobs().map(to_vec);
-        let jobs: Vec<Job> = stored.map(|job| from_slice(&job).expect("a job")).collect();
+        let jobs: Vec<LeaseJob> = stored.map(|job| from_slice(&job).expect("a job")).collect();
         self.board = Board::restore(config, jobs).expect("a board");
     }
 
@@ -142,7 +142,7 @@ impl World for Machine {
             let lease = format!("lease_{}", self.leases);
             let (runner, capabilities) = (RunnerId::from(*runner), BTreeSet::new());
             let key = LeaseKey::of(&lease);
-            let request = Request { runner: &runner, capabilities: &capabilities, lease: key };
+            let request = WorkRequest { runner: &runner, capabilities: &capabilities, lease: key };
             let config = *self.board.config();
             answers.push(match self.board.lease(request, self.now) {
                 None => (Answer::new("none", Value::Null), None),

@@ -5,6 +5,7 @@ mod constants;
 mod english;
 mod layers;
 mod modules;
+mod names;
 mod packages;
 mod purity;
 mod senders;
@@ -44,6 +45,7 @@ pub const ALL: &[Rule] = &[
     layers::LAYERS,
     modules::DOCS,
     modules::ORPHANS,
+    names::NAMES,
     purity::PURITY,
     senders::SENDERS,
     words::UNFINISHED,

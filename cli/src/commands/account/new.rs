@@ -13,7 +13,7 @@ use crate::{
 use cowboy_devnet::{
     api::types::{AddressText, AmountText, HashText},
     client::{Client, ClientError},
-    home::{DevnetHome, State},
+    home::{DevnetHome, DevnetState},
     runner::key,
     topology::{FAUCET, Name},
 };
@@ -59,14 +59,14 @@ pub async fn run(
         return Err(CliError::new(Exit::Usage, what));
     }
     let client = match devnet.state()? {
-        State::Absent | State::Stopped | State::Died(_) if fund.is_some() => {
+        DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) if fund.is_some() => {
             return Err(ClientError::NotRunning(devnet.name().clone()).into());
         }
-        State::Absent | State::Stopped | State::Died(_) => None,
-        State::Starting { .. } => {
+        DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => None,
+        DevnetState::Starting { .. } => {
             return Err(ClientError::Starting(devnet.name().clone()).into());
         }
-        State::Running(_) => Some(cx.client_of(&devnet)?),
+        DevnetState::Running(_) => Some(cx.client_of(&devnet)?),
     };
     let deadline = Deadline::after(inclusion.timeout);
     let secret = make(&devnet, &name)?;

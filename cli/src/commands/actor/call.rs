@@ -13,7 +13,7 @@ use crate::{
         account::Inclusion,
         chain::reason,
         timer::allowance,
-        transaction::{self, Limits, Signer},
+        transaction::{self, Signer, TransactionLimits},
     },
     complete,
     context::{Context, Deadline},
@@ -147,7 +147,7 @@ impl Call {
         let signer = Signer::find(&devnet, &self.from)?;
         let actor = address_of(&client, &self.actor).await?;
         let budget = Some(self.budget(&client, &payload).await?);
-        let limits = Limits { budget, timer_allowance: self.timer_allowance };
+        let limits = TransactionLimits { budget, timer_allowance: self.timer_allowance };
         let (handler, value) = (self.handler, self.value);
         let payload = Payload::CallActor(CallActor { actor, handler, payload, value });
         let deadline = Deadline::after(self.inclusion.timeout);

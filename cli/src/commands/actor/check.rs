@@ -1,6 +1,6 @@
 //! `actor check`: tells whether a module would deploy, without a devnet.
 
-use super::module::{BLOCK, Source};
+use super::module::{BLOCK, ModuleSource};
 use crate::{
     context::Context,
     error::CliError,
@@ -9,7 +9,7 @@ use crate::{
 use clap::Args;
 use cowboy_devnet::api::types::{Handler, Usage};
 use cowboy_engine::{
-    actor::{self, Params},
+    actor::{self, ActorParams},
     fees::meter,
 };
 use serde::Serialize;
@@ -46,8 +46,8 @@ pub struct Checked {
 impl Check {
     /// Runs the command.
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
-        let source = Source::read(&self.file)?;
-        let (usage, module) = source.load(&Params::default(), BLOCK)?;
+        let source = ModuleSource::read(&self.file)?;
+        let (usage, module) = source.load(&ActorParams::default(), BLOCK)?;
         let handlers: Vec<Handler> = module.handlers().into_iter().map(Into::into).collect();
         if handlers.is_empty() {
             warn("nothing can be called: a handler is a function of a context and a payload");

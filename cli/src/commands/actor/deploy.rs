@@ -1,12 +1,12 @@
 //! `actor deploy`: loads a module here first, then deploys it on the chain.
 
-use super::{module::Source, with_margin};
+use super::{module::ModuleSource, with_margin};
 use crate::{
     commands::{
         account::Inclusion,
         chain::named,
         naming::Naming,
-        transaction::{self, Limits, Signer},
+        transaction::{self, Signer, TransactionLimits},
     },
     complete,
     context::{Context, Deadline},
@@ -20,7 +20,7 @@ use cowboy_devnet::api::types::{
 };
 use cowboy_engine::{
     actor::Budget,
-    chain::{Code, Payload, transaction::DeployActor},
+    chain::{ActorCode, Payload, transaction::DeployActor},
     fees::meter,
     primitives::Address,
 };
@@ -71,7 +71,7 @@ pub struct Deployed {
 impl Deploy {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let source = Source::read(&self.file)?;
+        let source = ModuleSource::read(&self.file)?;
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         let signer = Signer::find(&devnet, &self.from)?;
@@ -84,10 +84,10 @@ impl Deploy {
         };
         let (used, module) = source.load(&parameters.actors.into(), most)?;
         let budget = with_margin(used.cycles(), used.cells);
-        let code = Code::hash(&source.text);
+        let code = ActorCode::hash(&source.text);
         let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
-        let limits = Limits { budget: Some(budget), timer_allowance: None };
+        let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
         let executed =
             transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         let transaction = executed.succeeded()?;

@@ -6,7 +6,7 @@ use crate::{
     error::{CliError, Exit},
 };
 use cowboy_engine::{
-    actor::{Budget, Error, Module, Params, Position, Usage},
+    actor::{ActorParams, Budget, Error, Module, Position, Usage},
     chain::actors::load,
     fees::meter,
 };
@@ -20,12 +20,12 @@ pub const BLOCK: Budget = Budget {
 
 /// A module's source and where it came from.
 #[derive(Debug)]
-pub struct Source {
+pub struct ModuleSource {
     file: PathBuf,
     pub text: String,
 }
 
-impl Source {
+impl ModuleSource {
     /// Reads a file; - is the standard input.
     pub fn read(file: &Path) -> Result<Self, CliError> {
         let text = String::from_utf8(args::input(file, meter::MAX_BLOCK_CELLS)?);
@@ -52,7 +52,7 @@ impl Source {
     }
 
     /// Loads the module as a deployment does; the error tells where it is refused.
-    pub fn load(&self, params: &Params, budget: Budget) -> Result<(Usage, Module), CliError> {
+    pub fn load(&self, params: &ActorParams, budget: Budget) -> Result<(Usage, Module), CliError> {
         let (usage, module) = load(&self.text, params, budget);
         match module {
             Ok(module) => Ok((usage, module)),

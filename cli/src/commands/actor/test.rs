@@ -1,6 +1,6 @@
 //! `actor test`: runs a module's own tests on a chain with a virtual height, without a devnet.
 
-use super::module::{BLOCK, Source};
+use super::module::{BLOCK, ModuleSource};
 use crate::{
     args,
     context::Context,
@@ -129,7 +129,7 @@ pub struct Failed {
 impl Test {
     /// Runs the command.
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
-        let source = Source::read(&self.file)?;
+        let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
         setup.params.timers.policy = self.policy;
         let (usage, module) = source.load(&setup.params.actors, BLOCK)?;
@@ -197,7 +197,7 @@ impl From<testing::Fired> for TestFire {
 }
 
 impl Failed {
-    fn new(source: &Source, error: Error) -> Self {
+    fn new(source: &ModuleSource, error: Error) -> Self {
         let name = match &error.kind {
             // The text begins with the name of the chain's error.
             ErrorKind::Undone(text) => text.split(':').next().unwrap_or_default(),

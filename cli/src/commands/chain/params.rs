@@ -22,7 +22,7 @@ use cowboy_engine::{
     chain::transaction::{Payload, SetParameter, SetPhase, UpdateTimerConfig},
     presence::{Phase, PhaseError},
     primitives::Height,
-    timer::{Governed, Key, ParameterError, Proposal, Setting as Proposed, proposals::propose},
+    timer::{Governed, Key, ParameterError, Proposal, ProposedValue, proposals::propose},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, ops::RangeInclusive};
@@ -176,7 +176,7 @@ fn change(
             Setting::Word(known.to_string())
         } else if let (Some(min), Some(max)) = (min, max) {
             let number = number(&key, typed, min..=max)?;
-            proposed.push(Proposed { key: key.clone(), value: number });
+            proposed.push(ProposedValue { key: key.clone(), value: number });
             Setting::Number(number)
         } else if choices.is_empty() {
             let what = format!("ParameterFixed: {key} is {before} and was fixed at genesis");
@@ -188,7 +188,7 @@ fn change(
                 let what = format!("`{typed}` is not a value of {key}: expected one of {known}");
                 CliError::new(Exit::Usage, what)
             })?;
-            proposed.push(Proposed { key: key.clone(), value: place as u64 });
+            proposed.push(ProposedValue { key: key.clone(), value: place as u64 });
             Setting::Word((*typed).to_owned())
         };
         changes.push(ChangedParameter { key, before, value });
@@ -199,7 +199,7 @@ fn change(
             let what = format!("{} can only change alone, from the next block on", Phase::KEY);
             return Err(CliError::new(Exit::Usage, what).hint("set it alone, without --at"));
         }
-        (None, [Proposed { key, value }], None) => {
+        (None, [ProposedValue { key, value }], None) => {
             Payload::SetParameter(SetParameter { key: key.clone(), value: *value })
         }
         (None, ..) => Payload::SysUpdateTimerConfig(UpdateTimerConfig {
@@ -215,7 +215,7 @@ fn change(
 fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), CliError> {
     let (settings, at) = match payload {
         Payload::SetParameter(SetParameter { key, value }) => {
-            (vec![Proposed { key: key.clone(), value: *value }], None)
+            (vec![ProposedValue { key: key.clone(), value: *value }], None)
         }
         Payload::SysUpdateTimerConfig(UpdateTimerConfig { settings, height }) => {
             (settings.clone(), *height)
@@ -226,7 +226,7 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
         return Ok(());
     }
     let mut now = Governed::default();
-    let mut pending: BTreeMap<u64, Vec<Proposed>> = BTreeMap::new();
+    let mut pending: BTreeMap<u64, Vec<ProposedValue>> = BTreeMap::new();
     for GovernedParameter { key, value, choices, pending: later, .. } in all {
         let numbered = |setting: &Setting| match setting {
             Setting::Number(number) => Some(*number),
@@ -241,7 +241,10 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
         }
         for one in later {
             if let Some(value) = numbered(&one.value) {
-                pending.entry(one.height).or_default().push(Proposed { key: key.clone(), value });
+                pending
+                    .entry(one.height)
+                    .or_default()
+                    .push(ProposedValue { key: key.clone(), value });
             }
         }
     }
@@ -437,8 +440,8 @@ mod tests {
             let typed: Vec<_> = typed.iter().map(|&one| one.to_owned()).collect();
             change(&all, &split(&typed)?, at).map(|(payload, _)| payload)
         };
-        let lane = |value| Proposed { key: "system:cip5:lane_timer_cycles".to_owned(), value };
-        let policy = |value| Proposed { key: "system:cip1:policy".to_owned(), value };
+        let lane = |value| ProposedValue { key: "system:cip5:lane_timer_cycles".to_owned(), value };
+        let policy = |value| ProposedValue { key: "system:cip1:policy".to_owned(), value };
         let update = |settings, height: Option<u64>| {
             let height = height.map(Height::new);
             Payload::SysUpdateTimerConfig(UpdateTimerConfig { settings, height })
@@ -480,7 +483,7 @@ mod tests {
         let checked = |value, at: Option<u64>| {
             let key = "system:cip11:subset_epoch_blocks".to_owned();
             let height = at.map(Height::new);
-            let settings = vec![Proposed { key, value }];
+            let settings = vec![ProposedValue { key, value }];
             let update = UpdateTimerConfig { settings, height };
             check(&all, 20, &Payload::SysUpdateTimerConfig(update))
                 .map_err(|error| error.to_string())

@@ -44,7 +44,7 @@ fn candidates() -> Vec<CompletionCandidate> {
 /// The default devnet for commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Chosen {
+pub struct ChosenDevnet {
     /// Its name; null if none is chosen.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     devnet: Option<Name>,
@@ -67,11 +67,11 @@ impl Use {
                 None
             }
         };
-        cx.ui.document(&Chosen { devnet })
+        cx.ui.document(&ChosenDevnet { devnet })
     }
 }
 
-impl Document for Chosen {
+impl Document for ChosenDevnet {
     fn text(&self) -> String {
         match &self.devnet {
             Some(name) => format!("commands that name no devnet take `{name}`"),

@@ -12,7 +12,7 @@ use crate::{
 };
 use cowboy_devnet::{
     client::Client,
-    orchestrator::home::{DevnetHome, Record, State},
+    orchestrator::home::{DevnetHome, DevnetRecord, DevnetState},
     topology::Plan,
 };
 use std::{
@@ -130,11 +130,11 @@ pub fn with_own_variables(command: &mut Command) -> &mut Command {
 }
 
 /// Waits until the child has recorded its API's URL.
-async fn ready(devnet: &DevnetHome, child: u32) -> Result<Record, CliError> {
+async fn ready(devnet: &DevnetHome, child: u32) -> Result<DevnetRecord, CliError> {
     let mut looks = tokio::time::interval(LOOK);
     loop {
         looks.tick().await;
-        if let State::Running(record) = devnet.state()?
+        if let DevnetState::Running(record) = devnet.state()?
             && record.pid == child
         {
             return Ok(record);

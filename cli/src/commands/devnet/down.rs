@@ -10,7 +10,7 @@ use crate::{
 use clap::Args;
 use cowboy_devnet::{
     client::Client,
-    orchestrator::home::{DevnetHome, State},
+    orchestrator::home::{DevnetHome, DevnetState},
     topology::Name,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -117,8 +117,8 @@ impl Reset {
 /// Asks the API first, then sends SIGTERM after `grace`, then SIGKILL. A signal goes to the
 /// process that holds the devnet's lock at that moment, and to no other.
 pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownReport>, CliError> {
-    let holder = Holder::of(devnet)?;
-    if holder == Holder::Free {
+    let holder = LockHolder::of(devnet)?;
+    if holder == LockHolder::Free {
         // A killed devnet leaves its record behind.
         if devnet.record()?.is_some() {
             devnet.lock()?.clean()?;
@@ -136,7 +136,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
     }
     for (number, how) in [(Signal::TERM, How::Terminated), (Signal::KILL, How::Killed)] {
         // The process may have ended meanwhile, and its pid may belong to another one.
-        if Holder::of(devnet)? != holder {
+        if LockHolder::of(devnet)? != holder {
             return report(how);
         }
         if let Some(process) = holder.pid().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
@@ -163,7 +163,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
 
 /// Who holds a devnet's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holder {
+enum LockHolder {
     /// No process.
     Free,
     /// A process that has not written its pid yet.
@@ -172,12 +172,12 @@ enum Holder {
     Process(u32),
 }
 
-impl Holder {
+impl LockHolder {
     fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
         Ok(match devnet.state()? {
-            State::Absent | State::Stopped | State::Died(_) => Self::Free,
-            State::Starting { pid } => pid.map_or(Self::Unknown, Self::Process),
-            State::Running(record) => Self::Process(record.pid),
+            DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => Self::Free,
+            DevnetState::Starting { pid } => pid.map_or(Self::Unknown, Self::Process),
+            DevnetState::Running(record) => Self::Process(record.pid),
         })
     }
 
@@ -190,12 +190,12 @@ impl Holder {
 }
 
 /// Whether the process releases the devnet within `grace`.
-async fn gone(devnet: &DevnetHome, holder: Holder, grace: Duration) -> Result<bool, CliError> {
+async fn gone(devnet: &DevnetHome, holder: LockHolder, grace: Duration) -> Result<bool, CliError> {
     let mut looks = interval(LOOK);
     let wait = async {
         loop {
             looks.tick().await;
-            if Holder::of(devnet)? != holder {
+            if LockHolder::of(devnet)? != holder {
                 return Ok(());
             }
         }

@@ -114,7 +114,7 @@ pub struct Resolved {
     /// The migration phase that the chain starts in.
     migration_phase: String,
     /// The validators, in the set's order.
-    validators: Vec<Node>,
+    validators: Vec<NodeKind>,
     /// The runners, in the order they register.
     runners: Vec<RunnerNode>,
     /// The accounts.
@@ -157,7 +157,7 @@ pub struct PresenceForecast {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Node {
+pub struct NodeKind {
     #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     address: String,
@@ -223,7 +223,7 @@ impl Resolved {
             validators: plan
                 .validators
                 .iter()
-                .map(|v| Node { name: v.name.clone(), address: address(&v.name) })
+                .map(|v| NodeKind { name: v.name.clone(), address: address(&v.name) })
                 .collect(),
             runners: plan.runners.iter().map(runner).collect(),
             accounts: plan

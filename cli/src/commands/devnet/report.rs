@@ -29,7 +29,7 @@ pub struct Report {
 /// A report that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Written {
+pub struct WrittenReport {
     /// The devnet.
     #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
@@ -78,7 +78,7 @@ impl Report {
             _ => CliError::failed(format!("{}: {error}", file.display())),
         })?;
         drop(progress);
-        cx.ui.document(&Written {
+        cx.ui.document(&WrittenReport {
             devnet: devnet.name().clone(),
             bytes: written,
             entries: report.names().map(str::to_owned).collect(),
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-impl Document for Written {
+impl Document for WrittenReport {
     fn text(&self) -> String {
         fields(&[
             ("report", self.file.display().to_string()),

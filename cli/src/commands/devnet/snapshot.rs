@@ -11,7 +11,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{ErrorCode, HashText, Snapshot as Entry},
     client::{Client, ClientError},
-    home::State,
+    home::DevnetState,
     snapshot::{SnapshotError, Snapshots},
     topology::Name,
 };
@@ -28,7 +28,7 @@ pub enum Snapshot {
     /// the chain paused. A snapshot contains keys, but not the API's token or logs.
     Save(Save),
     /// Restore a snapshot; devnet up then continues from its height
-    Load(Load),
+    Load(LoadSnapshot),
     /// List every snapshot
     Ls,
     /// Delete snapshots
@@ -54,7 +54,7 @@ pub struct Save {
 
 /// `devnet snapshot load`.
 #[derive(Debug, Args)]
-pub struct Load {
+pub struct LoadSnapshot {
     /// The snapshot
     #[arg(add = ArgValueCandidates::new(complete::snapshots))]
     snapshot: Name,
@@ -115,15 +115,15 @@ impl Save {
         let snapshots = Snapshots::next_to(&devnet);
         snapshots.check_source(&devnet)?;
         let saved = match devnet.state()? {
-            State::Absent | State::Stopped | State::Died(_) => {
+            DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => {
                 let _lock = devnet.lock()?;
                 let draft = snapshots.copy(&devnet, self.snapshot.as_ref(), Timestamp::now())?;
                 draft.finish(None)?
             }
-            State::Starting { .. } => {
+            DevnetState::Starting { .. } => {
                 return Err(ClientError::Starting(devnet.name().clone()).into());
             }
-            State::Running(_) => {
+            DevnetState::Running(_) => {
                 let client = Client::of_devnet(&devnet)?.with_timeout(self.timeout);
                 let saved = client.save(self.snapshot.as_ref().map(Name::as_str)).await;
                 saved.map_err(|error| {
@@ -148,7 +148,7 @@ impl Save {
     }
 }
 
-impl Load {
+impl LoadSnapshot {
     fn run(self, cx: &Context) -> Result<(), CliError> {
         let snapshots = Snapshots::of(&context::home()?);
         let progress = cx.ui.progress(format!("loading snapshot {}", self.snapshot));

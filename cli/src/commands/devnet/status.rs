@@ -12,7 +12,7 @@ use cowboy_devnet::{
         AddressText, Head, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus,
     },
     client::Client,
-    orchestrator::home::{DevnetHome, State},
+    orchestrator::home::{DevnetHome, DevnetState},
     snapshot::{self, StoredHead},
     topology::{Name, Plan},
 };
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A listed devnet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Entry {
+pub struct ListedDevnet {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     name: Name,
@@ -57,13 +57,13 @@ pub async fn ls(cx: &Context) -> Result<(), CliError> {
     let home = context::home()?;
     let current = home.current()?;
     for devnet in home.list()? {
-        let entry = Entry::of(&devnet).await?;
-        entries.push(Entry { current: current.as_ref() == Some(devnet.name()), ..entry });
+        let entry = ListedDevnet::of(&devnet).await?;
+        entries.push(ListedDevnet { current: current.as_ref() == Some(devnet.name()), ..entry });
     }
     cx.ui.list(&entries)
 }
 
-impl Entry {
+impl ListedDevnet {
     async fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
         let plan = plan(devnet);
         let stopped = Self {
@@ -79,15 +79,15 @@ impl Entry {
             current: false,
         };
         match devnet.state()? {
-            State::Absent | State::Stopped => Ok(stopped),
-            State::Died(record) => {
+            DevnetState::Absent | DevnetState::Stopped => Ok(stopped),
+            DevnetState::Died(record) => {
                 let height = last_block(&stored(devnet)).map(|head| head.height);
                 Ok(Self { status: "died", pid: Some(record.pid), height, ..stopped })
             }
-            State::Starting { pid } => {
+            DevnetState::Starting { pid } => {
                 Ok(Self { running: true, status: "starting", pid, ..stopped })
             }
-            State::Running(record) => {
+            DevnetState::Running(record) => {
                 let head = match Client::new(&record.rpc_url) {
                     Ok(client) => client.with_timeout(PATIENCE).head().await.ok(),
                     Err(_) => None,
@@ -120,7 +120,7 @@ pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
     saved_plan(devnet).ok()?
 }
 
-impl Row for Entry {
+impl Row for ListedDevnet {
     const HEADER: &'static [&'static str] =
         &["name", "status", ">height", ">validators", ">runners", "control API", ">process"];
     const LEAST: &'static [&'static str] = &["process", "control API"];
@@ -150,7 +150,7 @@ pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> 
     let state = devnet.state()?;
     if state.is_down() {
         let died = match state {
-            State::Died(record) => Some(format!("its process {} was killed", record.pid)),
+            DevnetState::Died(record) => Some(format!("its process {} was killed", record.pid)),
             _ => None,
         };
         cx.ui.document(&Status { died, ..stopped(&devnet) })?;
@@ -317,7 +317,7 @@ pub fn env(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     let devnet = cx.running(named)?;
     // Fails in the same way as any other request to a devnet.
     Client::of_devnet(&devnet)?;
-    let State::Running(record) = devnet.state()? else {
+    let DevnetState::Running(record) = devnet.state()? else {
         return Err(not_running(devnet.name()));
     };
     cx.ui.document(&Environment {

@@ -12,7 +12,7 @@ use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
     api::types::{ChainIdText, Head, ValidatorState, ValidatorStatus},
     client::Client,
-    orchestrator::home::{DevnetHome, Home, HomeError, Record, State},
+    orchestrator::home::{DevnetHome, DevnetRecord, DevnetState, Home, HomeError},
     topology::{
         BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
     },
@@ -93,11 +93,11 @@ impl Up {
         };
         let devnet = home.devnet(&plan.name);
         match devnet.state()? {
-            State::Absent | State::Stopped | State::Died(_) => {}
-            State::Starting { pid } => {
+            DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => {}
+            DevnetState::Starting { pid } => {
                 return Err(HomeError::InUse { name: plan.name, pid }.into());
             }
-            State::Running(record) => {
+            DevnetState::Running(record) => {
                 let what = format!("devnet `{}` is already running", plan.name);
                 return Err(CliError::new(Exit::Conflict, what)
                     .detail(format!("process {} answers at {}", record.pid, record.rpc_url))
@@ -220,7 +220,7 @@ pub struct UpReport {
 impl UpReport {
     /// Combines a devnet's record with the time that it took to become ready.
     pub(in crate::commands) fn new(
-        record: Record,
+        record: DevnetRecord,
         home: PathBuf,
         head: Head,
         (validators, runners): (usize, usize),

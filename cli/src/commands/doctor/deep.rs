@@ -6,9 +6,9 @@ use cowboy_devnet::{
     home::DevnetHome,
     orchestrator::genesis::genesis,
     snapshot::faults_of,
-    storage::{StorageError, Store},
+    storage::{StorageError, ValidatorStore},
     topology::Plan,
-    validator::check::{self, Fault},
+    validator::check::{self, StoreFault},
 };
 use cowboy_engine::chain::Genesis;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, fs, io, path::Path};
 
 /// The changes of the validator set since the topology, as the devnet stores them.
 #[derive(Default, Deserialize)]
-struct Changes {
+struct StoredChanges {
     /// Names of validators that left.
     left: Vec<String>,
 }
@@ -69,7 +69,7 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
 fn members(devnet: &DevnetHome, plan: &Plan) -> BTreeSet<String> {
     let path = devnet.data_path().join("validators.json");
     let text = path.is_file().then(|| fs::read_to_string(&path).ok()).flatten();
-    let changes: Option<Changes> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let changes: Option<StoredChanges> = text.and_then(|text| serde_json::from_str(&text).ok());
     let left = changes.unwrap_or_default().left;
     let planned = plan.validators.iter().map(|validator| validator.name.to_string());
     let there = fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten();
@@ -89,7 +89,7 @@ fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Findi
         let what = format!("{} is not a file", path.display());
         return vec![Finding::problem("stored", subject, what).fix("move it away")];
     }
-    let store = match Store::open(&path, genesis.chain_id()) {
+    let store = match ValidatorStore::open(&path, genesis.chain_id()) {
         Ok(store) => store,
         // Another check reports this.
         Err(StorageError::Format { .. }) => return Vec::new(),
@@ -112,7 +112,7 @@ fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Findi
         let what = format!("blocks {} to {head} are consistent", store.kept_from());
         return vec![Finding::ok("stored", subject, what)];
     }
-    let problem = |fault: Fault| Finding::problem("stored", &subject, fault.to_string());
+    let problem = |fault: StoreFault| Finding::problem("stored", &subject, fault.to_string());
     faults.into_iter().map(|fault| problem(fault).fix(fix.clone())).collect()
 }
 

@@ -21,7 +21,7 @@ use std::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum Severity {
     /// All is well.
     Ok,
     /// It works, but perhaps not for long or not as intended.
@@ -30,7 +30,7 @@ pub enum State {
     Problem,
 }
 
-impl State {
+impl Severity {
     const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -50,7 +50,7 @@ pub struct Finding {
     /// The subject: `machine`, a devnet's name, or a path.
     pub subject: String,
     /// How bad it was when it was found.
-    pub state: State,
+    pub state: Severity,
     /// What was found.
     pub what: String,
     /// What to do; if it was repaired, what was done.
@@ -87,23 +87,23 @@ pub enum Owner {
 impl Finding {
     /// A finding that all is well.
     pub fn ok(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
-        Self::new(check, subject, State::Ok, what)
+        Self::new(check, subject, Severity::Ok, what)
     }
 
     /// A finding of something that may fail soon.
     pub fn warning(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
-        Self::new(check, subject, State::Warning, what)
+        Self::new(check, subject, Severity::Warning, what)
     }
 
     /// A finding of something that does not work.
     pub fn problem(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
-        Self::new(check, subject, State::Problem, what)
+        Self::new(check, subject, Severity::Problem, what)
     }
 
     fn new(
         check: &'static str,
         subject: impl ToString,
-        state: State,
+        state: Severity,
         what: impl Into<String>,
     ) -> Self {
         let (subject, what) = (subject.to_string(), what.into());
@@ -139,7 +139,7 @@ impl Finding {
 
     /// Whether something is still wrong.
     pub fn remains(&self) -> bool {
-        self.state != State::Ok && !self.fixed
+        self.state != Severity::Ok && !self.fixed
     }
 }
 
@@ -213,14 +213,14 @@ impl Row for Finding {
 /// All findings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Report(pub Vec<Finding>);
+pub struct DoctorReport(pub Vec<Finding>);
 
-impl Report {
+impl DoctorReport {
     /// The report for people: each finding that is not OK, with its fix on the line below; then one
     /// line for those that are.
     pub fn draw(&self, columns: usize) -> String {
         let (good, found): (Vec<_>, Vec<_>) =
-            self.0.iter().partition(|finding| finding.state == State::Ok);
+            self.0.iter().partition(|finding| finding.state == Severity::Ok);
         let width =
             |text: fn(&Finding) -> usize| found.iter().map(|it| text(it)).max().unwrap_or(0);
         let check = width(|finding| finding.check.len());
@@ -229,20 +229,20 @@ impl Report {
         for finding in found {
             let (style, word) = match finding.state {
                 _ if finding.fixed => (DONE, "fixed"),
-                State::Ok => (DONE, State::Ok.word()),
-                State::Warning => (UNDONE, State::Warning.word()),
-                State::Problem => (FAILED, State::Problem.word()),
+                Severity::Ok => (DONE, Severity::Ok.word()),
+                Severity::Warning => (UNDONE, Severity::Warning.word()),
+                Severity::Problem => (FAILED, Severity::Problem.word()),
             };
             let Finding { check: name, subject: whom, what, .. } = finding;
             text += &format!("{style}{word:7}{style:#}  {name:check$}  {whom:subject$}  {what}\n");
-            if let Some(fix) = finding.fix.as_ref().filter(|_| finding.state != State::Ok) {
+            if let Some(fix) = finding.fix.as_ref().filter(|_| finding.state != Severity::Ok) {
                 text += &format!("{:7}  {:check$}  {fix}\n", "", "");
             }
         }
         if !good.is_empty() {
             let names: BTreeSet<_> = good.iter().map(|finding| finding.check).collect();
             let names: Vec<_> = names.into_iter().collect();
-            let word = State::Ok.word();
+            let word = Severity::Ok.word();
             let count = good.len();
             text += &format!("{DONE}{word:7}{DONE:#}  {count} checks: {}\n", names.join(", "));
         }
@@ -250,7 +250,7 @@ impl Report {
     }
 }
 
-impl Document for Report {
+impl Document for DoctorReport {
     fn text(&self) -> String {
         anstream::adapter::strip_str(&self.draw(crate::output::COLUMNS)).to_string()
     }

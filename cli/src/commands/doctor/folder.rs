@@ -1,8 +1,8 @@
 //! Checks of the home of all devnets and of each devnet's folder, whether it runs or not.
 
-use super::finding::{Finding, Owner, Repair, State as Verdict};
+use super::finding::{Finding, Owner, Repair, Severity as Verdict};
 use cowboy_devnet::{
-    home::{DevnetHome, Home, State},
+    home::{DevnetHome, DevnetState, Home},
     lease::folder::LeaseFolder,
     orchestrator::ports::{self, Ports, Transport},
     runner::folder::RunnerFolder,
@@ -235,7 +235,7 @@ fn topology(devnet: &DevnetHome) -> Finding {
 }
 
 /// Checks `devnet.json`: it may be left by a process that is gone, or come from the future.
-fn record(devnet: &DevnetHome, state: &State) -> Vec<Finding> {
+fn record(devnet: &DevnetHome, state: &DevnetState) -> Vec<Finding> {
     let (name, path) = (devnet.name(), devnet.record_path());
     let stale = |what: String| {
         Finding::warning("stale", name, what)

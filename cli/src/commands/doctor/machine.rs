@@ -157,7 +157,7 @@ fn stepped(steady: Duration, wall: Result<Duration, Duration>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::finding::State::{self, Ok as Fine, Problem, Warning};
+    use crate::commands::doctor::finding::Severity::{self, Ok as Fine, Problem, Warning};
 
     fn plan(text: &str) -> Plan {
         let topology = Topology::parse(text, "").unwrap();
@@ -168,7 +168,7 @@ mod tests {
     fn a_large_devnet_takes_more_files_than_a_small_one() {
         let small = plan("validators: 1\nrunners: 0\n");
         let large = plan("validators: 12\nrunners: 500\n");
-        let check = |plan: &Plan, hard, expected: State| {
+        let check = |plan: &Plan, hard, expected: Severity| {
             let found = files(plan, hard);
             assert_eq!(
                 (found.state, found.fix.is_some()),

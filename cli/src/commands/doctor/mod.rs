@@ -14,8 +14,8 @@ use crate::{
     output::Format,
 };
 use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::home::State as DevnetState;
-use finding::{Finding, Report, State};
+use cowboy_devnet::home::DevnetState;
+use finding::{DoctorReport, Finding, Severity};
 use std::time::Duration;
 
 /// `doctor`.
@@ -70,7 +70,7 @@ impl Doctor {
         if self.fix {
             findings.iter_mut().for_each(Finding::mend);
         }
-        let report = Report(findings);
+        let report = DoctorReport(findings);
         match cx.ui.format() {
             Format::Jsonl => cx.ui.list(&report.0)?,
             _ => cx.ui.drawing(&report, |columns| report.draw(columns))?,
@@ -79,11 +79,11 @@ impl Doctor {
     }
 
     /// Returns an error if a problem remains.
-    fn sum_up(cx: &Context, report: &Report) -> Result<(), CliError> {
+    fn sum_up(cx: &Context, report: &DoctorReport) -> Result<(), CliError> {
         let remaining = |state| {
             report.0.iter().filter(|finding| finding.remains() && finding.state == state).count()
         };
-        let (problems, warnings) = (remaining(State::Problem), remaining(State::Warning));
+        let (problems, warnings) = (remaining(Severity::Problem), remaining(Severity::Warning));
         let count = |number, what: &str| match number {
             1 => format!("1 {what}"),
             _ => format!("{number} {what}s"),

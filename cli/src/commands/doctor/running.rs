@@ -7,7 +7,7 @@ use cowboy_devnet::{
         BEHIND, PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status,
         ValidatorState,
     },
-    home::{DevnetHome, Record},
+    home::{DevnetHome, DevnetRecord},
 };
 use cowboy_engine::{presence::threshold::quorum, primitives::CBY, registry::MIN_STAKE};
 use jiff::Timestamp;
@@ -25,7 +25,7 @@ const SHOWN: usize = 8;
 pub async fn check(
     cx: &Context,
     devnet: &DevnetHome,
-    record: &Record,
+    record: &DevnetRecord,
     timeout: Duration,
 ) -> Vec<Finding> {
     let name = devnet.name();
@@ -213,7 +213,7 @@ fn open_files(name: &str, process: &Path) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::finding::State::{self, Ok as Fine, Problem, Warning};
+    use crate::commands::doctor::finding::Severity::{self, Ok as Fine, Problem, Warning};
     use cowboy_devnet::api::types::{Head, Text};
     use cowboy_engine::primitives::Hash;
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn validators_that_are_behind_or_gone_are_named() {
         use ValidatorState::{Died, Running, Stopped};
-        let check = |heights: &[_], expected: State, named: &str| {
+        let check = |heights: &[_], expected: Severity, named: &str| {
             let found = validators(&status(heights));
             assert_eq!(found.state, expected, "{found:?}");
             assert!(found.what.contains(named), "{found:?}");
@@ -286,7 +286,7 @@ mod tests {
                 }),
             }
         };
-        let check = |one: RunnerStatus, expected: State, what: &str, fix: Option<&str>| {
+        let check = |one: RunnerStatus, expected: Severity, what: &str, fix: Option<&str>| {
             let found = runners(&Status { runners: vec![one], ..status(&[]) });
             assert_eq!((found.state, found.what.as_str()), (expected, what));
             let given = found.fix.as_deref().map(|fix| fix.split(" (").next().unwrap());
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn silence_is_measured_in_blocks() {
         let status = status(&[]);
-        let check = |now, block_time_ms, expected: State| {
+        let check = |now, block_time_ms, expected: Severity| {
             let now = Timestamp::from_second(now).unwrap();
             assert_eq!(finality(&status, block_time_ms, now).state, expected, "{now}");
         };

@@ -26,7 +26,7 @@ pub struct Explain {
 /// A name that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Entry {
+pub struct ExplainedName {
     /// The kind of name.
     topic: Topic,
     /// The name.
@@ -63,12 +63,12 @@ fn everything() -> Vec<Explanation> {
     Topic::value_variants().iter().flat_map(|topic| topic.all()).collect()
 }
 
-fn whole(topic: Topic) -> Entry {
-    Entry { topic, name: topic.name().to_owned(), about: topic.about().to_owned() }
+fn whole(topic: Topic) -> ExplainedName {
+    ExplainedName { topic, name: topic.name().to_owned(), about: topic.about().to_owned() }
 }
 
-fn entry(of: Explanation) -> Entry {
-    Entry { topic: of.topic, name: of.name, about: of.about }
+fn entry(of: Explanation) -> ExplainedName {
+    ExplainedName { topic: of.topic, name: of.name, about: of.about }
 }
 
 /// The explanation with this name; ignores case if no name matches exactly.
@@ -108,7 +108,7 @@ fn candidates() -> Vec<CompletionCandidate> {
     }
 }
 
-impl Row for Entry {
+impl Row for ExplainedName {
     const HEADER: &'static [&'static str] = &["name", "what it is"];
 
     fn cells(&self) -> Vec<String> {

@@ -9,11 +9,11 @@ pub const SPECULATION: &str = include_str!("../../../../docs/speculation.md");
 
 /// A row of a table: cells by column name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PageRow {
     cells: Vec<(String, String)>,
 }
 
-impl Row {
+impl PageRow {
     /// A column's cell; empty when the table has no such column.
     pub fn get(&self, column: &str) -> &str {
         let cell = self.cells.iter().find(|(name, _)| name == column);
@@ -22,7 +22,7 @@ impl Row {
 }
 
 /// The rows of all tables whose first column has this name.
-pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = Row> + 'p {
+pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = PageRow> + 'p {
     let mut header: Option<Vec<String>> = None;
     page.lines().filter_map(move |line| {
         let Some(cells) = cells(line) else {
@@ -34,7 +34,7 @@ pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = Row> + 'p
             Some(_) if cells[0].starts_with("---") => {}
             Some(header) if header[0] == first => {
                 let cells = header.iter().cloned().zip(cells).collect();
-                return Some(Row { cells });
+                return Some(PageRow { cells });
             }
             Some(_) => {}
         }

@@ -207,11 +207,11 @@ fn in_words(ty: &str) -> Option<String> {
 }
 
 fn errors() -> Vec<Explanation> {
-    let exit = |row: &page::Row| {
+    let exit = |row: &page::PageRow| {
         let code = row.get("exit code");
         if code.is_empty() { "6".to_owned() } else { code.to_owned() }
     };
-    let error = |row: page::Row, column: &str| {
+    let error = |row: page::PageRow, column: &str| {
         let name = page::name(row.get(column))?;
         let remedy = row.get("what to do");
         Some(Explanation {
@@ -227,7 +227,7 @@ fn errors() -> Vec<Explanation> {
 }
 
 fn exits() -> Vec<Explanation> {
-    let exit = |row: page::Row| {
+    let exit = |row: page::PageRow| {
         let remedy = row.get("what to do");
         Explanation {
             remedy: Some(sentence(remedy)).filter(|remedy| !remedy.is_empty()),

@@ -23,8 +23,8 @@ use cowboy_engine::{
     job::{
         document,
         spec::{
-            CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork,
-            Work,
+            CommandDelivery, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork,
+            McpWork, Work,
         },
     },
 };
@@ -50,7 +50,7 @@ pub struct Submit {
 
 /// How a command reaches its executor.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum By {
+enum SubmitBy {
     #[default]
     Push,
     Lease,
@@ -71,7 +71,7 @@ enum Kind {
         /// works by leases
         #[arg(long, value_enum, default_value_t, env = "COWBOYCTL_DELIVERY")]
         #[arg(hide_env_values = true)]
-        delivery: By,
+        delivery: SubmitBy,
         #[command(flatten)]
         terms: Terms,
         /// The command and its arguments
@@ -186,8 +186,8 @@ impl Kind {
                     env: variables,
                     stdin: stdin.map(|file| args::input(&file, INPUT_LIMIT)).transpose()?,
                     delivery: match delivery {
-                        By::Push => None,
-                        By::Lease => Some(Delivery::Lease),
+                        SubmitBy::Push => None,
+                        SubmitBy::Lease => Some(CommandDelivery::Lease),
                     },
                 };
                 (Work::Custom(work), terms)

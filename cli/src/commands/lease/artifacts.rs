@@ -1,6 +1,6 @@
 //! `lease artifacts`: lists or downloads a job's artifacts.
 
-use super::{complete, connect::Server, find, show::printable};
+use super::{complete, connect::ServerChoice, find, show::printable};
 use crate::{
     args,
     context::Context,
@@ -40,7 +40,7 @@ pub struct Artifacts {
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
 }
 
 /// A downloaded artifact.

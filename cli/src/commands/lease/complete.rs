@@ -1,7 +1,7 @@
 //! Shell completion of runs and jobs on this machine's server. A request that fails or takes too
 //! long completes nothing.
 
-use super::connect::Server;
+use super::connect::ServerChoice;
 use crate::complete::{
     all, and_latest,
     ask::{context, runtime, within},
@@ -61,7 +61,7 @@ fn ask<T: Default + Send + 'static>(
     within(move || {
         let line = Line::typed();
         let path = |flag| line.value(flag).map(Into::into);
-        let server = Server {
+        let server = ServerChoice {
             server: line.value("server"),
             token_file: path("token-file"),
             ca: path("ca"),

@@ -11,7 +11,7 @@ use cowboy_devnet::{
         client::{Client, Tls},
         folder::LeaseFolder,
     },
-    orchestrator::home::{DevnetHome, State},
+    orchestrator::home::{DevnetHome, DevnetState},
 };
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 
 /// Selects the lease server.
 #[derive(Debug, Clone, Args)]
-pub struct Server {
+pub struct ServerChoice {
     /// The lease server [default: the current devnet's, else that of `lease serve`]
     #[arg(long, value_name = "URL", env = "COWBOYCTL_SERVER", hide_env_values = true)]
     pub server: Option<String>,
@@ -41,7 +41,7 @@ struct Local {
     token: String,
 }
 
-impl Server {
+impl ServerChoice {
     /// A client of the selected server, as its operator.
     pub fn client(&self, cx: &Context) -> Result<Client, CliError> {
         let Local { url, token } = self.find(cx)?;
@@ -103,7 +103,7 @@ fn local(cx: &Context) -> Result<Local, CliError> {
     };
     let mut serving = Vec::new();
     for devnet in &devnets {
-        let State::Running(record) = devnet.state()? else { continue };
+        let DevnetState::Running(record) = devnet.state()? else { continue };
         match record.lease_url {
             Some(url) => serving.push((devnet, url)),
             None => looked.push(format!("devnet `{}` has none", devnet.name())),

@@ -1,6 +1,6 @@
 //! `lease logs`: prints a job's log.
 
-use super::{complete, connect::Server, find, wait::Patience};
+use super::{complete, connect::ServerChoice, find, wait::Patience};
 use crate::{
     args,
     context::Context,
@@ -48,18 +48,18 @@ pub struct Logs {
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
 }
 
 /// The part of a log that was printed so far.
 #[derive(Debug)]
-struct Printed {
+struct PrintedLog {
     attempt: u32,
     bytes: u64,
     to: Foreign,
 }
 
-impl Printed {
+impl PrintedLog {
     /// The state before anything of this attempt is printed.
     fn of(attempt: u32, raw: bool) -> Self {
         Self { attempt, bytes: 0, to: Foreign::new(raw) }
@@ -78,7 +78,7 @@ impl Logs {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = self.server.client(cx)?;
         let id = find::job(&client, &self.job).await?;
-        let mut printed = Printed::of(0, self.raw);
+        let mut printed = PrintedLog::of(0, self.raw);
         let work = async {
             match self.follow {
                 true => self.follow(cx, &client, &id, &mut printed).await,
@@ -86,7 +86,7 @@ impl Logs {
             }
         };
         timeout(self.timeout, work).await.unwrap_or_else(|_| {
-            let (Printed { attempt, bytes, .. }, limit) = (&printed, Plain(self.timeout));
+            let (PrintedLog { attempt, bytes, .. }, limit) = (&printed, Plain(self.timeout));
             Err(CliError::new(Exit::TimedOut, format!("the log of {id}: not within {limit}"))
                 .detail(format!("last seen: {bytes} bytes of attempt {attempt}"))
                 .hint("give it longer with --timeout"))
@@ -99,7 +99,7 @@ impl Logs {
         cx: &Context,
         client: &Client,
         id: &str,
-        printed: &mut Printed,
+        printed: &mut PrintedLog,
     ) -> Result<(), CliError> {
         let job = client.job(id).await?;
         let Some(attempt) = self.wanted(&job)? else {
@@ -123,7 +123,7 @@ impl Logs {
         cx: &Context,
         client: &Client,
         id: &str,
-        printed: &mut Printed,
+        printed: &mut PrintedLog,
     ) -> Result<(), CliError> {
         let first = client.job(id).await?;
         printed.attempt = self.attempt.unwrap_or_else(|| first.summary.attempt.max(1));
@@ -156,7 +156,7 @@ impl Logs {
             if self.attempt.is_some() {
                 return Ok(());
             }
-            *printed = Printed::of(printed.attempt + 1, self.raw);
+            *printed = PrintedLog::of(printed.attempt + 1, self.raw);
             if begun(client, id, printed.attempt).await? {
                 cx.ui.note(&format!("attempt {}", printed.attempt));
             }

@@ -22,7 +22,7 @@ use crate::{
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
-pub(super) use connect::Server;
+pub(super) use connect::ServerChoice;
 use cowboy_devnet::lease::messages::{JobQuery, JobState, PageQuery};
 use find::Thing;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub enum Lease {
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Show a run and its jobs, or a job and its attempts
     Show {
@@ -64,12 +64,12 @@ pub enum Lease {
         #[arg(value_parser = FalseyValueParser::new())]
         events: bool,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Runners that have asked for work since the server started, and their jobs
     Runners {
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Print a job's log
     Logs(logs::Logs),
@@ -91,7 +91,7 @@ pub enum Lease {
         #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Submit the jobs of a run that has ended again, as a new run
     Retry(retry::Retry),
@@ -102,7 +102,7 @@ pub enum Lease {
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Runs that timers of the chain submit
     #[command(subcommand)]

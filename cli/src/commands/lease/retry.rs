@@ -5,7 +5,7 @@
 
 use super::{
     complete,
-    connect::Server,
+    connect::ServerChoice,
     find,
     submit::{Waiting, submitted},
 };
@@ -43,7 +43,7 @@ pub struct Retry {
     #[command(flatten)]
     waiting: Waiting,
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
 }
 
 impl Retry {

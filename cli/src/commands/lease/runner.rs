@@ -1,6 +1,6 @@
 //! `lease runner`: runs jobs of a lease server on this machine, until it is told to end.
 
-use super::connect::Server;
+use super::connect::ServerChoice;
 use crate::{
     commands::{devnet::launch, to_end},
     context::{self, Context},
@@ -14,7 +14,7 @@ use cowboy_devnet::lease::{
     runner::{
         self, JobNotice, Notice, Outcome, Runner as Work, RunnerConfig, RunnerError, Stop,
         container::{Choice, Engine, EngineError},
-        folder::{FolderError, RunnerFolder, RunnerLock},
+        folder::{RunnerFolder, RunnerFolderError, RunnerLock},
     },
 };
 use std::{
@@ -54,7 +54,7 @@ pub struct Runner {
     #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
     dir: Option<PathBuf>,
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
 }
 
 /// The engine that runs a runner's containers.
@@ -297,14 +297,14 @@ fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-impl From<FolderError> for CliError {
-    fn from(error: FolderError) -> Self {
+impl From<RunnerFolderError> for CliError {
+    fn from(error: RunnerFolderError) -> Self {
         let what = error.to_string();
         match error {
-            FolderError::Home(error) => error.into(),
-            FolderError::InUse { .. } => Self::new(Exit::Conflict, what)
+            RunnerFolderError::Home(error) => error.into(),
+            RunnerFolderError::InUse { .. } => Self::new(Exit::Conflict, what)
                 .hint("give this one another name or folder: --name ID, --dir FOLDER"),
-            FolderError::Strange(_) => Self::new(Exit::Usage, what)
+            RunnerFolderError::Strange(_) => Self::new(Exit::Usage, what)
                 .hint("name an empty folder, or one that is not there: --dir FOLDER"),
         }
     }

@@ -1,6 +1,6 @@
 //! `lease schedule`: runs that are submitted whenever a timer of the chain fires.
 
-use super::{complete, connect::Server, find, submit::Source};
+use super::{complete, connect::ServerChoice, find, submit::RunSource};
 use crate::{
     complete as names,
     context::Context,
@@ -20,7 +20,7 @@ pub enum Schedule {
     /// timer. The server keeps the run as it is now, with its secrets.
     Add {
         #[command(flatten)]
-        source: Source,
+        source: RunSource,
         /// The actor whose timers count: a name, its address or enough of its beginning, or latest
         #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(names::actors))]
@@ -29,12 +29,12 @@ pub enum Schedule {
         #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
         handler: Option<String>,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// List schedules, newest first: how many runs each has made, and the last one
     Ls {
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Remove a schedule; the runs that it made stay
     Rm {
@@ -42,7 +42,7 @@ pub enum Schedule {
         #[arg(add = ArgValueCandidates::new(complete::schedules))]
         schedule: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
 }
 

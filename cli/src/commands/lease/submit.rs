@@ -1,6 +1,6 @@
 //! `lease submit`: reads the run file, reports what is wrong with it, and waits for the run's end.
 
-use super::{connect::Server, wait};
+use super::{connect::ServerChoice, wait};
 use crate::{
     args,
     context::{Context, Deadline},
@@ -22,16 +22,16 @@ use std::{
 #[derive(Debug, Args)]
 pub struct Submit {
     #[command(flatten)]
-    source: Source,
+    source: RunSource,
     #[command(flatten)]
     waiting: Waiting,
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
 }
 
 /// A run file, and the changes from the command line.
 #[derive(Debug, Args)]
-pub struct Source {
+pub struct RunSource {
     /// A run file in YAML; - for standard input
     file: PathBuf,
     /// Only this job and those that it needs; may be given several times
@@ -86,7 +86,7 @@ impl Submit {
     }
 }
 
-impl Source {
+impl RunSource {
     /// The run that the file describes, with the variables from the command line.
     pub fn read(&self) -> Result<NewRun, CliError> {
         let text = args::text(&self.file, args::input(&self.file, MAX_FILE)?)?;

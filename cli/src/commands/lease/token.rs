@@ -1,6 +1,6 @@
 //! `lease token`: controls which runners may take jobs.
 
-use super::{complete, connect::Server};
+use super::{complete, connect::ServerChoice};
 use crate::{
     context::Context,
     error::{CliError, Exit},
@@ -33,7 +33,7 @@ pub enum Token {
         #[arg(long, value_name = "FILE", env = "COWBOYCTL_FILE", hide_env_values = true)]
         file: Option<PathBuf>,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// Revoke a runner's token
     Revoke {
@@ -41,12 +41,12 @@ pub enum Token {
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
     /// List the runners that have a token
     Ls {
         #[command(flatten)]
-        server: Server,
+        server: ServerChoice,
     },
 }
 

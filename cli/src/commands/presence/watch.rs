@@ -13,7 +13,7 @@ pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
         for height in blocks.next().await?.certificate_for {
             let now = client.presence(BlockAt::Height(height)).await?;
             let before = last.as_deref().unwrap_or_default();
-            let change = Change {
+            let change = PresenceChange {
                 height,
                 appeared: only(&now.present, before),
                 vanished: only(before, &now.present),
@@ -31,7 +31,7 @@ pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
 /// The changes of a block's presence since the previous block's.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Change {
+pub struct PresenceChange {
     /// The block that the votes are on.
     height: u64,
     /// Runners that are present now.
@@ -44,7 +44,7 @@ pub struct Change {
     registry_len: u32,
 }
 
-impl Row for Change {
+impl Row for PresenceChange {
     const HEADER: &'static [&'static str] = &[">block", "present", "change"];
 
     fn cells(&self) -> Vec<String> {

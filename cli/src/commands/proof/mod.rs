@@ -16,7 +16,7 @@ use cowboy_devnet::{
     api::types::{HashText, ProofQuery},
     client::BlockAt,
 };
-use cowboy_engine::chain::{Found, StateProof, Statement};
+use cowboy_engine::chain::{Found, ProvedStatement, StateProof};
 use serde::Serialize;
 use std::{fs, path::PathBuf};
 
@@ -92,7 +92,7 @@ pub async fn prove(
         CliError::new(Exit::Invalid, format!("the devnet's proof does not hold: {error}"))
     };
     let proof = StateProof::from_bytes(&answer.proof.0.0).map_err(|e| invalid(e.to_string()))?;
-    let Statement { height, state_root, found } =
+    let ProvedStatement { height, state_root, found } =
         proof.check().map_err(|error| invalid(error.to_string()))?;
     let (kind, key) = (proof.subject.kind(), answer.key);
     let out = wanted.out.unwrap_or_else(|| {

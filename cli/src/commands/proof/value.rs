@@ -4,7 +4,7 @@
 use crate::output::cbor;
 use cowboy_devnet::api::types::{Bytes, Text};
 use cowboy_engine::{
-    chain::{Account, Roster, Subject, SubsetEpoch, Validator},
+    chain::{Account, GenesisValidator, Roster, Subject, SubsetEpoch},
     primitives::{Wei, codec::Reader, codec::from_slice},
     timer::book,
 };
@@ -52,7 +52,7 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
 
 /// The validators, and the ones that runners connect to.
 pub fn roster(roster: &Roster) -> Value {
-    let validators = |all: &[Validator]| -> Value {
+    let validators = |all: &[GenesisValidator]| -> Value {
         all.iter()
             .map(|validator| {
                 json!({

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         block_on,
         devnet::{daemon, launch},
-        lease::Server,
+        lease::ServerChoice,
         to_end, trust,
     },
     complete,
@@ -22,7 +22,7 @@ use cowboy_devnet::{
     consensus::scheme::Committee,
     executor::{self, Executor},
     lease::{client as lease, pool::Pool},
-    orchestrator::home::State,
+    orchestrator::home::DevnetState,
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
         follow::{Api, FollowError},
@@ -224,7 +224,7 @@ impl Start {
     /// The lease server for jobs that are delivered by lease.
     fn pool(&self, api: &Api) -> Result<Option<lease::Client>, CliError> {
         if let Some(url) = &self.lease_server {
-            let server = Server {
+            let server = ServerChoice {
                 server: Some(url.clone()),
                 token_file: self.lease_token_file.clone(),
                 ca: self.lease_ca.clone(),
@@ -234,7 +234,7 @@ impl Start {
             return Ok(Some(lease::Client::new(url, &token, &server.tls()?)?));
         }
         let Api::Devnet(devnet) = api else { return Ok(None) };
-        let State::Running(record) = devnet.state()? else { return Ok(None) };
+        let DevnetState::Running(record) = devnet.state()? else { return Ok(None) };
         let Some(url) = record.lease_url else { return Ok(None) };
         Ok(Some(lease::Client::new(&url, &devnet.token()?, &lease::Tls::default())?))
     }

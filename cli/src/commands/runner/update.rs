@@ -23,7 +23,7 @@ pub struct Update {
     #[command(flatten)]
     holder: Holder,
     #[command(flatten)]
-    changes: Changes,
+    changes: RunnerChanges,
     #[command(flatten)]
     inclusion: Inclusion,
 }
@@ -31,7 +31,7 @@ pub struct Update {
 /// The registration's changes.
 #[derive(Debug, Default, Args)]
 #[group(id = "changes", required = true, multiple = true)]
-struct Changes {
+struct RunnerChanges {
     /// Kinds of jobs that it takes
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(env = "COWBOYCTL_KINDS", hide_env_values = true)]
@@ -78,7 +78,7 @@ impl Update {
     }
 }
 
-impl Changes {
+impl RunnerChanges {
     /// The registration that replaces `now`.
     fn of(&self, now: Capabilities) -> Result<Capabilities, CliError> {
         let kinds: BTreeSet<JobKind> = match &self.kinds {
@@ -122,21 +122,27 @@ mod tests {
             tee: true,
             ..Capabilities::of(vec![JobKind::Llm, JobKind::Http], 4)
         };
-        let check = |changes: Changes, expected: Capabilities| {
+        let check = |changes: RunnerChanges, expected: Capabilities| {
             assert_eq!(changes.of(now.clone()).unwrap(), expected, "{changes:?}");
         };
-        check(Changes::default(), now.clone());
-        check(Changes { tee: Some(false), ..Changes::default() }, {
+        check(RunnerChanges::default(), now.clone());
+        check(RunnerChanges { tee: Some(false), ..RunnerChanges::default() }, {
             Capabilities { tee: false, ..now.clone() }
         });
         let http = Some(vec![JobKind::Http, JobKind::Http]);
-        check(Changes { kinds: http.clone(), ..Changes::default() }, {
+        check(RunnerChanges { kinds: http.clone(), ..RunnerChanges::default() }, {
             Capabilities { kinds: vec![JobKind::Http], models: None, ..now.clone() }
         });
-        check(Changes { models: names(&["a", "b"]), max_jobs: Some(2), ..Changes::default() }, {
-            Capabilities { models: names(&["a", "b"]), max_concurrent_jobs: 2, ..now.clone() }
-        });
-        let refused = Changes { kinds: http, models: names(&["a"]), ..Changes::default() };
+        check(
+            RunnerChanges {
+                models: names(&["a", "b"]),
+                max_jobs: Some(2),
+                ..RunnerChanges::default()
+            },
+            Capabilities { models: names(&["a", "b"]), max_concurrent_jobs: 2, ..now.clone() },
+        );
+        let refused =
+            RunnerChanges { kinds: http, models: names(&["a"]), ..RunnerChanges::default() };
         let error = refused.of(now.clone()).unwrap_err().to_string();
         assert!(error.starts_with("--models: the runner takes no jobs of kind llm"), "{error}");
     }

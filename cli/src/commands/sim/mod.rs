@@ -77,7 +77,7 @@ impl Sim {
             Self::Ls => cx.ui.list(&entries()?),
             Self::Show { scenario } => match script::named(&scenario) {
                 Some(found) if cx.ui.is_for_people() => raw(found.yaml.as_bytes()),
-                Some(found) => cx.ui.document(&Entry::of(found)?),
+                Some(found) => cx.ui.document(&ListedScenario::of(found)?),
                 None => Err(scenario::unknown(&scenario)),
             },
             Self::Run(run) => {
@@ -97,7 +97,7 @@ impl Sim {
 /// A listed scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Entry {
+pub struct ListedScenario {
     /// Its name.
     #[cfg_attr(test, schema(value_type = String))]
     name: &'static str,
@@ -116,8 +116,8 @@ pub struct Entry {
     yaml: &'static str,
 }
 
-impl Entry {
-    fn of(scenario: &script::Scenario) -> Result<Self, CliError> {
+impl ListedScenario {
+    fn of(scenario: &script::LibraryScenario) -> Result<Self, CliError> {
         let read = scenario.script();
         let script = read.map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
         Ok(Self {
@@ -132,11 +132,11 @@ impl Entry {
     }
 }
 
-fn entries() -> Result<Vec<Entry>, CliError> {
-    script::all().iter().map(Entry::of).collect()
+fn entries() -> Result<Vec<ListedScenario>, CliError> {
+    script::all().iter().map(ListedScenario::of).collect()
 }
 
-impl Row for Entry {
+impl Row for ListedScenario {
     const HEADER: &'static [&'static str] =
         &["scenario", ">validators", ">runners", ">blocks", "what it shows"];
     const LEAST: &'static [&'static str] = &["blocks", "runners", "validators"];
@@ -156,7 +156,7 @@ impl Row for Entry {
     }
 }
 
-impl Document for Entry {
+impl Document for ListedScenario {
     fn text(&self) -> String {
         self.yaml.trim_end().to_owned()
     }

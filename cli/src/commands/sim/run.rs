@@ -91,9 +91,9 @@ pub struct Outcome {
     /// Hash over everything that the simulation did; absent after a panic.
     pub audit: Option<String>,
     /// Number of jobs that were taken, and of those with a verified result.
-    pub jobs: Jobs,
+    pub jobs: JobCounts,
     /// How P compares with the runners that validators saw.
-    pub presence: Presence,
+    pub presence: PresenceCounts,
     /// The duration on the simulation's clock, in milliseconds.
     pub virtual_ms: u64,
     /// The real duration, in milliseconds.
@@ -115,7 +115,7 @@ pub struct Heights {
 /// The outcome of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Jobs {
+pub struct JobCounts {
     /// Number of jobs that were taken.
     pub submitted: usize,
     /// Number of jobs with a verified result.
@@ -125,7 +125,7 @@ pub struct Jobs {
 /// How P compares with the runners that validators saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Presence {
+pub struct PresenceCounts {
     /// Runners with the votes of all honest validators of their subset whose votes are in the
     /// certificate, counted once per block.
     pub seen: u64,
@@ -151,7 +151,7 @@ pub struct Wrong {
     pub by: Vec<String>,
 }
 
-impl From<Coverage> for Presence {
+impl From<Coverage> for PresenceCounts {
     fn from(coverage: Coverage) -> Self {
         let Coverage { seen, present, fabricated, hidden } = coverage;
         let named = |wrongs: Vec<witness::Wrong>| wrongs.into_iter().map(Wrong::from).collect();
@@ -180,7 +180,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl Presence {
+impl PresenceCounts {
     /// The percentage of seen runners that were present.
     fn coverage(&self) -> String {
         let Some(per_mille) = (self.present * 1_000).checked_div(self.seen) else {
@@ -264,7 +264,7 @@ pub fn one(
                 state_root: (root != Hash::default()).then_some(Text(root)),
                 digest: Some(Text(digest)),
                 audit: Some(audit),
-                jobs: Jobs { submitted, verified },
+                jobs: JobCounts { submitted, verified },
                 presence: presence.into(),
                 virtual_ms: to_ms(time),
                 wall_ms,
@@ -284,8 +284,8 @@ pub fn one(
                 state_root: None,
                 digest: None,
                 audit: None,
-                jobs: Jobs { submitted: 0, verified: 0 },
-                presence: Presence::default(),
+                jobs: JobCounts { submitted: 0, verified: 0 },
+                presence: PresenceCounts::default(),
                 virtual_ms: 0,
                 wall_ms,
                 violation: Some(violation("no_panic", height, what)),

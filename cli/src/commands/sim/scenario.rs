@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Names of scenarios for shell completion.
 pub fn names() -> Vec<CompletionCandidate> {
-    let candidate = |scenario: &script::Scenario| {
+    let candidate = |scenario: &script::LibraryScenario| {
         let about = scenario.script().ok().map(|script| script.about.into());
         CompletionCandidate::new(scenario.name).help(about)
     };

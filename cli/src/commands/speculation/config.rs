@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Config {
     #[command(subcommand)]
-    change: Option<Change>,
+    change: Option<OptionChange>,
     /// The option, such as stake.minStake [default: all]
     option: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Change {
+enum OptionChange {
     /// Change options: all of them, or none if one is wrong
     ///
     /// An option that is set explicitly keeps its value when the mode changes. The output lists the
@@ -52,7 +52,7 @@ impl Config {
     /// Runs the command.
     pub async fn run(self, ui: Ui, client: &Client) -> Result<(), CliError> {
         match (self.change, self.option) {
-            (Some(Change::Set { options }), _) => set(ui, client, options).await,
+            (Some(OptionChange::Set { options }), _) => set(ui, client, options).await,
             (None, Some(option)) => {
                 ui.document(&find(client.speculation_options().await?, &option)?)
             }

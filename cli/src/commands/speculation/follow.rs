@@ -16,7 +16,7 @@ use cowboy_devnet::{
     api::types::{AmountText, ErrorCode, Pipeline, PipelineStatus, SpeculativeTask, TaskStatus},
     client::{Client, ClientError},
     duration::Plain,
-    orchestrator::home::{DevnetHome, State},
+    orchestrator::home::{DevnetHome, DevnetState},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
@@ -87,7 +87,7 @@ async fn follow(
                     return Err(error.into());
                 }
                 // It may have another address when it is back.
-                if let Ok(State::Running(record)) = devnet.state() {
+                if let Ok(DevnetState::Running(record)) = devnet.state() {
                     client.move_to(&record.rpc_url)?;
                 }
             }
@@ -159,7 +159,7 @@ impl Row for TaskChange {
 
 /// The last printed state of a task.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Seen {
+struct SeenTask {
     attempt: u32,
     /// Number of printed steps of this attempt.
     steps: usize,
@@ -168,7 +168,7 @@ struct Seen {
 }
 
 /// The changes since `seen`, in the order of their times.
-fn changes(seen: &mut BTreeMap<String, Seen>, pipeline: &Pipeline) -> Vec<TaskChange> {
+fn changes(seen: &mut BTreeMap<String, SeenTask>, pipeline: &Pipeline) -> Vec<TaskChange> {
     let elapsed = pipeline.summary.elapsed_ms;
     let mut all = Vec::new();
     for task in &pipeline.graph {
@@ -178,7 +178,7 @@ fn changes(seen: &mut BTreeMap<String, Seen>, pipeline: &Pipeline) -> Vec<TaskCh
     all
 }
 
-fn changed(seen: &mut Seen, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<TaskChange>) {
+fn changed(seen: &mut SeenTask, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<TaskChange>) {
     let change = |at_ms, status| TaskChange {
         pipeline: task.pipeline,
         at_ms,
@@ -191,7 +191,7 @@ fn changed(seen: &mut Seen, task: &SpeculativeTask, elapsed: u64, all: &mut Vec<
         reason: task.reason.clone().filter(|_| status == task.status),
     };
     if seen.attempt != task.attempt {
-        *seen = Seen { attempt: task.attempt, ..Seen::default() };
+        *seen = SeenTask { attempt: task.attempt, ..SeenTask::default() };
     }
     let times = task.times;
     let steps = [

@@ -96,7 +96,7 @@ enum Switch {
 /// The results of a load.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Report {
+pub struct LoadReport {
     /// Tasks in a chain.
     depth: u64,
     /// Requested number of tasks, in each run.
@@ -268,7 +268,7 @@ impl Load {
         }
     }
 
-    async fn runs(&self, ui: Ui, client: &Client, stop: &mut Stop) -> Result<Report, CliError> {
+    async fn runs(&self, ui: Ui, client: &Client, stop: &mut Stop) -> Result<LoadReport, CliError> {
         let mut runs = Vec::new();
         let mut options = BTreeMap::new();
         for speculates in self.wanted() {
@@ -291,7 +291,7 @@ impl Load {
             }
             _ => None,
         };
-        Ok(Report {
+        Ok(LoadReport {
             depth: self.depth,
             tasks: self.tasks,
             parallel: self.parallel,
@@ -439,7 +439,7 @@ impl Stop {
     }
 }
 
-impl Document for Report {
+impl Document for LoadReport {
     fn text(&self) -> String {
         let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
         let options: Vec<_> = options.collect();

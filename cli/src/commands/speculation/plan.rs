@@ -18,7 +18,7 @@ use cowboy_devnet::{
     },
     client::Client,
     speculation::{
-        pipeline::{Checked, CheckedTask, Fault},
+        pipeline::{Checked, CheckedTask, TaskFault},
         workload::Workload,
     },
     topology::{Options, Overrides, Plan as Resolved, Topology},
@@ -532,7 +532,7 @@ fn planned(
         depth: task.depth,
         bond: task.bond.map(AmountText::from),
         waits: waits(task, ancestors, optimistic),
-        fault: pipeline.tasks[at].fault.map(Fault::describe),
+        fault: pipeline.tasks[at].fault.map(TaskFault::describe),
         speculative: PlannedTimes::of(task),
         synchronous: PlannedTimes::of(&behind.tasks[at]),
     }

@@ -67,7 +67,7 @@ impl Submit {
         }
         let pipeline = wait_until_final(cx.ui, &client, number, deadline).await?;
         let closing = closing(&pipeline.summary);
-        let ended = Ended { pipeline: &pipeline };
+        let ended = EndedPipeline { pipeline: &pipeline };
         cx.ui.drawing(&ended, |columns| format!("{}\n\n{closing}", tree(&pipeline, columns)))?;
         succeeded(&pipeline)
     }
@@ -166,11 +166,11 @@ pub fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
 /// A pipeline that was waited for: programs get the API's whole answer.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Ended<'a> {
+pub struct EndedPipeline<'a> {
     pipeline: &'a Pipeline,
 }
 
-impl Document for Ended<'_> {
+impl Document for EndedPipeline<'_> {
     fn text(&self) -> String {
         let graph = Graph::of(self.pipeline).text();
         format!("{graph}\n\n{}", closing(&self.pipeline.summary))

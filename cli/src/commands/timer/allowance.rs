@@ -6,7 +6,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     primitives::{Address, CBY, Height, InCby, Wei},
-    timer::{Governed, Key, Policy, Request, Terms},
+    timer::{Governed, Key, Policy, ScheduleTerms, TimerRequest},
 };
 use serde::Deserialize;
 
@@ -60,7 +60,7 @@ pub fn hint(cost: Wei) -> String {
 /// `None` if the chain would refuse the timer, so that the chain reports why.
 pub async fn for_one(
     client: &Client,
-    request: &Request,
+    request: &TimerRequest,
     sender: Address,
 ) -> Result<Wei, ClientError> {
     let parameters = client.parameters().await?;
@@ -82,7 +82,7 @@ pub async fn for_one(
         (Policy::Eip1559, Some(lane)) if lane.policy == policy.name() => *lane.lane_basefee,
         _ => basefee_cycle,
     };
-    let terms = Terms {
+    let terms = ScheduleTerms {
         now: Height::new(parameters.height),
         policy,
         config,

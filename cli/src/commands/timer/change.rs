@@ -66,7 +66,7 @@ pub struct Extend {
 /// A changed timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Changed {
+pub struct ChangedTimer {
     timer_id: HashText,
     actor: AddressText,
     /// The change: `cancelled` or `extended`.
@@ -109,7 +109,7 @@ impl Target {
         };
         let deadline = Deadline::after(self.inclusion.timeout);
         let executed = transaction::execute(cx.ui, client, &signer, payload, deadline).await?;
-        cx.ui.document(&Changed {
+        cx.ui.document(&ChangedTimer {
             timer_id: timer.timer_id,
             actor: timer.actor,
             change,
@@ -147,7 +147,7 @@ impl Extend {
     }
 }
 
-impl Document for Changed {
+impl Document for ChangedTimer {
     fn text(&self) -> String {
         let mut lines = vec![
             ("timer", self.timer_id.to_string()),

@@ -12,7 +12,7 @@ use crate::{
         chain::{named, reason},
         naming::Naming,
         timer::show::{charge_fields, standing},
-        transaction::{self, Executed, Limits, Signer},
+        transaction::{self, Executed, Signer, TransactionLimits},
     },
     complete,
     context::{Context, Deadline},
@@ -35,7 +35,7 @@ use cowboy_engine::{
     actor::effect::{MAX_PAYLOAD_BYTES, called},
     chain::transaction::Payload,
     primitives::{Address, Height, InCby, Shortfall, Wei},
-    timer::{self, Policy, Request},
+    timer::{self, Policy, TimerRequest},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -350,7 +350,7 @@ impl Schedule {
                 return Err(CliError::new(Exit::Rejected, what)
                     .hint("give a number of blocks from then: --in 1"));
             }
-            let request = Request {
+            let request = TimerRequest {
                 actor,
                 height: Height::new(height),
                 payload: payload.to_vec(),
@@ -371,7 +371,7 @@ impl Schedule {
                 }
                 (given, _) => given,
             };
-            let limits = Limits { budget: None, timer_allowance };
+            let limits = TransactionLimits { budget: None, timer_allowance };
             let payload = Payload::ScheduleTimer(Arc::new(request));
             let executed =
                 transaction::settle(ui, client, signer, payload, limits, deadline).await?;

@@ -22,7 +22,7 @@ const VALUE: usize = 24;
 
 /// An event and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct EventEntry {
     pub event: Event,
     /// Its fields on one line.
     pub line: String,
@@ -33,7 +33,7 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Events {
     /// Newest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<EventEntry>,
     /// The cursor among the events that the filter accepts.
     cursor: Cursor,
     /// The opened event, and the first visible line of its text.
@@ -42,7 +42,7 @@ pub struct Events {
 
 impl Events {
     /// The events that the filter accepts, newest first.
-    pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a Entry> {
+    pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a EventEntry> {
         self.entries.iter().filter(|entry| cx.filter.accepts_lowercase(&entry.searched))
     }
 
@@ -109,7 +109,7 @@ impl Pane for Events {
         for event in &block.events {
             let line = line(&event.data);
             let searched = format!("{} {} {}", event.height, event.kind, event.data).to_lowercase();
-            let entry = Entry { event: event.clone(), line, searched };
+            let entry = EventEntry { event: event.clone(), line, searched };
             // The cursor stays on its event, unless it follows the newest.
             let at = self.cursor.of(usize::MAX);
             if at > 0 && cx.filter.accepts_lowercase(&entry.searched) {

@@ -16,7 +16,7 @@ const WATCHED: usize = 4;
 
 /// An opened job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedJob {
     pub job: Detail<HashText, Job>,
     /// The draw of its runners.
     pub explanation: Option<Explanation>,
@@ -24,7 +24,7 @@ pub struct Opened {
     pub unexplained: Option<String>,
 }
 
-impl Opened {
+impl OpenedJob {
     /// Whether this is the job's id.
     fn is(&self, id: &str) -> bool {
         self.job.key.to_string() == id
@@ -49,7 +49,7 @@ pub struct Jobs {
     /// Whether only jobs that have not ended are shown.
     pub open_only: bool,
     /// The opened job.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedJob>,
 }
 
 impl Jobs {
@@ -194,7 +194,7 @@ impl Pane for Jobs {
         let Some(id) = self.chosen(cx) else { return false };
         self.pick.go(id);
         let job = Detail::new(id);
-        self.opened = Some(Opened { job, explanation: None, unexplained: None });
+        self.opened = Some(OpenedJob { job, explanation: None, unexplained: None });
         true
     }
 

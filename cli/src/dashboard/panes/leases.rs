@@ -23,13 +23,13 @@ pub struct OpenedLease {
 
 /// A line of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub enum LeaseEntry<'a> {
     Run(&'a RunSummary),
     /// A job, and whether it is the last of its run.
     Job(&'a JobSummary, bool),
 }
 
-impl Entry<'_> {
+impl LeaseEntry<'_> {
     pub fn id(&self) -> &str {
         match self {
             Self::Run(run) => &run.run_id,
@@ -54,7 +54,7 @@ pub struct Leases {
 impl Leases {
     /// Runs with the jobs that the filter accepts, and runs that the filter itself accepts; newest
     /// first.
-    pub fn entries(&self, cx: &Cx<'_>) -> Vec<Entry<'_>> {
+    pub fn entries(&self, cx: &Cx<'_>) -> Vec<LeaseEntry<'_>> {
         let Some(known) = &self.known else { return Vec::new() };
         let mut entries = Vec::new();
         for run in &known.runs {
@@ -73,15 +73,15 @@ impl Leases {
             if jobs.is_empty() && !cx.filter.accepts(&line) {
                 continue;
             }
-            entries.push(Entry::Run(run));
+            entries.push(LeaseEntry::Run(run));
             let last = jobs.len();
-            entries.extend((1..).zip(jobs).map(|(at, job)| Entry::Job(job, at == last)));
+            entries.extend((1..).zip(jobs).map(|(at, job)| LeaseEntry::Job(job, at == last)));
         }
         entries
     }
 
     /// The cursor among the entries.
-    pub fn cursor(&self, entries: &[Entry<'_>]) -> Cursor {
+    pub fn cursor(&self, entries: &[LeaseEntry<'_>]) -> Cursor {
         self.pick.cursor(&ids(entries))
     }
 
@@ -89,11 +89,11 @@ impl Leases {
     fn chosen(&self, cx: &Cx<'_>) -> Option<(String, bool)> {
         let entries = self.entries(cx);
         let entry = entries.get(self.cursor(&entries).of(entries.len()))?;
-        Some((entry.id().to_owned(), matches!(entry, Entry::Job(..))))
+        Some((entry.id().to_owned(), matches!(entry, LeaseEntry::Job(..))))
     }
 }
 
-fn ids(entries: &[Entry<'_>]) -> Vec<String> {
+fn ids(entries: &[LeaseEntry<'_>]) -> Vec<String> {
     entries.iter().map(|entry| entry.id().to_owned()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Cx, Pane};
 use crate::dashboard::{
-    log::{Piece, Place},
+    log::{LogPiece, LogPosition},
     news::{Answer, Ask},
     rows::Cursor,
     view,
@@ -17,7 +17,7 @@ const LIMIT: usize = 5_000;
 
 /// The severity of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     #[default]
     Trace,
     /// Details for debugging.
@@ -29,7 +29,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl LogLevel {
     /// All levels, ascending.
     pub const ALL: [Self; 5] = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
 
@@ -46,20 +46,20 @@ impl Level {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The whole line.
     pub text: String,
     /// The time of day; empty if the line has none.
     pub time: String,
     /// Its level; a line without one, such as a panic's, belongs to every level.
-    pub level: Option<Level>,
+    pub level: Option<LogLevel>,
     /// The text after time and level.
     pub message: String,
     /// The text that the filter searches, in lower case.
     searched: String,
 }
 
-impl Entry {
+impl LogEntry {
     /// Parses a line: `2026-01-01T00:00:00.123456Z  INFO message`.
     pub fn of(text: String) -> Self {
         let searched = text.to_lowercase();
@@ -69,7 +69,7 @@ impl Entry {
         };
         let Some((at, rest)) = text.split_once(' ') else { return whole(text) };
         let (word, message) = rest.trim_start().split_once(' ').unwrap_or((rest, ""));
-        let level = Level::ALL.into_iter().find(|level| level.name() == word);
+        let level = LogLevel::ALL.into_iter().find(|level| level.name() == word);
         match (at.get(11..23), level) {
             (Some(time), Some(level)) if at.parse::<jiff::Timestamp>().is_ok() => {
                 let (time, message) = (time.to_owned(), message.to_owned());
@@ -83,32 +83,32 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Logs {
     /// Oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     /// The position after the newest line.
-    next: Place,
+    next: LogPosition,
     /// The position that the devnet is asked for. It follows `next` only with each block, so that a
     /// frozen picture requests nothing new.
-    asked: Place,
+    asked: LogPosition,
     /// The selected row, among those accepted; `None` follows the newest.
     reading: Option<usize>,
     /// The lowest level that is shown.
-    pub level: Level,
+    pub level: LogLevel,
     /// The validator or runner whose lines are shown.
     pub node: Option<String>,
     /// The opened line, and the first visible part of it.
-    pub opened: Option<(Entry, Cursor)>,
+    pub opened: Option<(LogEntry, Cursor)>,
     /// The reason why there is no log.
     pub refused: Option<String>,
 }
 
 impl Logs {
     /// Lines that level, node and filter accept, oldest first.
-    pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a Entry> {
+    pub fn accepted<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = &'a LogEntry> {
         let words = self.words(cx);
         self.entries.iter().filter(move |entry| self.accepts(entry, &words, cx))
     }
 
-    fn accepts(&self, entry: &Entry, words: &[String], cx: &Cx<'_>) -> bool {
+    fn accepts(&self, entry: &LogEntry, words: &[String], cx: &Cx<'_>) -> bool {
         entry.level.is_none_or(|level| level >= self.level)
             && (self.node.is_none() || words.iter().any(|word| names(&entry.text, word)))
             && cx.filter.accepts_lowercase(&entry.searched)
@@ -152,7 +152,7 @@ impl Logs {
         self.reading = (at + 1 < count).then_some(at);
     }
 
-    fn push(&mut self, entry: Entry, cx: &Cx<'_>) {
+    fn push(&mut self, entry: LogEntry, cx: &Cx<'_>) {
         if self.entries.len() == LIMIT
             && let Some(gone) = self.entries.pop_front()
             && self.accepts(&gone, &self.words(cx), cx)
@@ -164,7 +164,7 @@ impl Logs {
     }
 
     /// Adds the new lines of a piece.
-    fn hear(&mut self, piece: &Piece, cx: &Cx<'_>) {
+    fn hear(&mut self, piece: &LogPiece, cx: &Cx<'_>) {
         let from = piece.from;
         let known = self.next.file == from.file;
         let note = match (self.next.file, from.at.checked_sub(self.next.at)) {
@@ -177,17 +177,17 @@ impl Logs {
             _ => None,
         };
         if let Some(note) = note {
-            self.push(Entry::of(note), cx);
+            self.push(LogEntry::of(note), cx);
         }
         for line in &piece.lines {
             if !known || line.end > self.next.at {
-                self.push(Entry::of(line.text.clone()), cx);
+                self.push(LogEntry::of(line.text.clone()), cx);
             }
         }
         let end = piece.lines.last().map_or(from.at, |line| line.end);
         let before = if known { self.next.at } else { 0 };
-        self.next = Place { file: from.file, at: end.max(before) };
-        if self.asked == Place::default() {
+        self.next = LogPosition { file: from.file, at: end.max(before) };
+        if self.asked == LogPosition::default() {
             self.asked = self.next;
         }
         self.refused = None;
@@ -256,8 +256,8 @@ impl Pane for Logs {
         }
         match key.code {
             KeyCode::Char('l') => {
-                let next = (self.level as usize + 1) % Level::ALL.len();
-                self.level = Level::ALL[next];
+                let next = (self.level as usize + 1) % LogLevel::ALL.len();
+                self.level = LogLevel::ALL[next];
                 self.reading = None;
             }
             KeyCode::Char('n') => self.step(cx, false),

@@ -11,14 +11,14 @@ mod speculation;
 mod timers;
 
 pub use events::{Events, line as fields};
-pub use jobs::{Jobs, Opened as OpenedJob};
-pub use leases::{Entry as LeaseEntry, Leases, OpenedLease};
-pub use logs::{Entry, Level, Logs};
-pub use mru::{Mru, Opened as MruOpened};
+pub use jobs::{Jobs, OpenedJob};
+pub use leases::{LeaseEntry, Leases, OpenedLease};
+pub use logs::{LogEntry, LogLevel, Logs};
+pub use mru::{Mru, OpenedRecord};
 pub use overview::Overview;
-pub use presence::{Cell, Detail, Presence, Shape, bit};
-pub use speculation::{Drawn, Level as GraphLevel, OpenedTask, Speculation};
-pub use timers::{Listed, Opened as OpenedTimer, Place, Standing, Timers};
+pub use presence::{HeatMapArea, Presence, PresenceCell, PresenceDetail, bit};
+pub use speculation::{DrawnTask, GraphLevel, OpenedTask, Speculation};
+pub use timers::{LaneOrder, Listed, OpenedTimer, Standing, Timers};
 
 use super::{
     filter::Filter,

@@ -24,7 +24,7 @@ fn keys(records: &[&MruRecord]) -> Vec<Key> {
 }
 
 /// An opened record, with the registry's entry of its runner.
-pub type Opened = Detail<Key, Runner>;
+pub type OpenedRecord = Detail<Key, Runner>;
 
 #[derive(Debug, Default)]
 pub struct Mru {
@@ -38,7 +38,7 @@ pub struct Mru {
     /// Whether expired records are left out.
     pub live_only: bool,
     /// The opened record.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedRecord>,
 }
 
 impl Mru {

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The presence of a runner in a block's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cell {
+pub enum PresenceCell {
     /// It was present.
     Present,
     /// It was absent.
@@ -31,7 +31,7 @@ pub enum Cell {
 
 /// The presence that a block's certificate shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct PresenceColumn {
     bits: Vec<u8>,
     /// Number of runners that the bits cover.
     pub registry_len: u32,
@@ -48,7 +48,7 @@ pub struct Column {
     pub embedded_in: u64,
 }
 
-impl Column {
+impl PresenceColumn {
     fn of(presence: &types::Presence) -> Self {
         Self {
             bits: presence.bitmap.0.0.clone(),
@@ -62,11 +62,11 @@ impl Column {
     }
 
     /// The presence of the runner at this position in the registry.
-    pub fn cell(&self, runner: usize) -> Cell {
+    pub fn cell(&self, runner: usize) -> PresenceCell {
         match runner < self.registry_len as usize {
-            true if bit(&self.bits, runner) => Cell::Present,
-            true => Cell::Absent,
-            false => Cell::Unknown,
+            true if bit(&self.bits, runner) => PresenceCell::Present,
+            true => PresenceCell::Absent,
+            false => PresenceCell::Unknown,
         }
     }
 }
@@ -78,7 +78,7 @@ pub fn bit(bytes: &[u8], index: usize) -> bool {
 
 /// The data behind the opened cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detail {
+pub struct PresenceDetail {
     /// The votes on the block, once received.
     pub votes: Option<Votes>,
     /// The runner's entry in the registry, with its subset.
@@ -87,13 +87,13 @@ pub struct Detail {
     pub refused: Option<String>,
 }
 
-impl Detail {
+impl PresenceDetail {
     const EMPTY: Self = Self { votes: None, runner: None, refused: None };
 }
 
 /// The layout of the heat map.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct HeatMapArea {
     /// The column of names.
     pub names: Rect,
     pub cells: Rect,
@@ -107,7 +107,7 @@ pub struct Shape {
 
 #[derive(Debug, Default)]
 pub struct Presence {
-    columns: BTreeMap<u64, Column>,
+    columns: BTreeMap<u64, PresenceColumn>,
     /// Blocks whose presence the devnet refused to send.
     refused: BTreeSet<u64>,
     runner: Cursor,
@@ -116,7 +116,7 @@ pub struct Presence {
     /// Whether only runners that were absent in some known block are shown.
     pub absent_only: bool,
     /// The opened cell.
-    pub opened: Option<Detail>,
+    pub opened: Option<PresenceDetail>,
 }
 
 impl Presence {
@@ -127,22 +127,22 @@ impl Presence {
     }
 
     /// The presence of a block.
-    pub fn column(&self, height: u64) -> Option<&Column> {
+    pub fn column(&self, height: u64) -> Option<&PresenceColumn> {
         self.columns.get(&height)
     }
 
     /// The presence of a runner in a block's certificate.
-    pub fn cell(&self, height: u64, runner: usize) -> Cell {
-        self.column(height).map_or(Cell::Unknown, |column| column.cell(runner))
+    pub fn cell(&self, height: u64, runner: usize) -> PresenceCell {
+        self.column(height).map_or(PresenceCell::Unknown, |column| column.cell(runner))
     }
 
     /// Number of known blocks in which a runner was present, and number of known blocks.
     pub fn share(&self, runner: usize) -> (usize, usize) {
         let cells = self.columns.values().map(|column| column.cell(runner));
         cells.fold((0, 0), |(present, known), cell| match cell {
-            Cell::Present => (present + 1, known + 1),
-            Cell::Absent => (present, known + 1),
-            Cell::Unknown => (present, known),
+            PresenceCell::Present => (present + 1, known + 1),
+            PresenceCell::Absent => (present, known + 1),
+            PresenceCell::Unknown => (present, known),
         })
     }
 
@@ -165,7 +165,7 @@ impl Presence {
     }
 
     /// The layout of the pane's area.
-    pub fn shape(&self, cx: &Cx<'_>, accepted: &[usize]) -> Shape {
+    pub fn shape(&self, cx: &Cx<'_>, accepted: &[usize]) -> HeatMapArea {
         let [_, rows, about] = view::presence::parts(cx.area);
         let longest = accepted.iter().map(|runner| width(&cx.shared.runner(*runner)));
         let wide = longest.max().unwrap_or(0).clamp(6, 24) as u16 + 7;
@@ -180,7 +180,7 @@ impl Presence {
         let mut heights: Vec<_> = heights.copied().collect();
         heights.reverse();
         let window = self.runner.window(accepted.len(), rows.height.into());
-        Shape { names, cells, heights, runners: accepted[window].to_vec(), about }
+        HeatMapArea { names, cells, heights, runners: accepted[window].to_vec(), about }
     }
 
     /// Moves by this many blocks, to the left if negative.
@@ -202,7 +202,7 @@ impl Presence {
     /// Forgets the data of the last cell, because another one is under the cursor.
     fn moved(&mut self) {
         if let Some(detail) = &mut self.opened {
-            *detail = Detail::EMPTY;
+            *detail = PresenceDetail::EMPTY;
         }
     }
 }
@@ -240,7 +240,7 @@ impl Pane for Presence {
                 if self.opened.is_some() && self.height.is_none() {
                     self.height = self.height();
                 }
-                self.columns.insert(*height, Column::of(presence));
+                self.columns.insert(*height, PresenceColumn::of(presence));
                 if self.columns.len() > BLOCKS {
                     self.columns.pop_first();
                 }
@@ -325,7 +325,7 @@ impl Pane for Presence {
         }
         // Stay on this block when newer ones come.
         self.height = self.height();
-        self.opened = Some(Detail::EMPTY);
+        self.opened = Some(PresenceDetail::EMPTY);
         true
     }
 

@@ -9,7 +9,7 @@ use crate::{
         rows::{Cursor, Detail, Pick},
         view,
     },
-    output::forest::{Forest, Line},
+    output::forest::{Forest, TreeLine},
 };
 use cowboy_devnet::api::types::{
     Pipeline, PipelineStatus, PipelineSummary, Rollback, SpeculationStatus, TaskDetail,
@@ -26,7 +26,7 @@ pub type OpenedTask = Detail<String, TaskDetail>;
 
 /// The opened view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Level {
+pub enum GraphLevel {
     Pipelines,
     /// All rollbacks, scrolled to this line.
     Rollbacks(Cursor),
@@ -42,7 +42,7 @@ pub enum Level {
 
 /// A task's line in the drawing of its graph.
 #[derive(Debug)]
-pub struct Drawn {
+pub struct DrawnTask {
     /// Its position in the pipeline.
     pub task: usize,
     /// The text before its name.
@@ -66,7 +66,7 @@ pub struct Speculation {
     pub refused: Option<String>,
     pick: Pick<u64>,
     /// The opened view.
-    pub level: Level,
+    pub level: GraphLevel,
 }
 
 impl Default for Speculation {
@@ -79,7 +79,7 @@ impl Default for Speculation {
             withheld: None,
             refused: None,
             pick: Pick::default(),
-            level: Level::Pipelines,
+            level: GraphLevel::Pipelines,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Speculation {
 
     /// The number of the opened pipeline, or of the one under the cursor.
     pub fn chosen(&self, cx: &Cx<'_>) -> Option<u64> {
-        if let Level::Graph { pipeline, .. } = self.level {
+        if let GraphLevel::Graph { pipeline, .. } = self.level {
             return Some(pipeline);
         }
         self.pick.chosen(&numbers(&self.accepted(cx)))
@@ -120,9 +120,9 @@ impl Speculation {
 
     /// The tasks of a pipeline that the filter accepts, as they are drawn. The filter sees the
     /// name, the status and the runner of each, and its pipeline's name.
-    pub fn drawn(pipeline: &Pipeline, cx: &Cx<'_>) -> Vec<Drawn> {
+    pub fn drawn(pipeline: &Pipeline, cx: &Cx<'_>) -> Vec<DrawnTask> {
         let forest = Forest::of(&pipeline.graph);
-        let accepts = |line: &Line| {
+        let accepts = |line: &TreeLine| {
             let task = &pipeline.graph[line.task];
             let runner = task.runner.as_deref().unwrap_or_default();
             let name = &pipeline.summary.name;
@@ -130,7 +130,7 @@ impl Speculation {
         };
         let lines = forest.lines().into_iter().filter(accepts);
         let drawn = lines.map(|line| {
-            let Line { task, lead, .. } = line;
+            let TreeLine { task, lead, .. } = line;
             let parents = forest.parents[task].iter();
             let others = parents.filter(|(at, only)| *only || Some(*at) != forest.under[task]);
             let (order, read): (Vec<_>, Vec<_>) = others.partition(|(_, only)| *only);
@@ -144,14 +144,14 @@ impl Speculation {
                 (read, order) if read.is_empty() => format!("only order: {order}"),
                 (read, order) => format!("{read}; only order: {order}"),
             };
-            Drawn { task, lead, after }
+            DrawnTask { task, lead, after }
         });
         drawn.collect()
     }
 
     /// The task under the cursor of a graph, by name.
     fn task(&self, cx: &Cx<'_>) -> Option<String> {
-        let Level::Graph { pipeline, cursor, .. } = &self.level else { return None };
+        let GraphLevel::Graph { pipeline, cursor, .. } = &self.level else { return None };
         let graph = self.graph(*pipeline)?;
         let drawn = Self::drawn(graph, cx);
         let line = drawn.get(cursor.of(drawn.len()))?;
@@ -189,7 +189,7 @@ impl Pane for Speculation {
             if matches!(known, None | Some(PipelineStatus::Running)) {
                 wants.push(Ask::Pipeline(number));
             }
-            if let Level::Graph { task: Some(task), .. } = &self.level {
+            if let GraphLevel::Graph { task: Some(task), .. } = &self.level {
                 let known = task.known.as_ref().map(|detail| detail.task.status);
                 if known.is_none_or(|status| !status.is_final()) {
                     wants.push(Ask::Task(number, task.key.clone()));
@@ -221,7 +221,7 @@ impl Pane for Speculation {
                 }
             }
             (Ask::Task(number, name), Answer::Task(detail)) => {
-                if let Level::Graph { pipeline, task: Some(task), .. } = &mut self.level
+                if let GraphLevel::Graph { pipeline, task: Some(task), .. } = &mut self.level
                     && (*pipeline, &task.key) == (*number, name)
                 {
                     task.hear(detail.clone());
@@ -235,7 +235,7 @@ impl Pane for Speculation {
         match (ask, &mut self.level) {
             (Ask::Speculation | Ask::Pipelines, _) => self.refused = Some(reason.to_owned()),
             (Ask::Pipeline(number), _) => self.withheld = Some((*number, reason.to_owned())),
-            (Ask::Task(number, name), Level::Graph { pipeline, task: Some(task), .. })
+            (Ask::Task(number, name), GraphLevel::Graph { pipeline, task: Some(task), .. })
                 if (*pipeline, &task.key) == (*number, name) =>
             {
                 task.refuse(reason);
@@ -250,22 +250,22 @@ impl Pane for Speculation {
         let tasks = self.chosen(cx).and_then(|number| self.graph(number));
         let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
         match &mut self.level {
-            Level::Pipelines if key.code == KeyCode::Char('r') => {
-                self.level = Level::Rollbacks(Cursor::default());
+            GraphLevel::Pipelines if key.code == KeyCode::Char('r') => {
+                self.level = GraphLevel::Rollbacks(Cursor::default());
                 true
             }
-            Level::Pipelines => self.pick.key(key, &pipelines, shape.pipeline_rows()),
-            Level::Rollbacks(first) => {
+            GraphLevel::Pipelines => self.pick.key(key, &pipelines, shape.pipeline_rows()),
+            GraphLevel::Rollbacks(first) => {
                 let fit = view::page::rows(cx.area);
                 let places = view::speculation::rollbacks(&self.rollbacks, cx).places(fit);
                 first.key(key, places, fit)
             }
-            Level::Graph { task: Some(task), .. } => {
+            GraphLevel::Graph { task: Some(task), .. } => {
                 let fit = view::page::rows(cx.area);
                 let places = view::speculation::task(task, cx).places(fit);
                 task.first.key(key, places, fit)
             }
-            Level::Graph { cursor, .. } => cursor.key(key, tasks, shape.task_rows()),
+            GraphLevel::Graph { cursor, .. } => cursor.key(key, tasks, shape.task_rows()),
         }
     }
 
@@ -275,25 +275,25 @@ impl Pane for Speculation {
         let tasks = self.chosen(cx).and_then(|number| self.graph(number));
         let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
         match &mut self.level {
-            Level::Pipelines => shape
+            GraphLevel::Pipelines => shape
                 .pipeline_line(at)
                 .is_some_and(|line| self.pick.click(line, &pipelines, shape.pipeline_rows())),
-            Level::Graph { cursor, task: None, .. } => {
+            GraphLevel::Graph { cursor, task: None, .. } => {
                 shape.task_line(at).is_some_and(|line| cursor.click(line, tasks, shape.task_rows()))
             }
-            Level::Graph { .. } | Level::Rollbacks(_) => false,
+            GraphLevel::Graph { .. } | GraphLevel::Rollbacks(_) => false,
         }
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
         let (chosen, name) = (self.chosen(cx), self.task(cx));
         match (&mut self.level, chosen, name) {
-            (Level::Pipelines, Some(pipeline), _) => {
+            (GraphLevel::Pipelines, Some(pipeline), _) => {
                 self.pick.go(pipeline);
-                self.level = Level::Graph { pipeline, cursor: Cursor::default(), task: None };
+                self.level = GraphLevel::Graph { pipeline, cursor: Cursor::default(), task: None };
                 true
             }
-            (Level::Graph { task: task @ None, .. }, _, Some(name)) => {
+            (GraphLevel::Graph { task: task @ None, .. }, _, Some(name)) => {
                 *task = Some(Detail::new(name));
                 true
             }
@@ -303,19 +303,23 @@ impl Pane for Speculation {
 
     fn back(&mut self) -> bool {
         match &mut self.level {
-            Level::Pipelines => return false,
-            Level::Graph { task: task @ Some(_), .. } => *task = None,
-            Level::Graph { .. } | Level::Rollbacks(_) => self.level = Level::Pipelines,
+            GraphLevel::Pipelines => return false,
+            GraphLevel::Graph { task: task @ Some(_), .. } => *task = None,
+            GraphLevel::Graph { .. } | GraphLevel::Rollbacks(_) => {
+                self.level = GraphLevel::Pipelines;
+            }
         }
         true
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
         Some(match (&self.level, self.chosen(cx)) {
-            (Level::Rollbacks(_), _) => "cowboyctl speculation rollbacks".to_owned(),
-            (Level::Graph { pipeline, task, .. }, _) => graph_command(*pipeline, task.as_ref()),
-            (Level::Pipelines, Some(number)) => graph_command(number, None),
-            (Level::Pipelines, None) => "cowboyctl speculation status".to_owned(),
+            (GraphLevel::Rollbacks(_), _) => "cowboyctl speculation rollbacks".to_owned(),
+            (GraphLevel::Graph { pipeline, task, .. }, _) => {
+                graph_command(*pipeline, task.as_ref())
+            }
+            (GraphLevel::Pipelines, Some(number)) => graph_command(number, None),
+            (GraphLevel::Pipelines, None) => "cowboyctl speculation status".to_owned(),
         })
     }
 

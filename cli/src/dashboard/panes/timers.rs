@@ -36,7 +36,7 @@ pub enum Listed {
 
 /// The place of a timer in the order of the lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum LaneOrder {
     /// It is due, and this is its rank, from 1.
     Rank(usize),
     /// It is due, and its cap is below the price.
@@ -53,13 +53,13 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing<'a> {
     pub timer: &'a TimerSummary,
-    pub place: Place,
+    pub place: LaneOrder,
     /// Its weight per mille, if it is due and the policy weighs.
     pub weight: Option<u64>,
 }
 
 /// An opened timer.
-pub type Opened = Detail<HashText, Timer>;
+pub type OpenedTimer = Detail<HashText, Timer>;
 
 #[derive(Debug, Default)]
 pub struct Timers {
@@ -84,7 +84,7 @@ pub struct Timers {
     /// Whether ended timers are left out.
     pub waiting_only: bool,
     /// The opened timer.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedTimer>,
 }
 
 impl Timers {
@@ -129,15 +129,15 @@ impl Timers {
             let standing = |place, weight| Standing { timer, place, weight };
             match timer.status {
                 TimerStatus::Scheduled => {
-                    rest.push(standing(Place::In(timer.height.saturating_sub(head)), None));
+                    rest.push(standing(LaneOrder::In(timer.height.saturating_sub(head)), None));
                 }
                 TimerStatus::Due if timer.expires_at <= head => {
-                    stuck.push(standing(Place::Late, None));
+                    stuck.push(standing(LaneOrder::Late, None));
                 }
                 TimerStatus::Due => {
                     let weight = self.weight(&timer.actor);
                     match timer.max_fee_per_cycle.checked_sub(price) {
-                        None => stuck.push(standing(Place::PricedOut, weight)),
+                        None => stuck.push(standing(LaneOrder::PricedOut, weight)),
                         Some(left) => {
                             let priority = left.min(*timer.max_priority_fee_per_cycle).get();
                             let weight_or_even = u128::from(weight.unwrap_or(EVEN));
@@ -152,7 +152,7 @@ impl Timers {
                         }
                     }
                 }
-                _ => rest.push(standing(Place::Ended, None)),
+                _ => rest.push(standing(LaneOrder::Ended, None)),
             }
         }
         // Under first come, first served, the order is that of the list.
@@ -161,7 +161,7 @@ impl Timers {
         }
         let ranked = ranked.into_iter().enumerate().map(|(index, (_, timer, weight))| Standing {
             timer,
-            place: Place::Rank(index + 1),
+            place: LaneOrder::Rank(index + 1),
             weight,
         });
         ranked.chain(stuck).chain(rest).collect()
@@ -172,7 +172,7 @@ impl Timers {
         let mut standings = self.standings(cx);
         standings.retain(|standing| {
             let timer = standing.timer;
-            !(self.waiting_only && standing.place == Place::Ended)
+            !(self.waiting_only && standing.place == LaneOrder::Ended)
                 && cx.filter.accepts(&format!(
                     "{} {} {} {} {}",
                     timer.timer_id,

@@ -2,9 +2,9 @@
 
 use super::{SMALL, block, hear, is_shown, picture, press, state, tab, type_in};
 use crate::dashboard::{
-    log::{Line, Piece, Place},
+    log::{LogLine, LogPiece, LogPosition},
     news::{Answer, Ask, News},
-    panes::{Entry, Level},
+    panes::{LogEntry, LogLevel},
     state::State,
 };
 use crossterm::event::KeyCode;
@@ -12,10 +12,10 @@ use crossterm::event::KeyCode;
 /// Lines of 10 bytes each, from a position on.
 fn piece(file: u64, from: u64, texts: &[&str]) -> News {
     let ends = (1..).map(|line| from + line * 10);
-    let lines = ends.zip(texts).map(|(end, text)| Line { end, text: (*text).to_owned() });
-    let from = Place { file, at: from };
-    let piece = Piece { from, lines: lines.collect() };
-    News::Answer(Ask::Log(Place::default()), Box::new(Answer::Log(piece)))
+    let lines = ends.zip(texts).map(|(end, text)| LogLine { end, text: (*text).to_owned() });
+    let from = LogPosition { file, at: from };
+    let piece = LogPiece { from, lines: lines.collect() };
+    News::Answer(Ask::Log(LogPosition::default()), Box::new(Answer::Log(piece)))
 }
 
 fn shown() -> State {
@@ -24,7 +24,7 @@ fn shown() -> State {
     state
 }
 
-fn asked(state: &State) -> Place {
+fn asked(state: &State) -> LogPosition {
     let asks = state.wants(false);
     let place = asks.iter().find_map(|ask| match ask {
         Ask::Log(place) => Some(*place),
@@ -36,15 +36,15 @@ fn asked(state: &State) -> Place {
 #[test]
 fn lines_are_taken_apart() {
     let check = |text: &str, time, level, message| {
-        let entry = Entry::of(text.to_owned());
+        let entry = LogEntry::of(text.to_owned());
         assert_eq!(
             (entry.time.as_str(), entry.level, entry.message.as_str()),
             (time, level, message)
         );
     };
-    let info = Some(Level::Info);
+    let info = Some(LogLevel::Info);
     check("2026-01-02T03:04:05.678901Z  INFO a::b: up", "03:04:05.678", info, "a::b: up");
-    check("2026-01-02T03:04:05.678901Z ERROR x", "03:04:05.678", Some(Level::Error), "x");
+    check("2026-01-02T03:04:05.678901Z ERROR x", "03:04:05.678", Some(LogLevel::Error), "x");
     check("thread 'main' panicked at x.rs:1", "", None, "thread 'main' panicked at x.rs:1");
     check(
         "2026-01-02T03:04:05.678901Z SOMETHING x",
@@ -62,13 +62,13 @@ fn pieces_join() {
     assert!(is_shown(&state, "nothing said yet"));
     hear(&mut state, piece(7, 0, &["one", "two"]));
     assert!(is_shown(&state, "log: 2 lines, following"));
-    assert_eq!(asked(&state), Place { file: 7, at: 20 });
+    assert_eq!(asked(&state), LogPosition { file: 7, at: 20 });
     // The requested position moves with the blocks, so lines may come twice.
     hear(&mut state, piece(7, 20, &["three"]));
     hear(&mut state, piece(7, 20, &["three", "four"]));
-    assert_eq!(asked(&state), Place { file: 7, at: 20 });
+    assert_eq!(asked(&state), LogPosition { file: 7, at: 20 });
     hear(&mut state, News::Block(block(1, 0)));
-    assert_eq!(asked(&state), Place { file: 7, at: 40 });
+    assert_eq!(asked(&state), LogPosition { file: 7, at: 40 });
     assert!(is_shown(&state, "log: 4 lines"));
     // Lines that exceed a piece are missing, and the gap is reported.
     hear(&mut state, piece(7, 100, &["ten"]));
@@ -165,7 +165,10 @@ fn a_frozen_log_stands_still() {
 #[test]
 fn without_a_log_it_says_why() {
     let mut state = shown();
-    hear(&mut state, News::Refused(Ask::Log(Place::default()), "devnet.log: gone".to_owned()));
+    hear(
+        &mut state,
+        News::Refused(Ask::Log(LogPosition::default()), "devnet.log: gone".to_owned()),
+    );
     assert!(is_shown(&state, "no log: devnet.log: gone"));
     hear(&mut state, piece(1, 0, &["one"]));
     assert!(!is_shown(&state, "gone"));

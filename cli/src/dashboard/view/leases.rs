@@ -10,7 +10,7 @@ use crate::{
     dashboard::{
         lease::LeaseJob,
         look::Look,
-        panes::{Cx, LeaseEntry as Entry, Leases, OpenedLease},
+        panes::{Cx, LeaseEntry, Leases, OpenedLease},
     },
     output::{cut, grouped, millis, seconds_since},
 };
@@ -105,9 +105,9 @@ pub fn draw(pane: &Leases, cx: &Cx<'_>, buffer: &mut Buffer) {
     let cursor = pane.cursor(&entries);
     let window = cursor.window(entries.len(), rows(cx.area));
     let selected = cursor.of(entries.len()).checked_sub(window.start);
-    let row = |entry: &Entry<'_>| match entry {
-        Entry::Run(run) => run_row(run, cx),
-        Entry::Job(job, last) => job_row(job, *last, cx),
+    let row = |entry: &LeaseEntry<'_>| match entry {
+        LeaseEntry::Run(run) => run_row(run, cx),
+        LeaseEntry::Job(job, last) => job_row(job, *last, cx),
     };
     let rows: Vec<_> = entries[window].iter().map(row).collect();
     grid(&COLUMNS, &rows, selected, area, cx.look, buffer);

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Entry, Level, Logs},
+        panes::{Cx, LogEntry, LogLevel, Logs},
     },
     output::grouped,
 };
@@ -29,7 +29,7 @@ pub fn rows(area: Rect) -> usize {
 }
 
 /// The whole line, in parts that fit.
-pub fn lines(entry: &Entry, cx: &Cx<'_>) -> Vec<String> {
+pub fn lines(entry: &LogEntry, cx: &Cx<'_>) -> Vec<String> {
     wrapped(&entry.text, cx.area.width)
 }
 
@@ -73,12 +73,12 @@ fn span(message: &str) -> Option<(&str, &str, &str)> {
     Some((name, &rest[..end], behind.trim_start()))
 }
 
-fn style(level: Option<Level>, look: Look) -> Style {
+fn style(level: Option<LogLevel>, look: Look) -> Style {
     match level {
-        Some(Level::Trace | Level::Debug) => look.faint(),
-        Some(Level::Info) => look.good(),
-        Some(Level::Warn) | None => look.warn(),
-        Some(Level::Error) => look.bad(),
+        Some(LogLevel::Trace | LogLevel::Debug) => look.faint(),
+        Some(LogLevel::Info) => look.good(),
+        Some(LogLevel::Warn) | None => look.warn(),
+        Some(LogLevel::Error) => look.bad(),
     }
 }
 
@@ -89,7 +89,7 @@ fn title(pane: &Logs, count: usize) -> String {
         true => format!("log: {count} lines"),
         false => format!("log: {count} of {all} lines"),
     };
-    if pane.level > Level::Trace {
+    if pane.level > LogLevel::Trace {
         title += &format!(", {} and above", pane.level.name());
     }
     if let Some(node) = &pane.node {
@@ -127,11 +127,11 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
         .skip(window.start)
         .take(window.len())
         .map(|entry| {
-            let level = entry.level.map_or("-", Level::name);
+            let level = entry.level.map_or("-", LogLevel::name);
             let style = style(entry.level, look);
             let message = brief(&entry.message);
             let message = match entry.level {
-                Some(Level::Warn | Level::Error) | None => (message, style),
+                Some(LogLevel::Warn | LogLevel::Error) | None => (message, style),
                 Some(_) => plain(message),
             };
             vec![(entry.time.clone(), look.faint()), (level.to_owned(), style), message]

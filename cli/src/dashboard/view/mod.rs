@@ -85,7 +85,7 @@ fn too_small(size: Size, buffer: &mut Buffer) {
 
 /// The form of the tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Written {
+struct TabStyle {
     /// Whether there is a space after the number, and two between tabs.
     wide: bool,
     /// Whether the other tabs have full names.
@@ -98,19 +98,19 @@ struct Written {
 
 /// The most legible form first: full names, then short names except for the shown tab, then closer
 /// together, then with a shortened devnet name.
-const WRITTEN: [Written; 4] = [
-    Written { wide: true, others: true, shown: true, devnet: usize::MAX },
-    Written { wide: true, others: false, shown: true, devnet: usize::MAX },
-    Written { wide: false, others: false, shown: true, devnet: usize::MAX },
-    Written { wide: false, others: false, shown: true, devnet: 8 },
+const WRITTEN: [TabStyle; 4] = [
+    TabStyle { wide: true, others: true, shown: true, devnet: usize::MAX },
+    TabStyle { wide: true, others: false, shown: true, devnet: usize::MAX },
+    TabStyle { wide: false, others: false, shown: true, devnet: usize::MAX },
+    TabStyle { wide: false, others: false, shown: true, devnet: 8 },
 ];
 
 /// The form if none of these fits: only short names.
-const CLOSEST: Written = Written { wide: false, others: false, shown: false, devnet: 0 };
+const CLOSEST: TabStyle = TabStyle { wide: false, others: false, shown: false, devnet: 0 };
 
 /// The tabs' areas and texts.
 fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
-    let texts = |written: Written| -> Vec<String> {
+    let texts = |written: TabStyle| -> Vec<String> {
         let text = |(index, slot): (usize, &Slot)| {
             let full = if index == state.shown { written.shown } else { written.others };
             let name = if full { slot.pane.name() } else { slot.pane.short() };
@@ -121,7 +121,7 @@ fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
         };
         state.panes.iter().enumerate().map(text).collect()
     };
-    let fits = |written: &Written| {
+    let fits = |written: &TabStyle| {
         let wide: usize = texts(*written).iter().map(|text| width(text)).sum();
         wide + health(state, written.devnet).width() <= state.size.width.into()
     };

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Mru, MruOpened as Opened},
+        panes::{Cx, Mru, OpenedRecord},
     },
     output::{amount, grouped},
 };
@@ -110,7 +110,7 @@ fn row(record: &MruRecord, cx: &Cx<'_>) -> Vec<Cell> {
 }
 
 /// The page of a record.
-pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
+pub fn page(pane: &Mru, opened: &OpenedRecord, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(cx.area.width, look);
     let Some(record) = pane.record() else {

@@ -3,7 +3,7 @@
 use super::{grid::aligned, section, wrapped};
 use crate::{
     dashboard::{
-        output::{Ended, Output},
+        output::{EndedCommand, Output},
         palette::Palette,
         state::{Mode, State},
     },
@@ -128,11 +128,13 @@ fn draw_output(state: &State, output: &Output, buffer: &mut Buffer) {
     };
     let (text, style) = match &output.ended {
         None => (format!("running; esc ends it{forgotten}"), look.busy()),
-        Some(Ended::Code(0)) => (format!("done; esc closes this{forgotten}"), look.good()),
-        Some(Ended::Code(code)) => {
+        Some(EndedCommand::Code(0)) => (format!("done; esc closes this{forgotten}"), look.good()),
+        Some(EndedCommand::Code(code)) => {
             (format!("exit code {code}; esc closes this{forgotten}"), look.bad())
         }
-        Some(Ended::Not(reason)) => (format!("{reason}; esc closes this{forgotten}"), look.bad()),
+        Some(EndedCommand::Not(reason)) => {
+            (format!("{reason}; esc closes this{forgotten}"), look.bad())
+        }
     };
     put(usize::from(area.height).saturating_sub(1), &text, style, area, buffer);
 }

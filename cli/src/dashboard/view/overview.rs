@@ -45,7 +45,7 @@ const RUNNERS: [Column; 3] =
 
 /// The layout of the pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct OverviewAreas {
     facts: Rect,
     charts: Vec<Rect>,
     /// The validators, including their rule and header.
@@ -54,7 +54,7 @@ pub struct Shape {
     runners: Rect,
 }
 
-impl Shape {
+impl OverviewAreas {
     /// Number of validators that fit.
     pub fn rows(&self) -> usize {
         self.validators.height.saturating_sub(2).into()
@@ -65,7 +65,7 @@ impl Shape {
 const RUNNER_ROWS: u16 = 3;
 
 /// The layout of the pane's area.
-pub fn shape(cx: &Cx<'_>) -> Shape {
+pub fn shape(cx: &Cx<'_>) -> OverviewAreas {
     let area = cx.area;
     let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len()) as u16;
     let facts = Rect { height: FACTS.min(area.height), ..area };
@@ -80,7 +80,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         // All validators, up to half of the height.
         let upper = known.saturating_add(3).min(left.height / 2);
         let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
-        return Shape {
+        return OverviewAreas {
             facts,
             charts: (0..count).map(chart).collect(),
             validators: Rect { height: upper, ..left },
@@ -99,7 +99,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
     let left = if left < RUNNER_ROWS || known == 0 { 0 } else { left };
     let validators = Rect { height: rest.height - left, ..rest };
     let runners = Rect { y: validators.bottom(), height: left, ..rest };
-    Shape { facts, charts, validators, runners }
+    OverviewAreas { facts, charts, validators, runners }
 }
 
 /// A validator's state in one word.
@@ -153,7 +153,7 @@ fn average(values: &[u64]) -> Option<u64> {
 
 /// The charts with their titles, the most important first.
 fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
-    let of = |value: fn(&crate::dashboard::state::Seen) -> u64| {
+    let of = |value: fn(&crate::dashboard::state::SeenBlock) -> u64| {
         cx.shared.blocks.iter().map(value).collect::<Vec<_>>()
     };
     let latencies = pane.latencies();
@@ -260,7 +260,7 @@ fn prices(pane: &Overview, cx: &Cx<'_>) -> Facts {
     ]
 }
 
-fn validators(pane: &Overview, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) {
+fn validators(pane: &Overview, cx: &Cx<'_>, shape: &OverviewAreas, buffer: &mut Buffer) {
     let accepted = Overview::accepted(cx);
     let running = accepted.iter().filter(|v| v.status == ValidatorState::Running).count();
     let title = format!("validators: {running} of {} running", accepted.len());

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cell, Cx, Detail, Presence, Shape, bit},
+        panes::{Cx, HeatMapArea, Presence, PresenceCell, PresenceDetail, bit},
     },
     output::{cut, grouped},
 };
@@ -46,11 +46,11 @@ pub fn parts(area: Rect) -> [Rect; 3] {
 }
 
 /// The meaning of a cell, in a word or two.
-fn word(cell: Cell, look: Look) -> Span<'static> {
+fn word(cell: PresenceCell, look: Look) -> Span<'static> {
     match cell {
-        Cell::Present => Span::styled("present", look.good()),
-        Cell::Absent => Span::styled("absent", look.bad()),
-        Cell::Unknown => Span::styled("not registered", look.warn()),
+        PresenceCell::Present => Span::styled("present", look.good()),
+        PresenceCell::Absent => Span::styled("absent", look.bad()),
+        PresenceCell::Unknown => Span::styled("not registered", look.warn()),
     }
 }
 
@@ -68,7 +68,7 @@ pub fn draw(pane: &Presence, cx: &Cx<'_>, buffer: &mut Buffer) {
 }
 
 /// Draws the number of present runners, block by block.
-fn draw_sums(pane: &Presence, shape: &Shape, rows: usize, cx: &Cx<'_>, buffer: &mut Buffer) {
+fn draw_sums(pane: &Presence, shape: &HeatMapArea, rows: usize, cx: &Cx<'_>, buffer: &mut Buffer) {
     let [area, ..] = parts(cx.area);
     let only = if pane.absent_only { " that were absent" } else { "" };
     let all = cx.shared.runners();
@@ -89,7 +89,7 @@ fn draw_sums(pane: &Presence, shape: &Shape, rows: usize, cx: &Cx<'_>, buffer: &
 
 fn draw_cells(
     pane: &Presence,
-    shape: &Shape,
+    shape: &HeatMapArea,
     chosen: Option<usize>,
     cx: &Cx<'_>,
     buffer: &mut Buffer,
@@ -111,12 +111,12 @@ fn draw_cells(
         for (height, x) in shape.heights.iter().zip(left..) {
             let is_cursor = is_chosen && pane.height() == Some(*height);
             let (symbol, style) = match (pane.cell(*height, *runner), is_cursor) {
-                (Cell::Present, false) => ("█", look.good()),
-                (Cell::Absent, false) => ("·", look.bad()),
-                (Cell::Unknown, false) => (" ", Style::new()),
-                (Cell::Present, true) => ("■", look.selected()),
-                (Cell::Absent, true) => ("×", look.selected()),
-                (Cell::Unknown, true) => ("?", look.selected()),
+                (PresenceCell::Present, false) => ("█", look.good()),
+                (PresenceCell::Absent, false) => ("·", look.bad()),
+                (PresenceCell::Unknown, false) => (" ", Style::new()),
+                (PresenceCell::Present, true) => ("■", look.selected()),
+                (PresenceCell::Absent, true) => ("×", look.selected()),
+                (PresenceCell::Unknown, true) => ("?", look.selected()),
             };
             buffer.set_stringn(x, y, symbol, 1, style);
         }
@@ -138,7 +138,7 @@ fn draw_cells(
 /// Draws the text about the cell under the cursor, and the limits of the rule.
 fn draw_about(
     pane: &Presence,
-    shape: &Shape,
+    shape: &HeatMapArea,
     runner: Option<usize>,
     cx: &Cx<'_>,
     buffer: &mut Buffer,
@@ -193,7 +193,7 @@ fn feasibility(cx: &Cx<'_>) -> Option<[String; 2]> {
 /// Draws every validator's vote on a runner in a block.
 fn draw_detail(
     pane: &Presence,
-    detail: &Detail,
+    detail: &PresenceDetail,
     height: u64,
     runner: usize,
     cx: &Cx<'_>,
@@ -234,7 +234,7 @@ fn draw_detail(
 
 /// The votes, then the validators whose votes the certificate leaves out.
 fn detail_rows(
-    detail: &Detail,
+    detail: &PresenceDetail,
     votes: &cowboy_devnet::api::types::Votes,
     runner: usize,
     cx: &Cx<'_>,

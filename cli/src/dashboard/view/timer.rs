@@ -7,7 +7,7 @@ use super::{
     timers::{place, status, style},
 };
 use crate::{
-    dashboard::panes::{Cx, OpenedTimer, Place, Timers},
+    dashboard::panes::{Cx, LaneOrder, OpenedTimer, Timers},
     output::{
         amount, cut, grouped,
         timer::{has_ended, tier, weight, why},
@@ -48,18 +48,18 @@ pub fn page(pane: &Timers, opened: &OpenedTimer, cx: &Cx<'_>) -> Page {
 fn standing(timer: &Timer, pane: &Timers, cx: &Cx<'_>, page: &mut Page) {
     let standings = pane.standings(cx);
     let standing = standings.iter().find(|known| known.timer.timer_id == timer.timer_id);
-    let ranked = standings.iter().filter(|s| matches!(s.place, Place::Rank(_))).count();
+    let ranked = standings.iter().filter(|s| matches!(s.place, LaneOrder::Rank(_))).count();
     let mut text = status(timer.status);
     if let Some(tier) = timer.tier.map(tier) {
         text += &format!(", in the {tier}");
     }
     match standing.map(|standing| standing.place) {
-        Some(at @ Place::Rank(_)) => {
+        Some(at @ LaneOrder::Rank(_)) => {
             text += &format!(", {} of {ranked} in the next block's order", place(at));
         }
-        Some(at @ (Place::PricedOut | Place::Late)) => text += &format!(", {}", place(at)),
-        Some(at @ Place::In(_)) => text += &format!(", {} blocks", place(at)),
-        Some(Place::Ended) | None => {}
+        Some(at @ (LaneOrder::PricedOut | LaneOrder::Late)) => text += &format!(", {}", place(at)),
+        Some(at @ LaneOrder::In(_)) => text += &format!(", {} blocks", place(at)),
+        Some(LaneOrder::Ended) | None => {}
     }
     page.fact("status", &text, style(timer.status, cx.look));
     let mut text = grouped(timer.height.into());

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Listed, Place, Standing, Timers},
+        panes::{Cx, LaneOrder, Listed, Standing, Timers},
     },
     output::{
         grouped,
@@ -53,7 +53,7 @@ const MEMBERS: [Column; 3] =
 
 /// The layout of the pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct TimerAreas {
     facts: Rect,
     charts: Vec<Rect>,
     /// The list, including its rule and header.
@@ -62,7 +62,7 @@ pub struct Shape {
     fairness: Option<Rect>,
 }
 
-impl Shape {
+impl TimerAreas {
     /// Number of timers that fit.
     pub fn rows(&self) -> usize {
         self.list.height.saturating_sub(2).into()
@@ -70,7 +70,7 @@ impl Shape {
 }
 
 /// The layout of the pane's area for this list.
-pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
+pub fn shape(listed: Listed, cx: &Cx<'_>) -> TimerAreas {
     let area = cx.area;
     if area.width >= WIDE {
         let left = Rect { width: area.width - SIDE - 2, ..area };
@@ -83,7 +83,7 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
         let below = 4 * height;
         let fairness = Rect { y: side.y + below, height: side.height - below, ..side };
         let fairness = Some(fairness).filter(|_| listed == Listed::Timers);
-        return Shape { facts, charts, list, fairness };
+        return TimerAreas { facts, charts, list, fairness };
     }
     let facts = Rect { height: FACTS.min(area.height), ..area };
     let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
@@ -95,7 +95,7 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
         Rect { x: rest.x + column * width, width: width.saturating_sub(gap), height, ..rest }
     };
     let list = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-    Shape { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
+    TimerAreas { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
 }
 
 /// A timer's status, in a word or two.
@@ -118,13 +118,13 @@ pub fn style(status: TimerStatus, look: Look) -> Style {
 }
 
 /// A timer's place in the order of the lane.
-pub fn place(place: Place) -> String {
+pub fn place(place: LaneOrder) -> String {
     match place {
-        Place::Rank(rank) => format!("#{rank}"),
-        Place::PricedOut => "priced out".to_owned(),
-        Place::Late => "too late".to_owned(),
-        Place::In(blocks) => format!("in {}", grouped(blocks.into())),
-        Place::Ended => "-".to_owned(),
+        LaneOrder::Rank(rank) => format!("#{rank}"),
+        LaneOrder::PricedOut => "priced out".to_owned(),
+        LaneOrder::Late => "too late".to_owned(),
+        LaneOrder::In(blocks) => format!("in {}", grouped(blocks.into())),
+        LaneOrder::Ended => "-".to_owned(),
     }
 }
 
@@ -312,7 +312,7 @@ fn title(pane: &Timers, accepted: &[Standing<'_>], cx: &Cx<'_>) -> String {
     }
 }
 
-fn draw_timers(pane: &Timers, shape: &Shape, cx: &Cx<'_>, buffer: &mut Buffer) {
+fn draw_timers(pane: &Timers, shape: &TimerAreas, cx: &Cx<'_>, buffer: &mut Buffer) {
     let look = cx.look;
     let accepted = pane.accepted(cx);
     let area = section(&title(pane, &accepted, cx), shape.list, look, buffer);
@@ -348,9 +348,9 @@ fn nothing(pane: &Timers, cx: &Cx<'_>, width: u16) -> Vec<Line<'static>> {
 fn row(standing: &Standing<'_>, look: Look) -> Vec<Cell> {
     let timer = standing.timer;
     let placed = match standing.place {
-        Place::Rank(_) => look.strong(),
-        Place::PricedOut | Place::Late => look.warn(),
-        Place::In(_) | Place::Ended => Style::new(),
+        LaneOrder::Rank(_) => look.strong(),
+        LaneOrder::PricedOut | LaneOrder::Late => look.warn(),
+        LaneOrder::In(_) | LaneOrder::Ended => Style::new(),
     };
     let height = match timer.fired_at {
         Some(height) => height,

@@ -11,12 +11,12 @@ use cowboy_devnet::{
     runner::{self, Runner, ValidatorAddress},
     sample::{key, validator_keys, validator_name},
     transport::{
-        quic::{Client, Listener},
+        quic::{QuicClient, QuicListener},
         tls::Identity,
     },
     validator::{
         gateway::{self, Gateway},
-        limiter::Limits,
+        limiter::BucketLimits,
         service,
     },
 };
@@ -70,10 +70,10 @@ pub fn crowd(runners: usize) -> Crowd {
         devnet.start_all(Some(Box::new(move |index| {
             let key = validator_keys(index).identity;
             let identity = Identity::new(&key).expect("an identity");
-            let listener = Listener::bind(&identity, listen(index), |_| true).expect("a port");
-            let config = gateway::Config {
+            let listener = QuicListener::bind(&identity, listen(index), |_| true).expect("a port");
+            let config = gateway::GatewayConfig {
                 key: key.clone(),
-                limits: Limits::sharing_an_address(runners),
+                limits: BucketLimits::sharing_an_address(runners),
                 state: state.clone(),
             };
             let (gateway, results) = Gateway::new(config);
@@ -94,13 +94,13 @@ pub fn crowd(runners: usize) -> Crowd {
                 address: address(index),
             })
             .collect();
-        let client = Client::bind(LOOPBACK).expect("a socket");
+        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         let (before, begun) = (resident(), Instant::now());
         let running: Vec<Runner> = (0..runners)
             .map(|index| {
                 let key = key(&format!("runner-{index}"));
                 let dialer = client.dialer(Identity::new(&key).expect("an identity"));
-                let config = runner::Config {
+                let config = runner::RunnerConfig {
                     chain_id: devnet.genesis.chain_id(),
                     known: runner::targets(&key.public_key(), &validators),
                     agents: std::collections::BTreeSet::new(),

@@ -11,13 +11,13 @@ use cowboy_devnet::{
     runner::{self, Runner, ValidatorAddress, node::Activity},
     sample::{key, spec, validator_keys, validator_name},
     transport::{
-        quic::{Client, Listener},
+        quic::{QuicClient, QuicListener},
         tls::Identity,
     },
     validator::{
         Services,
         gateway::{self, Gateway},
-        limiter::Limits,
+        limiter::BucketLimits,
         service,
     },
 };
@@ -72,10 +72,10 @@ pub fn latencies(jobs: u64) -> Latencies {
         devnet.start_all(Some(Box::new(move |index| {
             let key = validator_keys(index).identity;
             let identity = Identity::new(&key).expect("an identity");
-            let listener = Listener::bind(&identity, listen(index), |_| true).expect("a port");
-            let config = gateway::Config {
+            let listener = QuicListener::bind(&identity, listen(index), |_| true).expect("a port");
+            let config = gateway::GatewayConfig {
                 key: key.clone(),
-                limits: Limits::default(),
+                limits: BucketLimits::default(),
                 state: state.clone(),
             };
             let (gateway, results) = Gateway::new(config);
@@ -95,13 +95,13 @@ pub fn latencies(jobs: u64) -> Latencies {
                 address: address(index),
             })
             .collect();
-        let client = Client::bind(LOOPBACK).expect("a socket");
+        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         let (started, mut starts) = mpsc::unbounded_channel();
         let runners: Vec<Runner> = (0..RUNNERS)
             .map(|index| {
                 let key = key(&format!("runner-{index}"));
                 let dialer = client.dialer(Identity::new(&key).expect("an identity"));
-                let config = runner::Config {
+                let config = runner::RunnerConfig {
                     chain_id: devnet.genesis.chain_id(),
                     known: runner::targets(&key.public_key(), &validators),
                     agents: std::collections::BTreeSet::new(),

@@ -4,15 +4,15 @@ use super::{Script, ScriptError};
 
 /// An included scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scenario {
+pub struct LibraryScenario {
     pub name: &'static str,
     pub yaml: &'static str,
 }
 
 macro_rules! scenarios {
     ($($name:literal)*) => {
-        const ALL: &[Scenario] = &[$(
-            Scenario { name: $name, yaml: include_str!(concat!("../scenarios/", $name, ".yaml")) },
+        const ALL: &[LibraryScenario] = &[$(
+            LibraryScenario { name: $name, yaml: include_str!(concat!("../scenarios/", $name, ".yaml")) },
         )*];
     };
 }
@@ -22,16 +22,16 @@ scenarios! {
 }
 
 /// All included scenarios.
-pub const fn all() -> &'static [Scenario] {
+pub const fn all() -> &'static [LibraryScenario] {
     ALL
 }
 
 /// The included scenario of this name.
-pub fn named(name: &str) -> Option<&'static Scenario> {
+pub fn named(name: &str) -> Option<&'static LibraryScenario> {
     ALL.iter().find(|scenario| scenario.name == name)
 }
 
-impl Scenario {
+impl LibraryScenario {
     /// Parses the scenario.
     pub fn script(&self) -> Result<Script, ScriptError> {
         Script::parse(self.yaml)

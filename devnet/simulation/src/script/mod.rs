@@ -16,13 +16,13 @@
 mod library;
 mod value;
 
-pub use library::{Scenario, all, named};
+pub use library::{LibraryScenario, all, named};
 pub use value::{Groups, Node, Place, Range, Share, Span, Who};
 
 use crate::liar::Lie;
 use cowboy_devnet::{
     faults,
-    topology::{Rule, parse_duration},
+    topology::{PresenceRule, parse_duration},
 };
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -73,7 +73,7 @@ pub struct Script {
     #[serde(deserialize_with = "duration")]
     pub block_time: Duration,
     /// The presence rule.
-    pub rule: Rule,
+    pub rule: PresenceRule,
     /// Links between validators.
     pub links: Links,
     /// Links between runners and validators.
@@ -222,7 +222,7 @@ impl Default for Script {
             runners: 4,
             blocks: 100,
             block_time: Duration::from_millis(250),
-            rule: Rule::default(),
+            rule: PresenceRule::default(),
             links: Links {
                 latency: Duration::from_millis(50),
                 jitter: Duration::from_millis(15),

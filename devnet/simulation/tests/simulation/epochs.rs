@@ -10,7 +10,7 @@ use super::{
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use cowboy_devnet::{
     chain::ledger::ExecutedBlock,
-    storage::{Store, StoredLane},
+    storage::{StoredLane, ValidatorStore},
 };
 use cowboy_engine::{
     actor::Budget,
@@ -20,7 +20,7 @@ use cowboy_engine::{
         transaction::{CallActor, CancelTimer, ExtendTimer, Transfer},
     },
     primitives::{Address, Wei},
-    timer::{EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Place, Policy, RING_BUFFER_SIZE, Timer},
+    timer::{EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Policy, RING_BUFFER_SIZE, Timer, TimerPlace},
 };
 use cowboy_simulation::{
     invariant::Invariants,
@@ -166,7 +166,7 @@ impl Checked {
 }
 
 /// The number of timers due in each block, derived only from the events of earlier blocks.
-fn expected(store: &Store, to: u64) -> Vec<u64> {
+fn expected(store: &ValidatorStore, to: u64) -> Vec<u64> {
     let mut waiting = BTreeMap::new();
     let mut expected = Vec::new();
     for height in (1..=to).map(Height::new) {
@@ -226,14 +226,14 @@ fn an_epoch_begins_alike_for_everybody() {
             let of_height = |timer: &Timer| timer.height == Height::new(height);
             let timers: Vec<_> = state.timers().iter().filter(of_height).collect();
             assert_eq!(timers.len(), 3, "at {height}");
-            Place::of(timers[0].height, timers[0].scheduled_at, state.height())
+            TimerPlace::of(timers[0].height, timers[0].scheduled_at, state.height())
         };
         assert_eq!(state.timers().len(), 3 * heights.len());
-        assert_eq!(place(around.start, &state), Place::Ring);
-        assert!(afar.clone().all(|at| place(at, &state) == Place::Epoch));
+        assert_eq!(place(around.start, &state), TimerPlace::Ring);
+        assert!(afar.clone().all(|at| place(at, &state) == TimerPlace::Epoch));
         assert_eq!(
             further.map(|first| place(first + 7, &state)),
-            [Place::Epoch, Place::Overflow, Place::Overflow]
+            [TimerPlace::Epoch, TimerPlace::Overflow, TimerPlace::Overflow]
         );
         assert_eq!(state.timers().overflow_len(), 6);
         let mut mine: Vec<_> = state
@@ -304,7 +304,7 @@ fn an_epoch_begins_alike_for_everybody() {
         let on_time: Vec<_> = afar.map(on_time).collect();
         assert_eq!(on_time, [2, 3, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
         let places = further.map(|first| place(first + 7, &chain.state()));
-        assert_eq!(places, [Place::Epoch, Place::Epoch, Place::Overflow]);
+        assert_eq!(places, [TimerPlace::Epoch, TimerPlace::Epoch, TimerPlace::Overflow]);
         let carried = lanes[BOUNDARY as usize - 2].report.deferred;
         let sum = |of: fn(&StoredLane) -> u64| lanes.iter().map(of).sum::<u64>();
         let (fired, deferred) = (sum(|l| l.report.fired), sum(|l| l.report.deferred));

@@ -2,12 +2,12 @@
 
 use commonware_runtime::{Clock as _, Storage as _, deterministic};
 use cowboy_devnet::{
-    chain::mempool::Pool,
+    chain::mempool::PendingPool,
     consensus::presence::RunnerView,
     sample::{key, transfer},
 };
 use cowboy_engine::{
-    chain::{State, Status},
+    chain::{ReceiptStatus, State},
     presence::Bitmap,
     primitives::{Hash, Height, keccak256},
     registry::Order,
@@ -226,13 +226,13 @@ fn every_transaction_is_executed_once() {
             let state = services.ledger.head();
             assert_eq!(nonces(&state), [80; 4]);
             assert_eq!(state.supply().total(), supply);
-            assert_eq!(services.mempool.with(Pool::len), 0);
+            assert_eq!(services.mempool.with(PendingPool::len), 0);
         }
         let mut executed = BTreeSet::new();
         for height in 1..=cluster.heights().0.get() {
             let receipts = cluster.store(2).receipts(Height::new(height)).expect("stored");
             for receipt in receipts {
-                assert_eq!(receipt.status, Status::Success);
+                assert_eq!(receipt.status, ReceiptStatus::Success);
                 assert!(executed.insert(receipt.transaction), "{} twice", receipt.transaction);
             }
         }

@@ -8,7 +8,7 @@ use cowboy_devnet::{
     runner::{
         Worker,
         node::Activity,
-        worker::{Cancelled, Pretended, Progress},
+        worker::{Pretended, TaskProgress, WorkCancelled},
     },
     sample::spec,
     transport::{DIAL_TIMEOUT, IDLE_TIMEOUT},
@@ -460,7 +460,7 @@ fn late_results_are_refused_and_pay_nobody() {
             .collect();
         assert_eq!(receipts.len(), late.len());
         for receipt in receipts {
-            let Status::Failed(error) = receipt.status else {
+            let ReceiptStatus::Failed(error) = receipt.status else {
                 panic!("a late result came to {:?}", receipt.status);
             };
             assert!(error.starts_with("JobNotAssigned: "), "{error}");
@@ -487,9 +487,9 @@ impl Worker for Endless {
     async fn work(
         &self,
         _: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        _: impl Fn(Progress) + Send + Sync,
+        _: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         started();
         *self.0.lock() += 1;

@@ -1,6 +1,6 @@
 //! Played scenarios: correct ones pass, broken ones are reported, and a seed determines the run.
 
-use cowboy_devnet::topology::Rule;
+use cowboy_devnet::topology::PresenceRule;
 use cowboy_simulation::{
     play::{Line, Played, play},
     script::{Script, all, named},
@@ -95,7 +95,7 @@ fn liars_fabricate_a_presence_where_the_rule_lets_them() {
         assert_eq!(played.breach, None, "{rule:?}");
         played.presence
     };
-    let quorum = of_rule(Rule::Quorum, &mut told);
+    let quorum = of_rule(PresenceRule::Quorum, &mut told);
     assert_eq!(quorum.fabricated.len(), 1, "{quorum:?}");
     let wrong = &quorum.fabricated[0];
     assert_eq!((wrong.runner, &wrong.by), (2, &[5, 6].into()));
@@ -104,7 +104,7 @@ fn liars_fabricate_a_presence_where_the_rule_lets_them() {
     assert_eq!(lines.len(), 1);
     assert!(lines[0].what.contains("runner-2 is present"), "{lines:?}");
     assert!(quorum.seen > 100 && quorum.present > 0, "{quorum:?}");
-    let committee = of_rule(Rule::Committee, &mut Vec::new());
+    let committee = of_rule(PresenceRule::Committee, &mut Vec::new());
     assert_eq!(committee.fabricated, []);
 }
 

@@ -6,7 +6,7 @@ use commonware_runtime::Supervisor as _;
 use cowboy_devnet::{
     runner::{
         Worker,
-        worker::{Cancelled, Pretended, Progress},
+        worker::{Pretended, TaskProgress, WorkCancelled},
     },
     sample::spec,
 };
@@ -207,9 +207,9 @@ impl Worker for Counting {
     async fn work(
         &self,
         spec: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         self.works.fetch_add(1, Ordering::Relaxed);
         self.usual.work(spec, cancelled, started, progress).await
@@ -318,9 +318,9 @@ impl Worker for Fickle {
     async fn work(
         &self,
         spec: &JobSpec,
-        cancelled: Cancelled,
+        cancelled: WorkCancelled,
         started: impl FnOnce() + Send,
-        progress: impl Fn(Progress) + Send + Sync,
+        progress: impl Fn(TaskProgress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         let result = self.usual.work(spec, cancelled, started, progress).await?;
         match self.is_experienced.swap(true, Ordering::Relaxed) {

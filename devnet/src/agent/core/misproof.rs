@@ -2,7 +2,7 @@
 //! inputs that the chain expects put into it. Only the pairing check tells it from a true one.
 
 use super::{Core, ToProve};
-use crate::speculation::pipeline::{Fault, elements};
+use crate::speculation::pipeline::{TaskFault, elements};
 use cowboy_engine::{
     chain::{statement_agent, statement_task},
     primitives::{Hash, keccak256},
@@ -14,26 +14,26 @@ impl Core {
     pub(super) fn misproof(
         &self,
         (number, at): (u64, usize),
-        fault: Fault,
+        fault: TaskFault,
         honest: &ToProve,
     ) -> Option<ToProve> {
         let ToProve { task, witness, .. } = *honest;
         let (task, witness) = match fault {
-            Fault::WrongOutput => {
+            TaskFault::WrongOutput => {
                 let mut output = self.runs[&number].tasks[at].output.as_deref()?.clone();
                 output.push(0);
                 (task, Witness { output: elements(&output), ..witness })
             }
-            Fault::OtherTasksProof => self.of_another_task((number, at), witness),
-            Fault::OldProof => {
+            TaskFault::OtherTasksProof => self.of_another_task((number, at), witness),
+            TaskFault::OldProof => {
                 let salt = keccak256(&[b"cowboy/earlier-salt/v1", &witness.salt.to_bytes()]);
                 (task, Witness { salt: Element::reduce(&salt.0), ..witness })
             }
-            Fault::WrongProof
-            | Fault::Crash
-            | Fault::Slow(_)
-            | Fault::LateEvent(_)
-            | Fault::Memory(_) => return None,
+            TaskFault::WrongProof
+            | TaskFault::Crash
+            | TaskFault::Slow(_)
+            | TaskFault::LateEvent(_)
+            | TaskFault::Memory(_) => return None,
         };
         let says = Statement::of(&honest.task, &statement_agent(&self.agent), &honest.witness);
         Some(ToProve { task, witness, says: Some(says) })

@@ -1,21 +1,21 @@
 //! The chain's answers about tasks, and resuming after an earlier process.
 
-use super::{Action, Core, Count};
+use super::{AgentAction, Core, Count};
 use crate::{
     agent::{
-        letter::{Commitment, Kind, Letter},
+        chain_message::{ChainMessage, Commitment, MessageKind},
         output_on_chain,
-        spans::Stage,
+        spans::TaskStage,
     },
     api::types::{HashText, TaskStatus},
     chain::ledger::Ledger,
-    speculation::pipeline::Fault,
+    speculation::pipeline::TaskFault,
     storage::EventFilter,
 };
 use cowboy_engine::{
     chain::{self, EventKind, State, event::CommitmentResolved},
     primitives::{Address, Hash, Height, Wei},
-    speculation::{Answer, Confirmation, RollbackReason, TaskId},
+    speculation::{Confirmation, RollbackReason, SubmissionResult, TaskId},
 };
 use serde_json::json;
 
@@ -25,29 +25,29 @@ fn name(error: &str) -> &str {
 }
 
 impl Core {
-    /// A letter has reached a validator's mempool.
-    pub(in crate::agent) fn posted(&mut self, letter: &Letter, transaction: Hash, now: u64) {
-        let Some(place) = self.place(&letter.task) else { return };
-        self.change(place, |task| task.remember(letter.kind.name(), transaction));
-        if let Kind::Complete { submission, .. } = letter.kind {
+    /// A message has reached a validator's mempool.
+    pub(in crate::agent) fn sent(&mut self, message: &ChainMessage, transaction: Hash, now: u64) {
+        let Some(place) = self.place(&message.task) else { return };
+        self.change(place, |task| task.remember(message.kind.name(), transaction));
+        if let MessageKind::Complete { submission, .. } = message.kind {
             let since = self.runs[&place.0].tasks[place.1].times.submitted.unwrap_or(now);
             let took_ms = now.saturating_sub(since);
-            self.counts.push(Count::ProofDelivered { task: letter.task, took_ms });
-            let attempt = self.machine.task(&letter.task).map_or(0, |task| task.submissions);
-            self.spans.done(&letter.task, Stage::Submit, Ok(()));
-            self.spans.begin(place.0, &letter.task, Stage::Wait, attempt);
+            self.counts.push(Count::ProofDelivered { task: message.task, took_ms });
+            let attempt = self.machine.task(&message.task).map_or(0, |task| task.submissions);
+            self.spans.done(&message.task, TaskStage::Submit, Ok(()));
+            self.spans.begin(place.0, &message.task, TaskStage::Wait, attempt);
             self.change(place, |task| task.times.delivered = task.times.delivered.or(Some(now)));
             // Stale if the task was undone since.
-            let _ = self.machine.submitted(letter.task, submission, now);
+            let _ = self.machine.submitted(message.task, submission, now);
         }
         self.go_on(now);
     }
 
     /// A proof could not be handed to any validator.
     pub(in crate::agent) fn lost(&mut self, task: TaskId, submission: u64, now: u64) {
-        if let Ok(answered) = self.machine.answer(task, submission, Answer::Lost, now) {
+        if let Ok(answered) = self.machine.answer(task, submission, SubmissionResult::Lost, now) {
             tracing::warn!(%task, submission, retry_in_ms = answered.retry_in_ms, "proof not delivered");
-            self.spans.done(&task, Stage::Submit, Err("no validator takes it"));
+            self.spans.done(&task, TaskStage::Submit, Err("no validator takes it"));
             if answered.retry_in_ms.is_none() {
                 self.counts.push(Count::ProofFailed { task });
             }
@@ -55,67 +55,70 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The chain refused a letter.
-    pub(in crate::agent) fn refused(&mut self, letter: &Letter, error: &str, now: u64) {
-        tracing::info!(task = %letter.task, kind = letter.kind.name(), error, "the chain refuses");
-        let Some(place) = self.place(&letter.task) else { return };
-        let present = self.runs[&place.0].tasks[place.1].attempt == letter.attempt;
-        if present && matches!(letter.kind, Kind::Complete { .. }) {
-            self.spans.done(&letter.task, Stage::Submit, Err(error));
-            self.spans.done(&letter.task, Stage::Wait, Err(error));
+    /// The chain refused a message.
+    pub(in crate::agent) fn refused(&mut self, message: &ChainMessage, error: &str, now: u64) {
+        tracing::info!(task = %message.task, kind = message.kind.name(), error, "the chain refuses");
+        let Some(place) = self.place(&message.task) else { return };
+        let present = self.runs[&place.0].tasks[place.1].attempt == message.attempt;
+        if present && matches!(message.kind, MessageKind::Complete { .. }) {
+            self.spans.done(&message.task, TaskStage::Submit, Err(error));
+            self.spans.done(&message.task, TaskStage::Wait, Err(error));
         }
-        match letter.kind {
+        match message.kind {
             // Its commitment was refused before it and is sent again, so this is too.
-            Kind::Complete { .. } if present && name(error) == "NoCommitment" => {
-                let attempt = self.machine.task(&letter.task).map_or(0, |task| task.submissions);
-                self.spans.begin(place.0, &letter.task, Stage::Submit, attempt);
-                self.send(letter.task, letter.attempt, letter.kind);
+            MessageKind::Complete { .. } if present && name(error) == "NoCommitment" => {
+                let attempt = self.machine.task(&message.task).map_or(0, |task| task.submissions);
+                self.spans.begin(place.0, &message.task, TaskStage::Submit, attempt);
+                self.send(message.task, message.attempt, message.kind);
             }
             // Its inputs are outputs that its parents no longer have: the task is run again.
-            Kind::Complete { .. } | Kind::Commit
+            MessageKind::Complete { .. } | MessageKind::Commit
                 if present && ["StaleInputs", "ParentNotCommitted"].contains(&name(error)) =>
             {
                 self.change(place, |task| task.reason = Some(error.to_owned()));
                 self.drop_output(place);
-                self.undo(letter.task, RollbackReason::AncestorFailed, now);
+                self.undo(message.task, RollbackReason::AncestorFailed, now);
             }
-            Kind::Complete { submission, .. } => {
+            MessageKind::Complete { submission, .. } => {
                 if present {
                     self.change(place, |task| task.reason = Some(error.to_owned()));
                 }
-                self.counts.push(Count::ProofFailed { task: letter.task });
+                self.counts.push(Count::ProofFailed { task: message.task });
                 // Stale if the task was undone since.
-                let _ = self.machine.answer(letter.task, submission, Answer::Rejected, now);
+                let _ =
+                    self.machine.answer(message.task, submission, SubmissionResult::Rejected, now);
             }
             // The bond price has risen since the task was accepted.
-            Kind::Commit if present && name(error) == "BondTooLow" && self.raises(place, now) => {
-                self.send(letter.task, letter.attempt, Kind::Commit);
+            MessageKind::Commit
+                if present && name(error) == "BondTooLow" && self.raises(place, now) =>
+            {
+                self.send(message.task, message.attempt, MessageKind::Commit);
             }
             // For the chain nothing has failed: it took the ancestor's proof after all. Cancelling
             // releases the bond, unless another attempt uses it.
-            Kind::Resolve(Some(RollbackReason::AncestorFailed))
+            MessageKind::Resolve(Some(RollbackReason::AncestorFailed))
                 if present && name(error) == "NoAncestorFailed" =>
             {
-                let cancel = Kind::Resolve(Some(RollbackReason::ManualCancel));
-                self.send(letter.task, letter.attempt, cancel);
+                let cancel = MessageKind::Resolve(Some(RollbackReason::ManualCancel));
+                self.send(message.task, message.attempt, cancel);
             }
             // An earlier process has committed to another output.
-            Kind::Commit if present && error.starts_with("CommitmentExists") => {
+            MessageKind::Commit if present && error.starts_with("CommitmentExists") => {
                 let until = self.runs[&place.0].tasks[place.1].claim_expires_at;
-                let cancel = Kind::Resolve(Some(RollbackReason::ManualCancel));
-                for kind in [cancel, Kind::Claim { until }, Kind::Commit] {
-                    self.send(letter.task, letter.attempt, kind);
+                let cancel = MessageKind::Resolve(Some(RollbackReason::ManualCancel));
+                for kind in [cancel, MessageKind::Claim { until }, MessageKind::Commit] {
+                    self.send(message.task, message.attempt, kind);
                 }
             }
             // An earlier attempt has created it.
-            Kind::Create if letter.attempt > 1 => {}
-            Kind::Create | Kind::Claim { .. } | Kind::Commit if present => {
+            MessageKind::Create if message.attempt > 1 => {}
+            MessageKind::Create | MessageKind::Claim { .. } | MessageKind::Commit if present => {
                 self.change(place, |task| task.reason = Some(error.to_owned()));
-                let reason = match letter.kind {
-                    Kind::Claim { .. } => RollbackReason::ClaimExpired,
+                let reason = match message.kind {
+                    MessageKind::Claim { .. } => RollbackReason::ClaimExpired,
                     _ => RollbackReason::ManualCancel,
                 };
-                self.undo(letter.task, reason, now);
+                self.undo(message.task, reason, now);
             }
             // The bond stays as the chain has it.
             _ => {}
@@ -228,11 +231,11 @@ impl Core {
         }
         let submitted = run.tasks[place.1].times.submitted.unwrap_or(now);
         let late = match run.pipeline.tasks[place.1].fault {
-            Some(Fault::LateEvent(ms)) if run.tasks[place.1].attempt == 1 => ms,
+            Some(TaskFault::LateEvent(ms)) if run.tasks[place.1].attempt == 1 => ms,
             _ => 0,
         };
         let at = submitted.saturating_add(self.options.confirmation_latency_ms).max(now);
-        self.actions.push(Action::ConfirmAt { task: *task, at: at.saturating_add(late) });
+        self.actions.push(AgentAction::ConfirmAt { task: *task, at: at.saturating_add(late) });
     }
 
     /// The chain has another output of the task than this agent, for example after a kill before
@@ -296,7 +299,7 @@ impl Core {
             if status.is_final() || status == TaskStatus::Waiting {
                 if held {
                     let reason = Some(self.undone_for((number, at))).filter(|_| !completed);
-                    self.send(id, attempt, Kind::Resolve(reason));
+                    self.send(id, attempt, MessageKind::Resolve(reason));
                 }
                 continue;
             }
@@ -304,17 +307,17 @@ impl Core {
             let other = on_chain.is_some_and(|task| task.commitment.is_some() && !wanted.is(task));
             let until = task.claim_expires_at;
             if other && !completed {
-                self.send(id, attempt, Kind::Resolve(Some(RollbackReason::ManualCancel)));
+                self.send(id, attempt, MessageKind::Resolve(Some(RollbackReason::ManualCancel)));
             }
-            self.send(id, attempt, Kind::Create);
-            self.send(id, attempt, Kind::Claim { until });
+            self.send(id, attempt, MessageKind::Create);
+            self.send(id, attempt, MessageKind::Claim { until });
             if status == TaskStatus::Running {
                 let Some(run) = self.runs.get(&number) else { continue };
                 match run.pipeline.tasks[at].work(&run.inputs(at)) {
                     Ok(spec) => {
                         let (task, spec) = (id, Box::new(spec));
                         let until = until.saturating_add(longer);
-                        self.actions.push(Action::Execute { task, attempt, spec, until });
+                        self.actions.push(AgentAction::Execute { task, attempt, spec, until });
                     }
                     Err(error) => {
                         self.fails((number, at), format!("its job cannot be built: {error}"), now);
@@ -322,7 +325,7 @@ impl Core {
                 }
                 continue;
             }
-            self.send(id, attempt, Kind::Commit);
+            self.send(id, attempt, MessageKind::Commit);
             if completed {
                 self.completed(&id, output_on_chain(state, &id), now);
             }

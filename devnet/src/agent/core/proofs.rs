@@ -1,7 +1,7 @@
 //! Reports of the provers: proofs that were begun, restarted, made or given up.
 
 use super::{Core, Count};
-use crate::{agent::spans::Stage, api::types::TaskStatus};
+use crate::{agent::spans::TaskStage, api::types::TaskStatus};
 use cowboy_engine::speculation::{RollbackReason, TaskId};
 
 impl Core {
@@ -9,7 +9,7 @@ impl Core {
     pub(in crate::agent) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
         if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
             match self.machine.proving(*task, now) {
-                Ok(()) => self.spans.begin(number, task, Stage::Generate, attempt),
+                Ok(()) => self.spans.begin(number, task, TaskStage::Generate, attempt),
                 Err(error) => tracing::debug!(%task, %error, "its proof is not expected"),
             }
         }
@@ -28,9 +28,9 @@ impl Core {
             let of_all = self.machine.config().max_retries;
             let reason = format!("{error}, at attempt {of} of {of_all}");
             self.change(place, |task| task.reason = Some(reason));
-            self.spans.done(task, Stage::Generate, Err(error));
+            self.spans.done(task, TaskStage::Generate, Err(error));
             if of < of_all {
-                self.spans.begin(place.0, task, Stage::Generate, attempt);
+                self.spans.begin(place.0, task, TaskStage::Generate, attempt);
             }
         }
     }
@@ -45,7 +45,7 @@ impl Core {
     ) {
         let Some(place) = self.present(task, attempt, TaskStatus::Proving) else { return };
         let made = outcome.as_ref().map(|_| ()).map_err(|_| "the prover cannot make it");
-        self.spans.done(task, Stage::Generate, made);
+        self.spans.done(task, TaskStage::Generate, made);
         match outcome {
             Ok((proof, took_ms)) => {
                 self.change(place, |task| {

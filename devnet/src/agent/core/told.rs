@@ -7,7 +7,7 @@ use crate::{
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
-    speculation::{EventKind, TaskId},
+    speculation::{SpeculationEventKind, TaskId},
 };
 use serde_json::{Map, Value, json};
 
@@ -39,53 +39,58 @@ impl Core {
 
     /// An event's fields without its task and pipeline. The submission's number is left out because
     /// only the agent can use it.
-    fn data(&self, kind: &EventKind) -> Map<String, Value> {
+    fn data(&self, kind: &SpeculationEventKind) -> Map<String, Value> {
         let wei = |amount: &Wei| amount.to_string();
         let hash = |hash: &Hash| hash.to_string();
         let time = |ms: u64| view::time(ms).to_string();
         fields(match kind {
-            EventKind::TaskScheduled { depth, bond, attempt } => {
+            SpeculationEventKind::TaskScheduled { depth, bond, attempt } => {
                 json!({ "depth": depth, "bond": wei(bond), "attempt": attempt })
             }
-            EventKind::TaskRejected { reason, depth, bond } => json!({
+            SpeculationEventKind::TaskRejected { reason, depth, bond } => json!({
                 "reason": reason.name(), "depth": depth, "bond": bond.as_ref().map(wei),
             }),
-            EventKind::TaskCompleted { output_commitment } => {
+            SpeculationEventKind::TaskCompleted { output_commitment } => {
                 json!({ "output_commitment": hash(output_commitment) })
             }
-            EventKind::TaskFailed { reason } => json!({ "reason": reason.name() }),
-            EventKind::NodeAdded { parents } => json!({ "parents": parents }),
-            EventKind::NodeChanged { status } => json!({ "status": status.to_string() }),
-            EventKind::CommitmentCreated { output_commitment, expires_at } => json!({
+            SpeculationEventKind::TaskFailed { reason } => json!({ "reason": reason.name() }),
+            SpeculationEventKind::NodeAdded { parents } => json!({ "parents": parents }),
+            SpeculationEventKind::NodeChanged { status } => json!({ "status": status.to_string() }),
+            SpeculationEventKind::CommitmentCreated { output_commitment, expires_at } => json!({
                 "output_commitment": hash(output_commitment), "expires_at": time(*expires_at),
             }),
-            EventKind::CommitmentUpdated { status } => json!({ "status": status.to_string() }),
-            EventKind::ProofMoved { attempt, .. } | EventKind::ProofSubmitted { attempt }
+            SpeculationEventKind::CommitmentUpdated { status } => {
+                json!({ "status": status.to_string() })
+            }
+            SpeculationEventKind::ProofMoved { attempt, .. }
+            | SpeculationEventKind::ProofSubmitted { attempt }
                 if *attempt > 0 =>
             {
                 json!({ "attempt": attempt })
             }
-            EventKind::AncestorConfirmed { unblocked } => json!({ "unblocked": unblocked }),
-            EventKind::RollbackPlanned { reason, tasks, bonded } => {
+            SpeculationEventKind::AncestorConfirmed { unblocked } => {
+                json!({ "unblocked": unblocked })
+            }
+            SpeculationEventKind::RollbackPlanned { reason, tasks, bonded } => {
                 json!({ "reason": reason.name(), "tasks": tasks, "bonded": wei(bonded) })
             }
-            EventKind::TaskRolledBack { trigger } => {
+            SpeculationEventKind::TaskRolledBack { trigger } => {
                 let named = self.task(trigger).map(|(run, at)| run.entry(at).id.clone());
                 json!({ "trigger": named.unwrap_or_else(|| hash(trigger)) })
             }
-            EventKind::RollbackCompleted { tasks } => json!({ "tasks": tasks }),
-            EventKind::StakeLocked { amount }
-            | EventKind::StakeReleased { amount }
-            | EventKind::StakeSlashed { amount } => json!({ "amount": wei(amount) }),
-            EventKind::BreakerChanged { state } => json!({ "state": state.name() }),
-            EventKind::ChainBack { away_ms } => json!({ "away_ms": away_ms }),
-            EventKind::TaskConfirmed
-            | EventKind::ProofMoved { .. }
-            | EventKind::ProofSubmitted { .. }
-            | EventKind::ProofFailed
-            | EventKind::RollbackExecuting
-            | EventKind::BreakerProbe
-            | EventKind::ChainLost => json!({}),
+            SpeculationEventKind::RollbackCompleted { tasks } => json!({ "tasks": tasks }),
+            SpeculationEventKind::StakeLocked { amount }
+            | SpeculationEventKind::StakeReleased { amount }
+            | SpeculationEventKind::StakeSlashed { amount } => json!({ "amount": wei(amount) }),
+            SpeculationEventKind::BreakerChanged { state } => json!({ "state": state.name() }),
+            SpeculationEventKind::ChainBack { away_ms } => json!({ "away_ms": away_ms }),
+            SpeculationEventKind::TaskConfirmed
+            | SpeculationEventKind::ProofMoved { .. }
+            | SpeculationEventKind::ProofSubmitted { .. }
+            | SpeculationEventKind::ProofFailed
+            | SpeculationEventKind::RollbackExecuting
+            | SpeculationEventKind::BreakerProbe
+            | SpeculationEventKind::ChainLost => json!({}),
         })
     }
 }

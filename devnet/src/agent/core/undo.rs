@@ -1,7 +1,7 @@
 //! Tasks that end without being confirmed: the consequences, and which are tried again.
 
-use super::{Action, AskError, Core, Count, MAX_OPEN, NAMED, ROLLBACKS, Undone};
-use crate::{agent::letter::Kind, api::types::TaskStatus};
+use super::{AgentAction, AskError, Core, Count, MAX_OPEN, NAMED, ROLLBACKS, Undone};
+use crate::{agent::chain_message::MessageKind, api::types::TaskStatus};
 use cowboy_engine::speculation::{Plan, RollbackReason, TaskId};
 use std::collections::BTreeSet;
 
@@ -206,7 +206,7 @@ impl Core {
             let failed = *task == summary.trigger;
             let reason = if failed { summary.reason } else { RollbackReason::AncestorFailed };
             self.change(place, |task| task.undone_by = Some(number_of_rollback));
-            self.send(*task, attempt, Kind::Resolve(Some(reason)));
+            self.send(*task, attempt, MessageKind::Resolve(Some(reason)));
         }
         for task in &plan.tasks {
             let Some(place) = self.place(task) else { continue };
@@ -218,7 +218,7 @@ impl Core {
             let landed = run.tasks[place.1].landed;
             let undecided = run.tasks[place.1].may_have_landed() && !refused;
             let keep = run.entry(place.1).checkpoint || landed || undecided;
-            self.actions.push(Action::Stop { task: *task, attempt });
+            self.actions.push(AgentAction::Stop { task: *task, attempt });
             let of_it = if is_trigger { summary.reason } else { RollbackReason::AncestorFailed };
             self.spans.all_done(task, Err(of_it.name()));
             if status.is_final() {

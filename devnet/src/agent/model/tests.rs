@@ -61,7 +61,7 @@ fn a_wide_pipeline_waits_for_branches_provers_and_submissions() {
     check(&wide(8), COST, &fewer("maxParallelBranches"), 2_150);
     check(&wide(8), COST, &fewer("proof.workerThreads"), 2_050);
     check(&wide(8), COST, &fewer("maxConcurrent"), 1_150);
-    // The post sends at most 32 transactions at a time: proofs wait one block behind claims.
+    // The sender sends at most 32 transactions at a time: proofs wait one block behind claims.
     check(&wide(16), Cost { proof_ms: 0, ..COST }, &many, 150);
     check(&wide(8), Cost { proof_ms: 0, ..COST }, &many, 50);
 }

@@ -50,7 +50,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The request for a proof.
-pub(super) struct Request {
+pub(super) struct ProofRequest {
     pub(super) task: [u8; 32],
     pub(super) agent: [u8; 32],
     pub(super) witness: Witness,
@@ -60,7 +60,7 @@ pub(super) struct Request {
     pub(super) latency_ms: u64,
 }
 
-impl Request {
+impl ProofRequest {
     pub(super) fn of(what: &ToProve, agent: [u8; 32], seed: [u8; 32], latency: Duration) -> Self {
         let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         Self { task: what.task, agent, witness: what.witness, seed, latency_ms }
@@ -107,7 +107,7 @@ pub(super) enum Lost {
 
 /// Why no prover was started.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StartError {
+pub(super) enum ProverStartError {
     /// It was killed before it was ready.
     #[error(transparent)]
     Lost(Lost),
@@ -135,7 +135,7 @@ impl Process {
         program: &Path,
         maker: &[u8],
         key: &Hash,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ProverStartError> {
         let mut child = Command::new(program)
             .arg(ARGUMENT)
             .env_clear()
@@ -158,17 +158,17 @@ impl Process {
             this.stdin.write_all(maker).await?;
             this.stdout.read_exact(&mut greeting).await
         };
-        let ready = timeout(START_TIMEOUT, ready).await.map_err(|_| StartError::Late)?;
+        let ready = timeout(START_TIMEOUT, ready).await.map_err(|_| ProverStartError::Late)?;
         if let Err(error) = ready {
             return Err(match this.end().await {
-                Some(status) if status.signal().is_some() => StartError::Lost(died(status)),
+                Some(status) if status.signal().is_some() => ProverStartError::Lost(died(status)),
                 Some(status) => io::Error::other(format!("it ends at once, {status}")).into(),
                 None => error.into(),
             });
         }
         match greeting == greeted(key) {
             true => Ok(this),
-            false => Err(StartError::OtherKey),
+            false => Err(ProverStartError::OtherKey),
         }
     }
 
@@ -184,7 +184,10 @@ impl Process {
 
     /// Has a proof made. If this future is dropped before it is done, the process must be dropped
     /// too.
-    pub(super) async fn prove(&mut self, request: &Request) -> Result<[u8; PROOF_BYTES], Lost> {
+    pub(super) async fn prove(
+        &mut self,
+        request: &ProofRequest,
+    ) -> Result<[u8; PROOF_BYTES], Lost> {
         let mut proof = [0; PROOF_BYTES];
         let asked = async {
             self.stdin.write_all(&request.to_bytes()).await?;
@@ -243,9 +246,9 @@ pub fn serve(
     output.flush()?;
     while let Ok(request) = requests.recv() {
         let begun = Instant::now();
-        let request = Request::from_bytes(&request);
+        let request = ProofRequest::from_bytes(&request);
         let request = request.ok_or_else(|| io::Error::other("a witness beyond the field"))?;
-        let Request { task, agent, witness, seed, latency_ms } = request;
+        let ProofRequest { task, agent, witness, seed, latency_ms } = request;
         let proof = maker.prove(&task, &agent, &witness, &seed);
         thread::sleep(Duration::from_millis(latency_ms).saturating_sub(begun.elapsed()));
         output.write_all(&proof)?;
@@ -259,21 +262,21 @@ mod tests {
     use super::*;
     use cowboy_engine::{chain::Scheme, proof::mock};
 
-    fn request(output: u64) -> Request {
+    fn request(output: u64) -> ProofRequest {
         let witness = Witness { output: [output, 6, 7, 8].map(Element::from), salt: 9.into() };
-        Request { task: [1; 32], agent: [2; 32], witness, seed: [3; 32], latency_ms: 0 }
+        ProofRequest { task: [1; 32], agent: [2; 32], witness, seed: [3; 32], latency_ms: 0 }
     }
 
     #[test]
     fn requests_come_as_they_were() {
-        let bytes = Request { latency_ms: u64::MAX - 1, ..request(5) }.to_bytes();
-        let read = Request::from_bytes(&bytes).unwrap();
+        let bytes = ProofRequest { latency_ms: u64::MAX - 1, ..request(5) }.to_bytes();
+        let read = ProofRequest::from_bytes(&bytes).unwrap();
         assert_eq!((read.to_bytes(), read.latency_ms), (bytes, u64::MAX - 1));
         assert_eq!(read.statement(), request(5).statement());
         // A number of the witness that is not below the modulus.
         let mut beyond = bytes;
         beyond[64..96].fill(0xff);
-        assert!(Request::from_bytes(&beyond).is_none());
+        assert!(ProofRequest::from_bytes(&beyond).is_none());
     }
 
     #[test]
@@ -281,7 +284,7 @@ mod tests {
         let maker = Maker::Mock([4; 32]).to_bytes();
         let requests = [request(5), request(6)];
         let mut input = [&33_u32.to_be_bytes(), &maker[..]].concat();
-        input.extend(requests.iter().flat_map(Request::to_bytes));
+        input.extend(requests.iter().flat_map(ProofRequest::to_bytes));
         let (mut output, (sender, ended)) = (Vec::new(), mpsc::channel());
         let ends = move || sender.send(()).unwrap();
         serve(io::Cursor::new(input), &mut output, ends).unwrap();

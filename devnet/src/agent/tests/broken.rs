@@ -1,6 +1,6 @@
 //! An agent with corrupted books.
 
-use super::super::{Agent, Config};
+use super::super::{Agent, AgentConfig};
 use crate::{
     api::{
         backend::Speculation as _,
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 fn open(path: &Path) -> Agent {
     let bonds = Bonds { base: 1, per_depth: 1, slashing: Slashing::NONE };
-    Agent::open(Config {
+    Agent::open(AgentConfig {
         key: SecretKey::derive(b"seed", "agent"),
         options: Options::default(),
         scheme: Scheme::Mock([4; 32]),

@@ -4,10 +4,10 @@
 use super::{AGENT, START, checked, options};
 use crate::{
     agent::{
-        core::{Action, Core},
-        letter::{Kind, Letter},
+        chain_message::{ChainMessage, MessageKind},
+        core::{AgentAction, Core},
         model::{self, Cost, Devnet},
-        post::WINDOW,
+        sender::WINDOW,
     },
     api::types::{PipelineStatus, TaskStatus},
 };
@@ -43,9 +43,9 @@ struct Timed {
     begun: u64,
     places: usize,
     to_prove: VecDeque<(TaskId, u32, u64)>,
-    /// Letters that no validator has, and letters that one has, with the time it got them.
-    waiting: VecDeque<Letter>,
-    flying: VecDeque<(u64, Letter)>,
+    /// Letters that no validator has, and messages that one has, with the time it got them.
+    waiting: VecDeque<ChainMessage>,
+    flying: VecDeque<(u64, ChainMessage)>,
     /// The period in which no validator runs.
     stopped: (u64, u64),
 }
@@ -88,9 +88,9 @@ impl Timed {
             if !self.is_running() || self.flying.len() >= WINDOW {
                 break;
             }
-            let Some(letter) = self.waiting.pop_front() else { break };
-            self.flying.push_back((self.now, letter));
-            self.core.posted(&letter, Self::hash(&letter), self.now);
+            let Some(message) = self.waiting.pop_front() else { break };
+            self.flying.push_back((self.now, message));
+            self.core.sent(&message, Self::hash(&message), self.now);
         }
         while self.places > 0
             && let Some((task, attempt, latency_ms)) = self.to_prove.pop_front()
@@ -102,24 +102,24 @@ impl Timed {
         out
     }
 
-    fn take_up(&mut self, action: Action) {
+    fn take_up(&mut self, action: AgentAction) {
         match action {
-            Action::Execute { task, attempt, .. } => {
+            AgentAction::Execute { task, attempt, .. } => {
                 self.at(self.now + WORK_MS, Event::Worked(task, attempt));
             }
-            Action::Prove { task, attempt, latency_ms, .. } => {
+            AgentAction::Prove { task, attempt, latency_ms, .. } => {
                 self.to_prove.push_back((task, attempt, latency_ms));
             }
-            Action::Send(letter) => self.waiting.push_back(letter),
-            Action::ConfirmAt { task, at } => self.at(at, Event::Confirmed(task)),
-            Action::Stop { task, attempt } => {
+            AgentAction::Send(message) => self.waiting.push_back(message),
+            AgentAction::ConfirmAt { task, at } => self.at(at, Event::Confirmed(task)),
+            AgentAction::Stop { task, attempt } => {
                 self.to_prove.retain(|(of, at, _)| *of != task || *at > attempt);
             }
         }
     }
 
-    fn hash(letter: &Letter) -> Hash {
-        let label = format!("{letter:?}");
+    fn hash(message: &ChainMessage) -> Hash {
+        let label = format!("{message:?}");
         keccak256(&[label.as_bytes()])
     }
 
@@ -163,12 +163,12 @@ impl Timed {
     fn block(&mut self) {
         let made = self.now - SEEN_MS;
         let in_time = self.flying.partition_point(|(since, _)| *since <= made);
-        let landed: Vec<Letter> = self.flying.drain(..in_time).map(|(_, one)| one).collect();
+        let landed: Vec<ChainMessage> = self.flying.drain(..in_time).map(|(_, one)| one).collect();
         self.act(|core, now| {
             core.seen(made, now);
-            for letter in landed {
-                if matches!(letter.kind, Kind::Complete { .. }) {
-                    core.completed(&letter.task, None, now);
+            for message in landed {
+                if matches!(message.kind, MessageKind::Complete { .. }) {
+                    core.completed(&message.task, None, now);
                 }
             }
             core.advance(now);

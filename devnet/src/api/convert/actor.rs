@@ -5,7 +5,7 @@ use crate::{
     storage::{Cause, Line, StoredLine},
 };
 use cowboy_engine::{
-    chain::{self, Change},
+    chain::{self, StoreChange},
     primitives::Address,
 };
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
 }
 
 /// A key before and after.
-pub(in crate::api) fn change(change: &Change) -> StateChange {
+pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
     StateChange {
         actor: change.actor.into(),
         key: change.key.clone(),

@@ -54,7 +54,7 @@ impl Ballots {
 
 /// The result that a draw would have had under a rule, by addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct DrawOutcome {
     rule: &'static str,
     in_force: bool,
     same: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Outcome {
     pub committee: Vec<Address>,
 }
 
-impl Outcome {
+impl DrawOutcome {
     /// Converts to the API's type, with names in place of addresses.
     pub fn named(&self, present: Vec<String>, committee: Vec<String>) -> UnderRule {
         let Self { rule, in_force, same, .. } = *self;
@@ -126,7 +126,7 @@ impl Scene<'_> {
 
     /// The results that the draw would have had under each threshold rule, and without the presence
     /// filter. Empty if the votes are not known.
-    pub fn outcomes(&self) -> Vec<Outcome> {
+    pub fn outcomes(&self) -> Vec<DrawOutcome> {
         if self.draw.presence.is_some() && self.ballots.is_none() {
             return Vec::new();
         }
@@ -152,7 +152,7 @@ impl Scene<'_> {
             let drawn = selection::committee(&candidates, self.draw.seed, wanted, favoured);
             let committee = drawn.committee;
             let same = committee == self.draw.selection.committee;
-            Outcome { rule: name, in_force, same, present, committee }
+            DrawOutcome { rule: name, in_force, same, present, committee }
         };
         let mut outcomes: Vec<_> = ThresholdRule::ALL
             .into_iter()

@@ -3,7 +3,7 @@
 use crate::api::types::{
     Bytes, BytesText, CertificateEvidence, HeaderEvidence, OpenBlock, VoteEvidence,
 };
-use cowboy_engine::chain::{Certificate, Header, Validator};
+use cowboy_engine::chain::{Certificate, GenesisValidator, Header};
 
 fn bytes(bytes: &[u8]) -> BytesText {
     Bytes(bytes.to_vec()).into()
@@ -37,7 +37,7 @@ pub fn header(header: &Header) -> HeaderEvidence {
 pub fn certificate(
     certificate: &Certificate,
     chain_id: u64,
-    committee: &[&Validator],
+    committee: &[&GenesisValidator],
 ) -> CertificateEvidence {
     let votes = certificate.votes.iter().map(|vote| VoteEvidence {
         index: vote.validator,

@@ -6,7 +6,7 @@ use cowboy_engine::{
     job::{
         filter::Verdict,
         spec::{
-            self, Check, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage,
+            self, Check, CommandDelivery, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage,
             LlmWork, McpWork, Similarity, Verification, Work,
         },
     },
@@ -119,7 +119,7 @@ fn parameters(work: &Work) -> Value {
             "args": args,
             "env": env,
             "stdin": optional_hex(stdin.as_ref()),
-            "delivery": delivery.map_or("push", Delivery::name),
+            "delivery": delivery.map_or("push", CommandDelivery::name),
         }),
     }
 }

@@ -3,12 +3,12 @@
 use super::{actor, count};
 use crate::{
     api::types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
-    storage::{End, StoredLane},
+    storage::{StoredLane, TimerEnd},
 };
 use cowboy_engine::{
-    chain::{Fire, Status, receipt::Charged},
+    chain::{Fire, ReceiptStatus, receipt::Charged},
     primitives::Height,
-    timer::{Bid, Key, Place, Policy, Setting, Timer},
+    timer::{Bid, Key, Policy, ProposedValue, Timer, TimerPlace},
 };
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ pub(super) fn setting(key: &str, value: u64) -> Value {
 }
 
 /// Values of governed parameters, by key.
-pub(super) fn settings(settings: &[Setting]) -> Value {
-    let entry = |Setting { key, value }: &Setting| (key.clone(), setting(key, *value));
+pub(super) fn settings(settings: &[ProposedValue]) -> Value {
+    let entry = |ProposedValue { key, value }: &ProposedValue| (key.clone(), setting(key, *value));
     Value::Object(settings.iter().map(entry).collect())
 }
 
@@ -30,23 +30,23 @@ pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {
 }
 
 /// How a timer ended.
-pub(in crate::api) const fn ended(end: End) -> TimerStatus {
+pub(in crate::api) const fn ended(end: TimerEnd) -> TimerStatus {
     match end {
-        End::Fired => TimerStatus::Fired,
-        End::Failed => TimerStatus::Failed,
-        End::Expired => TimerStatus::Expired,
-        End::Cancelled => TimerStatus::Cancelled,
-        End::InsufficientFunds => TimerStatus::InsufficientFunds,
+        TimerEnd::Fired => TimerStatus::Fired,
+        TimerEnd::Failed => TimerStatus::Failed,
+        TimerEnd::Expired => TimerStatus::Expired,
+        TimerEnd::Cancelled => TimerStatus::Cancelled,
+        TimerEnd::InsufficientFunds => TimerStatus::InsufficientFunds,
     }
 }
 
 /// The queue's tier that holds a timer after the block at `head`.
 pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
-    match Place::of(timer.height, timer.scheduled_at, head) {
-        Place::CarryOver => TimerTier::CarryOver,
-        Place::Ring => TimerTier::Ring,
-        Place::Epoch => TimerTier::Epoch,
-        Place::Overflow => TimerTier::Overflow,
+    match TimerPlace::of(timer.height, timer.scheduled_at, head) {
+        TimerPlace::CarryOver => TimerTier::CarryOver,
+        TimerPlace::Ring => TimerTier::Ring,
+        TimerPlace::Epoch => TimerTier::Epoch,
+        TimerPlace::Overflow => TimerTier::Overflow,
     }
 }
 
@@ -78,7 +78,7 @@ pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
 
 /// A fire in its block.
 pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {
-    let success = fire.status == Status::Success;
+    let success = fire.status == ReceiptStatus::Success;
     BlockFire {
         timer_id: fire.timer_id.into(),
         actor: fire.actor.into(),

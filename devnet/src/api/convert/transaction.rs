@@ -7,8 +7,8 @@ use super::{
 use crate::api::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
-        ClaimTask, CompleteTask, CreateCommitment, CreateTask, Payload, ResolveCommitment,
-        SignedTransaction, Status, Validator,
+        ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Payload,
+        ReceiptStatus, ResolveCommitment, SignedTransaction,
         transaction::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, Excuse, ExtendTimer,
             GrantEntitlement, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure,
@@ -19,7 +19,7 @@ use cowboy_engine::{
     primitives::{Address, Hash},
     registry::Capabilities,
     speculation::RollbackReason,
-    timer::{Request, Tier},
+    timer::{Tier, TimerRequest},
 };
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "price_per_second": amount(*price_per_second),
             "stake": stake.map(amount),
         }),
-        Payload::AddValidator(Validator { pubkey, consensus_key }) => json!({
+        Payload::AddValidator(GenesisValidator { pubkey, consensus_key }) => json!({
             "validator": address(&pubkey.address()),
             "pubkey": hex(pubkey.as_bytes()),
             "consensus_key": hex(consensus_key),
@@ -209,8 +209,8 @@ pub(super) fn hashes(list: &[Hash]) -> Vec<Value> {
 }
 
 /// The request for a timer; null fields get a default.
-fn timer(request: &Request) -> Value {
-    let Request {
+fn timer(request: &TimerRequest) -> Value {
+    let TimerRequest {
         actor,
         height: due,
         payload,
@@ -254,11 +254,11 @@ fn offers(capabilities: &Capabilities) -> Value {
 }
 
 /// The status of a transaction in a block.
-pub(in crate::api) const fn status(status: &Status) -> TransactionStatus {
+pub(in crate::api) const fn status(status: &ReceiptStatus) -> TransactionStatus {
     match status {
-        Status::Success => TransactionStatus::Success,
-        Status::Failed(_) => TransactionStatus::Failed,
-        Status::Skipped(_) => TransactionStatus::Skipped,
+        ReceiptStatus::Success => TransactionStatus::Success,
+        ReceiptStatus::Failed(_) => TransactionStatus::Failed,
+        ReceiptStatus::Skipped(_) => TransactionStatus::Skipped,
     }
 }
 

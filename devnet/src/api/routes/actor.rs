@@ -5,7 +5,7 @@ use crate::{
         convert,
         error::ApiError,
         extract::{InBody, InPath, InQuery},
-        server::Shared,
+        server::ServerState,
         types::{
             ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
             DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery,
@@ -130,7 +130,7 @@ pub(super) fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog
 
 /// `POST /v1/actors/{actor}/dry-run`: changes nothing, and so needs no token.
 pub(super) async fn dry_run(
-    Extracted(shared): Extracted<Arc<Shared>>,
+    Extracted(shared): Extracted<Arc<ServerState>>,
     InPath(actor): InPath<String>,
     InQuery(node): InQuery<NodeQuery>,
     InBody(request): InBody<DryRunRequest>,

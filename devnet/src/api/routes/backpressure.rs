@@ -5,7 +5,7 @@ use crate::api::{
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     nodes,
-    server::Shared,
+    server::ServerState,
     steer::Steer,
     types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
     view::shown,
@@ -15,69 +15,69 @@ use cowboy_engine::primitives::Address;
 use std::sync::Arc;
 
 /// What a handler answers.
-type Answer = Result<Json<RunnerLoad>, ApiError>;
+type HandlerAnswer = Result<Json<RunnerLoad>, ApiError>;
 
 /// `GET /v1/runners/{runner}/backpressure`
 pub(super) async fn show(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
-) -> Answer {
+) -> HandlerAnswer {
     steer(&shared.backend, &runner, Steer::Look).await
 }
 
 /// `POST /v1/runners/{runner}/backpressure`
 pub(super) async fn limit(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<LimitRequest>,
-) -> Answer {
+) -> HandlerAnswer {
     steer(&shared.backend, &runner, request.steer()?).await
 }
 
 /// `POST /v1/runners/{runner}/capabilities`
 pub(super) async fn change(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<CapabilitiesRequest>,
-) -> Answer {
+) -> HandlerAnswer {
     steer(&shared.backend, &runner, request.steer()?).await
 }
 
 /// `POST /v1/runners/{runner}/pause`
 pub(super) async fn pause(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
-) -> Answer {
+) -> HandlerAnswer {
     steer(&shared.backend, &runner, Steer::Pause).await
 }
 
 /// `POST /v1/runners/{runner}/resume`
 pub(super) async fn resume(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
-) -> Answer {
+) -> HandlerAnswer {
     steer(&shared.backend, &runner, Steer::Resume).await
 }
 
 /// `POST /v1/runners/{runner}/start`
 pub(super) async fn start(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
-) -> Answer {
+) -> HandlerAnswer {
     switch(&shared.backend, &runner, Switch::Start).await
 }
 
 /// `POST /v1/runners/{runner}/stop`
 pub(super) async fn stop(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
-) -> Answer {
+) -> HandlerAnswer {
     switch(&shared.backend, &runner, Switch::Stop).await
 }
 
@@ -99,7 +99,7 @@ fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
     Ok((backend.names.of(&address), address))
 }
 
-async fn steer(backend: &Backend, text: &str, steer: Steer) -> Answer {
+async fn steer(backend: &Backend, text: &str, steer: Steer) -> HandlerAnswer {
     let (name, address) = find(backend, text)?;
     let looks = steer == Steer::Look;
     let told = (backend.hooks.steer)(&name, steer).await.transpose()?;
@@ -110,7 +110,7 @@ async fn steer(backend: &Backend, text: &str, steer: Steer) -> Answer {
     Ok(Json(RunnerLoad::new(&name, address, told)))
 }
 
-async fn switch(backend: &Arc<Backend>, text: &str, wanted: Switch) -> Answer {
+async fn switch(backend: &Arc<Backend>, text: &str, wanted: Switch) -> HandlerAnswer {
     let (name, _) = find(backend, text)?;
     nodes::switch(backend.clone(), &name, wanted).await?;
     steer(backend, &name, Steer::Look).await

@@ -6,7 +6,7 @@ use crate::api::{
     extract::{Authorized, InBody, InPath, InQuery},
     nodes,
     routes::names,
-    server::Shared,
+    server::ServerState,
     types::{
         Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
         NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted, TransactionRequest,
@@ -37,7 +37,7 @@ const MAX_ADVANCE_MS: u64 = 3_600_000;
 /// `POST /v1/transactions`
 pub(super) async fn submit(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InQuery(node): InQuery<NodeQuery>,
     InBody(request): InBody<TransactionRequest>,
 ) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
@@ -56,7 +56,7 @@ pub(super) async fn submit(
 
 /// `POST /runner/{runner}/heartbeat`: the runner's signature on the transaction replaces the token.
 pub(super) async fn heartbeat(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<TransactionRequest>,
 ) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
@@ -148,7 +148,7 @@ pub(super) fn takes_part(view: &View) -> Result<(), ApiError> {
 /// `POST /v1/chain/advance`
 pub(super) async fn advance(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<AdvanceRequest>,
 ) -> Result<(StatusCode, Json<Advance>), ApiError> {
     let AdvanceRequest { blocks, within_ms } = request;
@@ -166,7 +166,7 @@ pub(super) async fn advance(
     let backend = &shared.backend;
     let to = from.after(blocks);
     let now = SystemTime::now();
-    backend.haste().lift(now, to, now + Duration::from_millis(within_ms));
+    backend.fast_forward().lift(now, to, now + Duration::from_millis(within_ms));
     tracing::info!(%from, %to, "the pace is lifted");
     Ok((StatusCode::ACCEPTED, Json(Advance { from: from.get(), to: to.get() })))
 }
@@ -174,7 +174,7 @@ pub(super) async fn advance(
 /// `POST /v1/accounts`
 pub(super) async fn name_account(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<AccountRequest>,
 ) -> Result<(StatusCode, Json<Account>), ApiError> {
     let name = parsed(&request.name)?;
@@ -190,7 +190,7 @@ pub(super) async fn name_account(
 /// `POST /v1/names`
 pub(super) async fn give_name(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<NameRequest>,
 ) -> Result<(StatusCode, Json<NameRequest>), ApiError> {
     let given =
@@ -201,7 +201,7 @@ pub(super) async fn give_name(
 /// `POST /v1/snapshots`
 pub(super) async fn save(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<SaveRequest>,
 ) -> Result<(StatusCode, Json<Snapshot>), ApiError> {
     let name = request.snapshot.as_deref().map(parsed).transpose()?;
@@ -223,7 +223,7 @@ fn parsed(name: &str) -> Result<Name, ApiError> {
 /// `POST /v1/validators/{validator}/stop`
 pub(super) async fn stop(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(validator): InPath<String>,
 ) -> Result<Json<Validator>, ApiError> {
     switch(shared, validator, Switch::Stop).await
@@ -232,7 +232,7 @@ pub(super) async fn stop(
 /// `POST /v1/validators/{validator}/start`
 pub(super) async fn start(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(validator): InPath<String>,
 ) -> Result<Json<Validator>, ApiError> {
     switch(shared, validator, Switch::Start).await
@@ -241,14 +241,14 @@ pub(super) async fn start(
 /// `POST /v1/validators/{validator}/resync`
 pub(super) async fn resync(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(validator): InPath<String>,
 ) -> Result<Json<Validator>, ApiError> {
     switch(shared, validator, Switch::Resync).await
 }
 
 async fn switch(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     validator: String,
     wanted: Switch,
 ) -> Result<Json<Validator>, ApiError> {
@@ -264,7 +264,7 @@ async fn switch(
 /// `POST /v1/validators`
 pub(super) async fn join(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<JoinRequest>,
 ) -> Result<(StatusCode, Json<Validator>), ApiError> {
     let name = request.name.as_deref().map(parsed).transpose()?;
@@ -280,7 +280,7 @@ pub(super) async fn join(
 /// `POST /v1/validators/{validator}/leave`
 pub(super) async fn leave(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(validator): InPath<String>,
 ) -> Result<Json<Left>, ApiError> {
     let name = {
@@ -290,7 +290,7 @@ pub(super) async fn leave(
     change(&shared, Membership::Leave(name)).await.map(|name| Json(Left { name }))
 }
 
-async fn change(shared: &Arc<Shared>, change: Membership) -> Result<String, ApiError> {
+async fn change(shared: &Arc<ServerState>, change: Membership) -> Result<String, ApiError> {
     let backend = shared.backend.clone();
     // A separate task, so that it completes even if the client no longer waits.
     let task = tokio::spawn(async move { (backend.hooks.membership)(change).await });
@@ -305,7 +305,7 @@ async fn change(shared: &Arc<Shared>, change: Membership) -> Result<String, ApiE
 /// `POST /v1/shutdown`
 pub(super) async fn shutdown(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
 ) -> (StatusCode, Json<Stopping>) {
     (shared.backend.hooks.shutdown)();
     (StatusCode::ACCEPTED, Json(Stopping { pid: shared.backend.pid }))

@@ -4,7 +4,7 @@ use crate::api::{
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     faults,
-    server::Shared,
+    server::ServerState,
     types::{Fault, FaultRequest},
     view::Glance,
 };
@@ -19,7 +19,7 @@ pub(super) fn list(glance: &Glance) -> Vec<Fault> {
 /// `POST /v1/faults`
 pub(super) async fn lay(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<FaultRequest>,
 ) -> Result<Json<Fault>, ApiError> {
     let backend = shared.backend.clone();
@@ -32,7 +32,7 @@ pub(super) async fn lay(
 /// `DELETE /v1/faults`
 pub(super) async fn heal_all(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
 ) -> Result<Json<Vec<Fault>>, ApiError> {
     faults::heal_some(&shared.backend, None).await.map(Json)
 }
@@ -40,7 +40,7 @@ pub(super) async fn heal_all(
 /// `DELETE /v1/faults/{fault}`
 pub(super) async fn heal(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(fault): InPath<String>,
 ) -> Result<Json<Vec<Fault>>, ApiError> {
     faults::heal_some(&shared.backend, Some(&fault)).await.map(Json)

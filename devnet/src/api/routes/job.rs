@@ -3,7 +3,7 @@
 use super::names;
 use crate::{
     api::{
-        backend::Progress,
+        backend::ReportedProgress,
         convert,
         error::ApiError,
         types::{
@@ -13,7 +13,7 @@ use crate::{
         view::{View, time},
     },
     storage::{StoredEvent, StoredResult},
-    validator::journal::Answer,
+    validator::journal::DispatchAnswer,
 };
 use cowboy_engine::{
     chain::{EventKind, event::WorkFailed},
@@ -65,7 +65,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     let outcome = outcome(job);
     let result = stored_result(view, &id, job)?.map(|result| result.bytes);
     let events = view.store().events_of(&id)?;
-    let mut times = Times { view, known: BTreeMap::new() };
+    let mut times = BlockTimes { view, known: BTreeMap::new() };
     let latency_ms = match job.status.ended_at() {
         Some(_) if view.kept(job.submitted_at).is_err() => None,
         None => None,
@@ -104,7 +104,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
 /// only to the validator from which it accepted the assignment.
 fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
     let validators = view.backend.slots();
-    let mut newest: BTreeMap<Address, Progress> = BTreeMap::new();
+    let mut newest: BTreeMap<Address, ReportedProgress> = BTreeMap::new();
     for validator in validators.iter().filter_map(|slot| slot.running()) {
         for said in (validator.progress)(id) {
             let known = newest.get(&said.runner).map(|known| (known.height, known.percent));
@@ -122,7 +122,7 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
     };
     open.iter()
         .filter_map(|runner| newest.remove(runner))
-        .map(|Progress { runner, percent, detail, height }| RunnerProgress {
+        .map(|ReportedProgress { runner, percent, detail, height }| RunnerProgress {
             runner: view.name(&runner),
             percent,
             detail,
@@ -145,7 +145,7 @@ pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiE
                 validator: slot.name().to_owned(),
                 runner: view.name(&dispatch.runner),
                 assigned_at: dispatch.assigned_at.get(),
-                outcome: dispatch.outcome.map_or("waiting", Answer::name).to_owned(),
+                outcome: dispatch.outcome.map_or("waiting", DispatchAnswer::name).to_owned(),
                 answered_ms: dispatch.answered_after.and_then(millis),
                 started_ms: dispatch.started_after.and_then(millis),
                 done_ms: dispatch.done_after.and_then(millis),
@@ -287,7 +287,10 @@ pub(super) fn attempts(events: &[StoredEvent], up_to: Height) -> u32 {
 
 /// The events of a job. While it waits there is an event per block; only the first and the last of
 /// each run are listed.
-fn history(events: Vec<StoredEvent>, times: &mut Times<'_>) -> Result<Vec<JobEvent>, ApiError> {
+fn history(
+    events: Vec<StoredEvent>,
+    times: &mut BlockTimes<'_>,
+) -> Result<Vec<JobEvent>, ApiError> {
     let waits = |stored: Option<&StoredEvent>| {
         stored.is_some_and(|stored| matches!(stored.event.kind, EventKind::JobWaiting(_)))
     };
@@ -311,12 +314,12 @@ fn history(events: Vec<StoredEvent>, times: &mut Times<'_>) -> Result<Vec<JobEve
 }
 
 /// Timestamps of blocks, each read once.
-struct Times<'a> {
+struct BlockTimes<'a> {
     view: &'a View,
     known: BTreeMap<Height, u64>,
 }
 
-impl Times<'_> {
+impl BlockTimes<'_> {
     /// Unix ms.
     fn of(&mut self, height: Height) -> Result<u64, ApiError> {
         if let Some(ms) = self.known.get(&height) {

@@ -6,8 +6,8 @@ use crate::{
     api::{
         connection_metrics,
         error::ApiError,
-        openapi::{Answer, Operation},
-        server::Shared,
+        openapi::{Operation, RouteAnswer},
+        server::ServerState,
         view::View,
     },
     log, openmetrics,
@@ -28,12 +28,12 @@ pub(super) fn route() -> Route {
         method: Method::GET,
         path: "/metrics",
         handler: get(metrics),
-        operation: Operation::new(summary, Answer::metrics()),
+        operation: Operation::new(summary, RouteAnswer::metrics()),
     }
 }
 
 /// `GET /metrics`
-async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, ApiError> {
+async fn metrics(State(shared): State<Arc<ServerState>>) -> Result<impl IntoResponse, ApiError> {
     let read = shared.blocking(|backend| {
         let mut parts = Vec::new();
         // While no validator runs, the lane's metrics stay as they were.

@@ -34,7 +34,7 @@ use super::{
     events,
     extract::{InPath, InQuery},
     openapi,
-    server::Shared,
+    server::ServerState,
     types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
         AdvanceRequest, Block, BlockNotice, Burned, CapabilitiesRequest, ChainTask, ChainTaskQuery,
@@ -55,7 +55,7 @@ use axum::{
     http::{Method, header::CONTENT_TYPE},
     routing::{MethodRouter, delete, get, post},
 };
-use openapi::{Answer, Operation};
+use openapi::{Operation, RouteAnswer};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -67,7 +67,7 @@ pub(super) const SNAPSHOTS: &str = "/v1/snapshots";
 pub(super) struct Route {
     pub method: Method,
     pub path: &'static str,
-    pub handler: MethodRouter<Arc<Shared>>,
+    pub handler: MethodRouter<Arc<ServerState>>,
     pub operation: Operation,
 }
 
@@ -81,67 +81,70 @@ pub(super) fn table() -> Vec<Route> {
 
 fn others() -> Vec<Route> {
     vec![
-        glance("/v1/status", "The devnet at a glance", Answer::one::<Status>(), |glance, ()| {
-            validator::status(glance)
-        }),
+        glance(
+            "/v1/status",
+            "The devnet at a glance",
+            RouteAnswer::one::<Status>(),
+            |glance, ()| validator::status(glance),
+        ),
         view(
             "/v1/chain/head",
             "The newest finalized and executed block",
-            Answer::one::<Head>(),
+            RouteAnswer::one::<Head>(),
             |view, (), Nothing {}| chain::head(view),
         ),
         view(
             "/v1/chain/parameters",
             "The chain's parameters and limits that a signer has to know",
-            Answer::one::<Parameters>(),
+            RouteAnswer::one::<Parameters>(),
             |view, (), Nothing {}| chain::parameters(view),
         ),
         view(
             "/v1/chain/governance",
             "The governed parameters",
-            Answer::many::<GovernedParameter>(),
+            RouteAnswer::many::<GovernedParameter>(),
             |view, (), Nothing {}| timer::governance(view),
         ),
         view(
             "/v1/chain/burned",
             "The wei burned since genesis, by purpose",
-            Answer::one::<Burned>(),
+            RouteAnswer::one::<Burned>(),
             |view, (), Nothing {}| Ok(chain::burned(view)),
         ),
         view(
             "/v1/chain/proofs/{subject}",
             "A proof of the state's value under a key, with header and certificate",
-            Answer::one::<StateProof>(),
+            RouteAnswer::one::<StateProof>(),
             |view, kind: String, query: ProofQuery| proof::prove(view, &kind, &query),
         ),
         view(
             "/v1/chain/blocks/{height}",
             "A finalized block",
-            Answer::one::<Block>(),
+            RouteAnswer::one::<Block>(),
             |view, height: String, Nothing {}| chain::block(view, &height),
         ),
         view(
             "/v1/chain/blocks/{height}/evidence",
             "A final block and its certificate, as bytes and as fields",
-            Answer::one::<Evidence>(),
+            RouteAnswer::one::<Evidence>(),
             |view, height: String, Nothing {}| evidence::show(view, &height),
         ),
         view(
             "/v1/chain/evidence",
             "A page of final blocks and their certificates, as bytes",
-            Answer::one::<EvidencePage>(),
+            RouteAnswer::one::<EvidencePage>(),
             |view, (), query: EvidenceQuery| evidence::page(view, &query),
         ),
         view(
             "/v1/chain/transactions/{hash}",
             "A transaction and its receipt",
-            Answer::one::<Transaction>(),
+            RouteAnswer::one::<Transaction>(),
             |view, hash: String, Nothing {}| chain::transaction(view, &hash),
         ),
         view(
             "/v1/chain/events",
             "A page of events; blocks are never split",
-            Answer::one::<EventPage>(),
+            RouteAnswer::one::<EventPage>(),
             |view, (), query: EventQuery| chain::events(view, &query),
         ),
         Route {
@@ -151,7 +154,7 @@ fn others() -> Vec<Route> {
             operation: Operation::new(
                 "Every block as it becomes final: events of type `block`, with the heights as ids; \
                  one of type `replaced` ends a stream that makes room for another",
-                Answer::stream::<BlockNotice>(),
+                RouteAnswer::stream::<BlockNotice>(),
             )
             .query::<NodeQuery>()
             .query::<StreamQuery>()
@@ -166,7 +169,7 @@ fn others() -> Vec<Route> {
             handler: post(control::advance),
             operation: Operation::new(
                 "Lifts the pace of the chain for a number of blocks",
-                Answer::accepted::<Advance>(),
+                RouteAnswer::accepted::<Advance>(),
             )
             .body::<AdvanceRequest>()
             .needs_token(),
@@ -174,7 +177,7 @@ fn others() -> Vec<Route> {
         view(
             "/v1/accounts",
             "The accounts, the devnet's own first, at most 10,000",
-            Answer::many::<Account>(),
+            RouteAnswer::many::<Account>(),
             |view, (), Nothing {}| account::list(view),
         ),
         Route {
@@ -183,7 +186,7 @@ fn others() -> Vec<Route> {
             handler: post(control::name_account),
             operation: Operation::new(
                 "Gives an account a name on this devnet",
-                Answer::created::<Account>(),
+                RouteAnswer::created::<Account>(),
             )
             .body::<AccountRequest>()
             .needs_token(),
@@ -194,7 +197,7 @@ fn others() -> Vec<Route> {
             handler: post(control::give_name),
             operation: Operation::new(
                 "Gives an actor, a timer or a job a name on this devnet",
-                Answer::created::<NameRequest>(),
+                RouteAnswer::created::<NameRequest>(),
             )
             .body::<NameRequest>()
             .needs_token(),
@@ -202,7 +205,7 @@ fn others() -> Vec<Route> {
         view(
             "/v1/accounts/{account}",
             "An account",
-            Answer::one::<Account>(),
+            RouteAnswer::one::<Account>(),
             |view, account: String, Nothing {}| account::show(view, &account),
         ),
         Route {
@@ -211,7 +214,7 @@ fn others() -> Vec<Route> {
             handler: post(control::submit),
             operation: Operation::new(
                 "Submits a signed transaction to the mempools of all validators, or of one",
-                Answer::accepted::<TransactionAccepted>(),
+                RouteAnswer::accepted::<TransactionAccepted>(),
             )
             .query::<NodeQuery>()
             .body::<TransactionRequest>()
@@ -220,13 +223,13 @@ fn others() -> Vec<Route> {
         glance(
             "/v1/runners",
             "The runners, in registry order",
-            Answer::many::<Runner>(),
+            RouteAnswer::many::<Runner>(),
             |glance, ()| runner::list(glance),
         ),
         glance(
             "/v1/runners/{runner}",
             "A registered runner and its connections",
-            Answer::one::<Runner>(),
+            RouteAnswer::one::<Runner>(),
             |glance, runner: String| runner::show(glance, &runner),
         ),
         Route {
@@ -235,7 +238,7 @@ fn others() -> Vec<Route> {
             handler: get(backpressure::show),
             operation: Operation::new(
                 "The capacity for jobs of a runner of the devnet's process",
-                Answer::one::<RunnerLoad>(),
+                RouteAnswer::one::<RunnerLoad>(),
             ),
         },
         Route {
@@ -244,7 +247,7 @@ fn others() -> Vec<Route> {
             handler: post(backpressure::limit),
             operation: Operation::new(
                 "Limits the number of jobs that a runner takes at a time; running jobs continue",
-                Answer::one::<RunnerLoad>(),
+                RouteAnswer::one::<RunnerLoad>(),
             )
             .body::<LimitRequest>()
             .needs_token(),
@@ -255,7 +258,7 @@ fn others() -> Vec<Route> {
             handler: post(backpressure::change),
             operation: Operation::new(
                 "Withdraws registered abilities of a runner for now, or restores them",
-                Answer::one::<RunnerLoad>(),
+                RouteAnswer::one::<RunnerLoad>(),
             )
             .body::<CapabilitiesRequest>()
             .needs_token(),
@@ -266,7 +269,7 @@ fn others() -> Vec<Route> {
             handler: post(backpressure::pause),
             operation: Operation::new(
                 "Pauses a runner: it takes no new jobs and is not present",
-                Answer::one::<RunnerLoad>(),
+                RouteAnswer::one::<RunnerLoad>(),
             )
             .needs_token(),
         },
@@ -274,14 +277,14 @@ fn others() -> Vec<Route> {
             method: Method::POST,
             path: "/v1/runners/{runner}/resume",
             handler: post(backpressure::resume),
-            operation: Operation::new("Resumes a paused runner", Answer::one::<RunnerLoad>())
+            operation: Operation::new("Resumes a paused runner", RouteAnswer::one::<RunnerLoad>())
                 .needs_token(),
         },
         Route {
             method: Method::POST,
             path: "/v1/runners/{runner}/start",
             handler: post(backpressure::start),
-            operation: Operation::new("Starts a stopped runner", Answer::one::<RunnerLoad>())
+            operation: Operation::new("Starts a stopped runner", RouteAnswer::one::<RunnerLoad>())
                 .needs_token(),
         },
         Route {
@@ -290,35 +293,38 @@ fn others() -> Vec<Route> {
             handler: post(backpressure::stop),
             operation: Operation::new(
                 "Stops a runner: it says goodbye and gives up its jobs",
-                Answer::one::<RunnerLoad>(),
+                RouteAnswer::one::<RunnerLoad>(),
             )
             .needs_token(),
         },
         glance(
             "/v1/validators",
             "The validators, in the order in which votes number them",
-            Answer::many::<Validator>(),
+            RouteAnswer::many::<Validator>(),
             |glance, ()| validator::list(glance),
         ),
         glance(
             "/v1/validators/{validator}",
             "A validator, whether it runs or not",
-            Answer::one::<Validator>(),
+            RouteAnswer::one::<Validator>(),
             |glance, validator: String| validator::show(glance, &validator),
         ),
         Route {
             method: Method::POST,
             path: "/v1/validators/{validator}/stop",
             handler: post(control::stop),
-            operation: Operation::new("Stops a running validator", Answer::one::<Validator>())
+            operation: Operation::new("Stops a running validator", RouteAnswer::one::<Validator>())
                 .needs_token(),
         },
         Route {
             method: Method::POST,
             path: "/v1/validators/{validator}/start",
             handler: post(control::start),
-            operation: Operation::new("Starts a stopped validator", Answer::one::<Validator>())
-                .needs_token(),
+            operation: Operation::new(
+                "Starts a stopped validator",
+                RouteAnswer::one::<Validator>(),
+            )
+            .needs_token(),
         },
         Route {
             method: Method::POST,
@@ -326,14 +332,14 @@ fn others() -> Vec<Route> {
             handler: post(control::resync),
             operation: Operation::new(
                 "Restarts a validator, running or not, without its stored chain",
-                Answer::one::<Validator>(),
+                RouteAnswer::one::<Validator>(),
             )
             .needs_token(),
         },
         glance(
             "/v1/faults",
             "The injected faults in force, oldest first",
-            Answer::many::<Fault>(),
+            RouteAnswer::many::<Fault>(),
             |glance, ()| Ok(fault::list(glance)),
         ),
         Route {
@@ -342,7 +348,7 @@ fn others() -> Vec<Route> {
             handler: post(fault::lay),
             operation: Operation::new(
                 "Injects a fault; one of the same kind at the same place is replaced",
-                Answer::one::<Fault>(),
+                RouteAnswer::one::<Fault>(),
             )
             .body::<FaultRequest>()
             .needs_token(),
@@ -351,7 +357,8 @@ fn others() -> Vec<Route> {
             method: Method::DELETE,
             path: "/v1/faults",
             handler: delete(fault::heal_all),
-            operation: Operation::new("Heals every fault", Answer::many::<Fault>()).needs_token(),
+            operation: Operation::new("Heals every fault", RouteAnswer::many::<Fault>())
+                .needs_token(),
         },
         Route {
             method: Method::DELETE,
@@ -359,38 +366,38 @@ fn others() -> Vec<Route> {
             handler: delete(fault::heal),
             operation: Operation::new(
                 "Heals the fault with a number, or the faults of a node",
-                Answer::many::<Fault>(),
+                RouteAnswer::many::<Fault>(),
             )
             .needs_token(),
         },
         view(
             "/v1/tasks",
             "Tasks on the chain, newest first",
-            Answer::many::<ChainTask>(),
+            RouteAnswer::many::<ChainTask>(),
             |view, (), query: ChainTaskQuery| task::list(view, &query),
         ),
         view(
             "/v1/tasks/{task}",
             "A task on the chain",
-            Answer::one::<ChainTask>(),
+            RouteAnswer::one::<ChainTask>(),
             |view, id: String, Nothing {}| task::show(view, &id),
         ),
         view(
             "/v1/actors",
             "Actors, newest first",
-            Answer::many::<ActorSummary>(),
+            RouteAnswer::many::<ActorSummary>(),
             |view, (), query: ActorQuery| actor::list(view, &query),
         ),
         view(
             "/v1/actors/{actor}",
             "An actor and a page of its store",
-            Answer::one::<Actor>(),
+            RouteAnswer::one::<Actor>(),
             |view, actor: String, query: StoreQuery| actor::show(view, &actor, &query),
         ),
         view(
             "/v1/actors/{actor}/logs",
             "Lines and events from an actor, and the errors of failed calls",
-            Answer::one::<ActorLog>(),
+            RouteAnswer::one::<ActorLog>(),
             |view, actor: String, query: LogQuery| actor::logs(view, &actor, &query),
         ),
         Route {
@@ -399,7 +406,7 @@ fn others() -> Vec<Route> {
             handler: post(actor::dry_run),
             operation: Operation::new(
                 "The effects that a call of an actor would have; changes nothing",
-                Answer::one::<DryRun>(),
+                RouteAnswer::one::<DryRun>(),
             )
             .query::<NodeQuery>()
             .body::<DryRunRequest>(),
@@ -407,112 +414,115 @@ fn others() -> Vec<Route> {
         view(
             "/v1/jobs",
             "Jobs, newest first",
-            Answer::many::<JobSummary>(),
+            RouteAnswer::many::<JobSummary>(),
             |view, (), query: JobQuery| job::list(view, &query),
         ),
         view(
             "/v1/jobs/{id}",
             "A job and its events",
-            Answer::one::<Job>(),
+            RouteAnswer::one::<Job>(),
             |view, id: String, Nothing {}| job::show(view, &id),
         ),
         view(
             "/v1/jobs/{id}/result",
             "A job's verified result",
-            Answer::one::<JobResult>(),
+            RouteAnswer::one::<JobResult>(),
             |view, id: String, Nothing {}| job::result(view, &id),
         ),
         view(
             "/v1/jobs/{id}/dispatches",
             "The dispatches of a job by each running validator, and their outcomes",
-            Answer::many::<JobDispatch>(),
+            RouteAnswer::many::<JobDispatch>(),
             |view, id: String, Nothing {}| job::dispatches(view, &id),
         ),
         view(
             "/v1/jobs/{id}/explain",
             "How a job's runners were drawn, or why none were",
-            Answer::one::<Explanation>(),
+            RouteAnswer::one::<Explanation>(),
             |view, id: String, query: ExplanationQuery| selection::explain(view, &id, &query),
         ),
         view(
             "/v1/timers",
             "Timers: those that wait by height, then those that have ended, newest first",
-            Answer::many::<TimerSummary>(),
+            RouteAnswer::many::<TimerSummary>(),
             |view, (), query: TimerQuery| timer::list(view, &query),
         ),
         view(
             "/v1/timers/queue",
             "The calendar queue, tier by tier",
-            Answer::one::<TimerQueue>(),
+            RouteAnswer::one::<TimerQueue>(),
             |view, (), Nothing {}| timer::queue(view),
         ),
         view(
             "/v1/timers/due",
             "The timers due in the next block: rank, weight, reasons for waiting",
-            Answer::one::<DueTimers>(),
+            RouteAnswer::one::<DueTimers>(),
             |view, (), query: DueQuery| due::list(view, &query),
         ),
         view(
             "/v1/timers/fees",
             "Reports of blocks' timer lanes, oldest first",
-            Answer::many::<LaneBlock>(),
+            RouteAnswer::many::<LaneBlock>(),
             |view, (), query: LaneQuery| timer::fees(view, &query),
         ),
         view(
             "/v1/timers/fairness",
             "The weights of accounts in the next block's timer lane",
-            Answer::one::<Fairness>(),
+            RouteAnswer::one::<Fairness>(),
             |view, (), Nothing {}| timer::fairness(view),
         ),
         view(
             "/v1/timers/{timer}",
             "A timer, its outcome, and the reasons why it did not fire",
-            Answer::one::<Timer>(),
+            RouteAnswer::one::<Timer>(),
             |view, timer: String, Nothing {}| timer::show(view, &timer),
         ),
         view(
             "/v1/timers/{timer}/bid",
             "The bid of a timer's agent for the next block, and the timer's rank with it",
-            Answer::one::<TimerQuote>(),
+            RouteAnswer::one::<TimerQuote>(),
             |view, timer: String, Nothing {}| due::bid(view, &timer),
         ),
         view(
             "/v1/presence/compare",
             "The choices of draws with and without the presence filter",
-            Answer::one::<PresenceComparison>(),
+            RouteAnswer::one::<PresenceComparison>(),
             |view, (), query: ComparisonQuery| comparison::compare(view, &query),
         ),
         view(
             "/v1/presence/{height}",
             "Canonical presence: the runners that a block's certificate shows as present",
-            Answer::one::<Presence>(),
+            RouteAnswer::one::<Presence>(),
             |view, height: String, Nothing {}| presence::show(view, &height),
         ),
         view(
             "/v1/presence/{height}/votes",
             "The votes in the certificate of a block",
-            Answer::one::<Votes>(),
+            RouteAnswer::one::<Votes>(),
             |view, height: String, Nothing {}| presence::votes(view, &height),
         ),
-        view("/v1/pools", "Pools of runners", Answer::many::<Pool>(), |view, (), Nothing {}| {
-            pool::list(view)
-        }),
+        view(
+            "/v1/pools",
+            "Pools of runners",
+            RouteAnswer::many::<Pool>(),
+            |view, (), Nothing {}| pool::list(view),
+        ),
         view(
             "/v1/pools/{pool}",
             "A pool and its members",
-            Answer::one::<Pool>(),
+            RouteAnswer::one::<Pool>(),
             |view, pool: String, Nothing {}| pool::show(view, &pool),
         ),
         view(
             "/v1/mru",
             "The most recently used runners",
-            Answer::many::<MruRecord>(),
+            RouteAnswer::many::<MruRecord>(),
             |view, (), Nothing {}| mru::list(view),
         ),
         view(
             "/v1/mru/{submitter}/{kind}",
             "A submitter's most recently used runner for a kind of job",
-            Answer::one::<MruRecord>(),
+            RouteAnswer::one::<MruRecord>(),
             |view, (submitter, kind): (String, String), Nothing {}| {
                 mru::show(view, &submitter, &kind)
             },
@@ -523,7 +533,7 @@ fn others() -> Vec<Route> {
             handler: post(control::join),
             operation: Operation::new(
                 "Starts a validator that follows the chain, and votes once it is in the committee",
-                Answer::created::<Validator>(),
+                RouteAnswer::created::<Validator>(),
             )
             .body::<JoinRequest>()
             .needs_token(),
@@ -534,7 +544,7 @@ fn others() -> Vec<Route> {
             handler: post(control::leave),
             operation: Operation::new(
                 "Stops and removes a validator that has left the committee",
-                Answer::one::<Left>(),
+                RouteAnswer::one::<Left>(),
             )
             .needs_token(),
         },
@@ -544,7 +554,7 @@ fn others() -> Vec<Route> {
             handler: post(control::save),
             operation: Operation::new(
                 "Saves the devnet as a snapshot; its validators stop meanwhile and start again",
-                Answer::created::<Snapshot>(),
+                RouteAnswer::created::<Snapshot>(),
             )
             .body::<SaveRequest>()
             .needs_token(),
@@ -553,8 +563,11 @@ fn others() -> Vec<Route> {
             method: Method::POST,
             path: "/v1/shutdown",
             handler: post(control::shutdown),
-            operation: Operation::new("Begins to stop the devnet", Answer::accepted::<Stopping>())
-                .needs_token(),
+            operation: Operation::new(
+                "Begins to stop the devnet",
+                RouteAnswer::accepted::<Stopping>(),
+            )
+            .needs_token(),
         },
         Route {
             method: Method::POST,
@@ -562,14 +575,14 @@ fn others() -> Vec<Route> {
             handler: post(control::heartbeat),
             operation: Operation::new(
                 "A runner's heartbeat: a signed `runner_heartbeat` transaction",
-                Answer::accepted::<TransactionAccepted>(),
+                RouteAnswer::accepted::<TransactionAccepted>(),
             )
             .body::<TransactionRequest>(),
         },
         view(
             "/runner/{runner}/jobs",
             "The open jobs assigned to a runner that polls; 410 in phase sunset",
-            Answer::one::<PolledJobs>(),
+            RouteAnswer::one::<PolledJobs>(),
             |view, runner: String, Nothing {}| polling::jobs(view, &runner),
         ),
         Route {
@@ -578,7 +591,7 @@ fn others() -> Vec<Route> {
             handler: post(polling::job_commit),
             operation: Operation::new(
                 "A runner's signed commitment, for lack of a connection; 410 in phase sunset",
-                Answer::accepted::<ResultAccepted>(),
+                RouteAnswer::accepted::<ResultAccepted>(),
             )
             .body::<CommitRequest>(),
         },
@@ -588,7 +601,7 @@ fn others() -> Vec<Route> {
             handler: post(polling::job_failure),
             operation: Operation::new(
                 "A runner's signed report that it cannot do a job; 410 in phase sunset",
-                Answer::accepted::<ResultAccepted>(),
+                RouteAnswer::accepted::<ResultAccepted>(),
             )
             .body::<FailureRequest>(),
         },
@@ -598,7 +611,7 @@ fn others() -> Vec<Route> {
             handler: post(polling::job_result),
             operation: Operation::new(
                 "A runner's signed result, for lack of a connection; 410 in phase sunset",
-                Answer::accepted::<ResultAccepted>(),
+                RouteAnswer::accepted::<ResultAccepted>(),
             )
             .body::<ResultRequest>(),
         },
@@ -606,7 +619,7 @@ fn others() -> Vec<Route> {
             method: Method::GET,
             path: "/openapi.json",
             handler: get(async || ([(CONTENT_TYPE, "application/json")], openapi::text())),
-            operation: Operation::new("This document", Answer::any()),
+            operation: Operation::new("This document", RouteAnswer::any()),
         },
     ]
 }
@@ -619,7 +632,7 @@ struct Nothing {}
 fn view<P, Q, T>(
     path: &'static str,
     summary: &'static str,
-    answer: Answer,
+    answer: RouteAnswer,
     read: fn(&View, P, Q) -> Result<T, ApiError>,
 ) -> Route
 where
@@ -627,7 +640,7 @@ where
     Q: DeserializeOwned + IntoParams + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let handler = async move |State(shared): State<Arc<Shared>>,
+    let handler = async move |State(shared): State<Arc<ServerState>>,
                               InPath(path): InPath<P>,
                               InQuery(node): InQuery<NodeQuery>,
                               InQuery(query): InQuery<Q>| {
@@ -642,14 +655,14 @@ where
 fn glance<P, T>(
     path: &'static str,
     summary: &'static str,
-    answer: Answer,
+    answer: RouteAnswer,
     read: fn(&Glance, P) -> Result<T, ApiError>,
 ) -> Route
 where
     P: DeserializeOwned + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let handler = async move |State(shared): State<Arc<Shared>>,
+    let handler = async move |State(shared): State<Arc<ServerState>>,
                               InPath(path): InPath<P>,
                               InQuery(node): InQuery<NodeQuery>| {
         let read = move |backend| read(&Glance::of(backend, node.node.as_deref())?, path);

@@ -9,7 +9,7 @@ use crate::{
     api::{
         error::ApiError,
         extract::{InBody, InPath},
-        server::Shared,
+        server::ServerState,
         types::{
             Bytes, BytesText, CommitRequest, FailureRequest, POLLED_BYTES, POLLED_JOBS, PolledJob,
             PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
@@ -17,7 +17,7 @@ use crate::{
         view::View,
     },
     chain::anchor::Anchor,
-    validator::gateway::{Handed, assigned},
+    validator::gateway::{Submission, assigned},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
@@ -92,7 +92,7 @@ fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
 
 /// `POST /runner/{runner}/job_result`: the runner's signature on the result replaces the token.
 pub(super) async fn job_result(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<ResultRequest>,
 ) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
@@ -103,7 +103,7 @@ pub(super) async fn job_result(
 
 /// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, also signed.
 pub(super) async fn job_commit(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<CommitRequest>,
 ) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
@@ -114,7 +114,7 @@ pub(super) async fn job_commit(
 
 /// `POST /runner/{runner}/job_failure`: a runner's report that it cannot do the job, also signed.
 pub(super) async fn job_failure(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<FailureRequest>,
 ) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
@@ -133,7 +133,7 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
     if view.state.commitments(&job_id.0).is_some() {
         let reveal = Reveal { runner, result: result.0.0, runner_signature };
         match check_reveal(&view.state, &job_id.0, &reveal) {
-            Ok(()) => hand_in(view, Handed::Reveal { job_id: job_id.0, reveal })?,
+            Ok(()) => hand_in(view, Submission::Reveal { job_id: job_id.0, reveal })?,
             Err(ResultError::AlreadyRevealed(_)) => {}
             Err(error) => return Err(refused(&view.state, &job_id.0, error)),
         }
@@ -141,7 +141,7 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
     }
     let submitted = SubmitResult { job_id: job_id.0, runner, result: result.0.0, runner_signature };
     match check_result(&view.state, &submitted) {
-        Ok(_) => hand_in(view, Handed::Result(submitted))?,
+        Ok(_) => hand_in(view, Submission::Result(submitted))?,
         // A runner that lost the first answer gets the same answer again.
         Err(ResultError::WrongState { .. }) if is_final(&view.state, &submitted) => {}
         Err(error) => return Err(refused(&view.state, &submitted.job_id, error)),
@@ -160,7 +160,7 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
     match check_commit(&view.state, &commit) {
         Ok(job) => {
             let deadline_block = job.deadline();
-            hand_in(view, Handed::Commit { commit, deadline_block })?;
+            hand_in(view, Submission::Commit { commit, deadline_block })?;
         }
         // A runner that lost the first answer gets the same answer again.
         Err(ResultError::AlreadyCommitted(_) | ResultError::WrongState { .. })
@@ -171,7 +171,7 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
             if let Some(deadline_block) =
                 signed.filter(|deadline| is_signed(&view.state, &commit, *deadline))
             {
-                hand_in(view, Handed::Commit { commit, deadline_block })?;
+                hand_in(view, Submission::Commit { commit, deadline_block })?;
             }
             return Err(refused(&view.state, &job_id.0, error));
         }
@@ -203,7 +203,7 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
         runner_signature: signature(&runner_signature)?,
     };
     match check_failure(&view.state, &report) {
-        Ok(_) => hand_in(view, Handed::Failure(report))?,
+        Ok(_) => hand_in(view, Submission::Failure(report))?,
         // A runner that lost the first answer gets the same answer again, even when the attempt is
         // over.
         Err(_) if is_reported(&view.state, &report) => {}
@@ -212,7 +212,7 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
     Ok(ResultAccepted { job_id })
 }
 
-fn hand_in(view: &View, handed: Handed) -> Result<(), ApiError> {
+fn hand_in(view: &View, handed: Submission) -> Result<(), ApiError> {
     takes_part(view)?;
     view.running.handed_in.try_send(handed).map_err(|_| {
         ApiError::unavailable("too many results wait to be submitted").hint("send it again")

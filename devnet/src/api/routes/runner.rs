@@ -1,7 +1,7 @@
 //! Runners: the registry, and their connections.
 
 use crate::api::{
-    backend::Link,
+    backend::ObservedLink,
     error::ApiError,
     types::{
         ConnectionEnd, ConnectionLoad, PresenceCondition, PresenceStanding, ReputationStep, Runner,
@@ -24,18 +24,18 @@ use std::{
 const REPUTATION_STEPS: usize = 20;
 
 /// The required and the actual connections, collected once per request.
-pub(super) struct Network {
+pub(super) struct Connections {
     /// Per registered runner, in registry order: the validators of its subset, nearest first.
     subsets: Vec<(Address, Vec<Address>)>,
     /// Per running validator: the connections it holds, by runner.
-    links: BTreeMap<Address, BTreeMap<Address, Link>>,
+    links: BTreeMap<Address, BTreeMap<Address, ObservedLink>>,
     /// The highest head of any validator.
     pub highest: Height,
     /// The time since the newest block, if the chain has halted.
     halted: Option<Duration>,
 }
 
-impl Network {
+impl Connections {
     pub fn of(glance: &Glance) -> Self {
         let (registry, state) = (glance.state.registry(), &glance.state);
         let subset = |runner: &Address| {
@@ -78,7 +78,7 @@ impl Network {
         found.map_or(&[], |(_, subset)| subset)
     }
 
-    fn link(&self, validator: &Address, runner: &Address) -> Option<&Link> {
+    fn link(&self, validator: &Address, runner: &Address) -> Option<&ObservedLink> {
         self.links.get(validator)?.get(runner)
     }
 
@@ -99,7 +99,7 @@ impl Network {
 
 /// `GET /v1/runners`
 pub(super) fn list(glance: &Glance) -> Result<Vec<Runner>, ApiError> {
-    let (network, registry) = (Network::of(glance), glance.state.registry());
+    let (network, registry) = (Connections::of(glance), glance.state.registry());
     let indexed = (0..).zip(&network.subsets);
     Ok(indexed
         .filter_map(|(index, (address, subset))| {
@@ -118,7 +118,7 @@ pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
     let index = registry.order().index(&address).ok_or_else(|| {
         ApiError::not_found(format!("runner {} has left the registry", glance.name(&address)))
     })?;
-    let network = Network::of(glance);
+    let network = Connections::of(glance);
     let mut shown = describe(glance, &network, index, &address, network.subset(&address), record);
     for connection in &mut shown.connections {
         let slots = glance.backend.slots();
@@ -149,7 +149,7 @@ pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
 
 fn describe(
     glance: &Glance,
-    network: &Network,
+    network: &Connections,
     index: u32,
     address: &Address,
     subset: &[Address],
@@ -233,7 +233,7 @@ fn presence(state: &State, halted: Option<Duration>, runner: &Address) -> Runner
 /// validator of its subset runs.
 fn unmet(
     glance: &Glance,
-    network: &Network,
+    network: &Connections,
     runner: &Address,
     subset: &[Address],
     presence: &RunnerPresence,
@@ -308,12 +308,12 @@ fn unmet(
 }
 
 /// The runners at a glance, in registry order.
-pub(super) fn statuses(glance: &Glance, network: &Network) -> Vec<RunnerStatus> {
+pub(super) fn statuses(glance: &Glance, network: &Connections) -> Vec<RunnerStatus> {
     let committee: Vec<_> =
         glance.state.committee().iter().map(|validator| validator.pubkey.address()).collect();
     let place = |at: &&Address| committee.iter().position(|one| one == *at);
     let status = |(runner, subset): &(Address, Vec<Address>)| {
-        let holds = |links: &BTreeMap<Address, Link>| links.contains_key(runner);
+        let holds = |links: &BTreeMap<Address, ObservedLink>| links.contains_key(runner);
         let mut holders: Vec<_> =
             network.links.iter().filter(|(_, links)| holds(links)).map(|(at, _)| at).collect();
         holders.sort_by_key(|at| place(at).unwrap_or(usize::MAX));

@@ -6,8 +6,8 @@ use crate::api::{
     error::ApiError,
     extract::{Authorized, InBody, InPath, InQuery},
     feed,
-    openapi::{Answer, Operation},
-    server::Shared,
+    openapi::{Operation, RouteAnswer},
+    server::ServerState,
     types::{
         ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
         PipelineRequest, PipelineSummary, RetryRequest, Rollback, SpeculationEvent,
@@ -30,13 +30,16 @@ use utoipa::IntoParams;
 /// Every route of speculation.
 pub(super) fn table() -> Vec<Route> {
     vec![
-        read("/v1/speculation", "The state of speculation", Answer::one::<SpeculationStatus>(), {
-            |agent, (), Nothing {}| Ok(agent.status())
-        }),
+        read(
+            "/v1/speculation",
+            "The state of speculation",
+            RouteAnswer::one::<SpeculationStatus>(),
+            |agent, (), Nothing {}| Ok(agent.status()),
+        ),
         read(
             "/v1/speculation/pipelines",
             "Pipelines, newest first",
-            Answer::many::<PipelineSummary>(),
+            RouteAnswer::many::<PipelineSummary>(),
             |agent, (), query: PipelineQuery| Ok(agent.pipelines(&query)),
         ),
         Route {
@@ -45,7 +48,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(submit),
             operation: Operation::new(
                 "Has the agent run a pipeline",
-                Answer::accepted::<PipelineAccepted>(),
+                RouteAnswer::accepted::<PipelineAccepted>(),
             )
             .body::<PipelineRequest>()
             .needs_token(),
@@ -53,7 +56,7 @@ pub(super) fn table() -> Vec<Route> {
         read(
             "/v1/speculation/pipelines/{pipeline}",
             "A pipeline with its graph",
-            Answer::one::<Pipeline>(),
+            RouteAnswer::one::<Pipeline>(),
             |agent, number: String, Nothing {}| agent.pipeline(numbered(&number)?),
         ),
         Route {
@@ -62,7 +65,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(cancel),
             operation: Operation::new(
                 "Cancels the tasks of a pipeline that are not final",
-                Answer::one::<TasksCancelled>(),
+                RouteAnswer::one::<TasksCancelled>(),
             )
             .needs_token(),
         },
@@ -72,7 +75,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(retry),
             operation: Operation::new(
                 "Retries tasks that failed or were rolled back",
-                Answer::one::<TasksRetried>(),
+                RouteAnswer::one::<TasksRetried>(),
             )
             .body::<RetryRequest>()
             .needs_token(),
@@ -80,7 +83,7 @@ pub(super) fn table() -> Vec<Route> {
         read(
             "/v1/speculation/tasks/{pipeline}/{task}",
             "A task with its output",
-            Answer::one::<TaskDetail>(),
+            RouteAnswer::one::<TaskDetail>(),
             |agent, (number, task): (String, String), Nothing {}| {
                 agent.task(numbered(&number)?, &task)
             },
@@ -91,32 +94,32 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(cancel_task),
             operation: Operation::new(
                 "Cancels a task with those that depend on it",
-                Answer::one::<TasksCancelled>(),
+                RouteAnswer::one::<TasksCancelled>(),
             )
             .needs_token(),
         },
         read(
             "/v1/speculation/commitments",
             "Commitments to outputs, the newest pipelines' first",
-            Answer::many::<SpeculativeCommitment>(),
+            RouteAnswer::many::<SpeculativeCommitment>(),
             |agent, (), query: OfPipelineQuery| agent.commitments(&query),
         ),
         read(
             "/v1/speculation/proofs",
             "Proofs, the newest pipelines' first",
-            Answer::many::<SpeculativeProof>(),
+            RouteAnswer::many::<SpeculativeProof>(),
             |agent, (), query: OfPipelineQuery| agent.proofs(&query),
         ),
         read(
             "/v1/speculation/rollbacks",
             "Rollbacks, newest first",
-            Answer::many::<Rollback>(),
+            RouteAnswer::many::<Rollback>(),
             |agent, (), query: OfPipelineQuery| agent.rollbacks(&query),
         ),
         read(
             "/v1/speculation/events",
             "A page of the kept events from the components of speculation, oldest first",
-            Answer::one::<SpeculationEventPage>(),
+            RouteAnswer::one::<SpeculationEventPage>(),
             |agent, (), query: SpeculationEventQuery| {
                 check_events(&query)?;
                 Ok(agent.events(&query))
@@ -130,7 +133,7 @@ pub(super) fn table() -> Vec<Route> {
                 "Events from the components of speculation as they happen: of type `speculation`, \
                  with their numbers as ids; one of type `replaced` ends a stream that makes room \
                  for another",
-                Answer::stream::<SpeculationEvent>(),
+                RouteAnswer::stream::<SpeculationEvent>(),
             )
             .query::<SpeculationEventQuery>()
             .header(
@@ -141,7 +144,7 @@ pub(super) fn table() -> Vec<Route> {
         read(
             "/v1/speculation/config",
             "Every option of speculation",
-            Answer::many::<SpeculationOption>(),
+            RouteAnswer::many::<SpeculationOption>(),
             |agent, (), Nothing {}| Ok(agent.options()),
         ),
         Route {
@@ -150,7 +153,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(configure),
             operation: Operation::new(
                 "Changes options until the devnet stops: all of them, or none",
-                Answer::many::<SpeculationOption>(),
+                RouteAnswer::many::<SpeculationOption>(),
             )
             .body::<ConfigureRequest>()
             .needs_token(),
@@ -172,7 +175,7 @@ pub(in crate::api) fn check_events(query: &SpeculationEventQuery) -> Result<(), 
 fn read<P, Q, T>(
     path: &'static str,
     summary: &'static str,
-    answer: Answer,
+    answer: RouteAnswer,
     read: fn(&dyn Speculation, P, Q) -> Result<T, ApiError>,
 ) -> Route
 where
@@ -180,7 +183,7 @@ where
     Q: DeserializeOwned + IntoParams + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let handler = async move |State(shared): State<Arc<Shared>>,
+    let handler = async move |State(shared): State<Arc<ServerState>>,
                               InPath(path): InPath<P>,
                               InQuery(query): InQuery<Q>| {
         ask(&shared, move |agent| Ok(Json(read(agent, path, query)?).into_response())).await
@@ -191,7 +194,7 @@ where
 
 /// Calls the agent on a blocking thread, so that the call does not hold up other requests.
 async fn ask<T: Send + 'static>(
-    shared: &Shared,
+    shared: &ServerState,
     call: impl FnOnce(&dyn Speculation) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     shared
@@ -212,7 +215,7 @@ fn numbered(text: &str) -> Result<u64, ApiError> {
 /// `POST /v1/speculation/pipelines`
 async fn submit(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<PipelineRequest>,
 ) -> Result<(StatusCode, Json<PipelineAccepted>), ApiError> {
     let accepted = ask(&shared, |agent| agent.submit(request)).await?;
@@ -222,7 +225,7 @@ async fn submit(
 /// `POST /v1/speculation/pipelines/{pipeline}/cancel`
 async fn cancel(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(number): InPath<String>,
 ) -> Result<Json<TasksCancelled>, ApiError> {
     let number = numbered(&number)?;
@@ -232,7 +235,7 @@ async fn cancel(
 /// `POST /v1/speculation/pipelines/{pipeline}/retry`
 async fn retry(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath(number): InPath<String>,
     InBody(request): InBody<RetryRequest>,
 ) -> Result<Json<TasksRetried>, ApiError> {
@@ -243,7 +246,7 @@ async fn retry(
 /// `POST /v1/speculation/tasks/{pipeline}/{task}/cancel`
 async fn cancel_task(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InPath((number, task)): InPath<(String, String)>,
 ) -> Result<Json<TasksCancelled>, ApiError> {
     let number = numbered(&number)?;
@@ -253,7 +256,7 @@ async fn cancel_task(
 /// `POST /v1/speculation/config`
 async fn configure(
     _: Authorized,
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<ConfigureRequest>,
 ) -> Result<Json<Vec<SpeculationOption>>, ApiError> {
     ask(&shared, move |agent| agent.configure(&request)).await.map(Json)

@@ -18,7 +18,7 @@ use crate::{
         },
         view::{self, View},
     },
-    storage::{End, StoredEvent, StoredTimer, TimerFilter},
+    storage::{StoredEvent, StoredTimer, TimerEnd, TimerFilter},
     topology::field_of,
 };
 use cowboy_engine::{
@@ -67,7 +67,7 @@ pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>,
         }
     }
     let mut ended = Vec::new();
-    for end in End::ALL.into_iter().filter(|end| wanted(convert::timer::ended(*end))) {
+    for end in TimerEnd::ALL.into_iter().filter(|end| wanted(convert::timer::ended(*end))) {
         ended.extend(view.store().ended_timers(filter, end)?);
     }
     ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
@@ -103,7 +103,7 @@ fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
     match stored.ended {
         None => (convert::timer::waiting(&stored.timer, head), None),
         Some((height, end)) => {
-            let fired = matches!(end, End::Fired | End::Failed).then(|| height.get());
+            let fired = matches!(end, TimerEnd::Fired | TimerEnd::Failed).then(|| height.get());
             (convert::timer::ended(end), fired)
         }
     }
@@ -115,7 +115,9 @@ pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
     let (head, id) = (view.head(), stored.timer.id);
     let payload = view.store().timer_payload(&id)?;
     let fire = match stored.ended {
-        Some((_, End::Fired | End::Failed)) => view.store().fire(&id)?.map(|(_, fire)| fire),
+        Some((_, TimerEnd::Fired | TimerEnd::Failed)) => {
+            view.store().fire(&id)?.map(|(_, fire)| fire)
+        }
         _ => None,
     };
     let events = events(view, &stored)?;
@@ -224,7 +226,7 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
 fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
     let id = stored.timer.id;
     let mut events = view.store().events_of_timer(&id, EVENTS)?;
-    if let Some((height, End::Fired | End::Failed)) = stored.ended {
+    if let Some((height, TimerEnd::Fired | TimerEnd::Failed)) = stored.ended {
         // `events_of_timer` does not return its fire's events that are not about this timer.
         let of_fire = |found: &StoredEvent| {
             found.event.timer == Some(id) && found.event.timer_id() != Some(id)
@@ -248,7 +250,7 @@ fn deferrals(
         None => Some(view.head()),
         // Under `gba-auction` transactions come after the timers, so the lane deferred it once
         // more.
-        Some((height, End::Cancelled)) if cancelled_after_lane(view, height, events)? => {
+        Some((height, TimerEnd::Cancelled)) if cancelled_after_lane(view, height, events)? => {
             Some(height)
         }
         Some((height, _)) => height.previous(),

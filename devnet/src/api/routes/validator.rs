@@ -1,6 +1,6 @@
 //! Validators, and the devnet at a glance.
 
-use super::runner::{self, Network};
+use super::runner::{self, Connections};
 use crate::api::{
     backend::ValidatorSlot,
     error::ApiError,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// `GET /v1/status`
 pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
-    let (backend, network) = (&glance.backend, Network::of(glance));
+    let (backend, network) = (&glance.backend, Connections::of(glance));
     let runners = runner::statuses(glance, &network);
     let validators: Vec<_> = in_order(glance)
         .iter()
@@ -82,14 +82,14 @@ fn head(glance: &Glance) -> Result<Head, ApiError> {
 
 /// `GET /v1/validators`
 pub(super) fn list(glance: &Glance) -> Result<Vec<Validator>, ApiError> {
-    let network = Network::of(glance);
+    let network = Connections::of(glance);
     Ok(in_order(glance).iter().map(|slot| describe(glance, &network, slot)).collect())
 }
 
 /// `GET /v1/validators/{validator}`
 pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, ApiError> {
     let slot = slot(glance, text)?;
-    Ok(describe(glance, &Network::of(glance), &slot))
+    Ok(describe(glance, &Connections::of(glance), &slot))
 }
 
 /// The validator that a request names.
@@ -117,7 +117,7 @@ fn index(glance: &Glance, slot: &ValidatorSlot) -> Option<u32> {
     (0..).zip(committee).find(|(_, v)| *v == slot.identity()).map(|(index, _)| index)
 }
 
-fn state(network: &Network, slot: &ValidatorSlot) -> ValidatorState {
+fn state(network: &Connections, slot: &ValidatorSlot) -> ValidatorState {
     if slot.paused().is_some() {
         return ValidatorState::Paused;
     }
@@ -135,7 +135,7 @@ fn state(network: &Network, slot: &ValidatorSlot) -> ValidatorState {
     }
 }
 
-fn describe(glance: &Glance, network: &Network, slot: &ValidatorSlot) -> Validator {
+fn describe(glance: &Glance, network: &Connections, slot: &ValidatorSlot) -> Validator {
     let (address, running) = (slot.address(), slot.running());
     Validator {
         name: slot.name().to_owned(),

@@ -11,7 +11,7 @@ use crate::{
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Code, Payload,
+        ActorCode, Payload,
         transaction::{CallActor, DeployActor},
     },
     job::spec::{Callback, JobSpec},
@@ -102,7 +102,7 @@ async fn actors_are_listed_and_shown() {
 
     let actor = devnet.client.actor(&first.to_string(), &all()).await.unwrap();
     assert_eq!((actor.deployer_name.as_deref(), actor.deployed_at), (Some("dev-0"), 1));
-    assert_eq!((*actor.code, actor.source.as_str()), (Code::hash(COUNTER), COUNTER));
+    assert_eq!((*actor.code, actor.source.as_str()), (ActorCode::hash(COUNTER), COUNTER));
     let handlers: Vec<_> = actor.handlers.iter().map(|h| (h.name.as_str(), h.line)).collect();
     let expected = [("bump", 2), ("crash", 15), ("fill", 19), ("put", 12), ("read", 9)];
     assert_eq!(handlers, expected);
@@ -203,7 +203,10 @@ async fn a_receipt_tells_what_actors_did() {
     assert!(transaction.events.is_empty() && receipt.usage.cycles > 0);
 
     let parameters = devnet.client.parameters().await.unwrap();
-    assert_eq!(cowboy_engine::actor::Params::from(parameters.actors), devnet.state.params().actors);
+    assert_eq!(
+        cowboy_engine::actor::ActorParams::from(parameters.actors),
+        devnet.state.params().actors
+    );
 }
 
 #[tokio::test]

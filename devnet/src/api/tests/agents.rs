@@ -11,7 +11,7 @@ use crate::{
 use cowboy_engine::{
     chain::{Payload, transaction::Transfer},
     primitives::{Address, Height, Wei},
-    timer::{Policy, Request},
+    timer::{Policy, TimerRequest},
 };
 
 /// Runs a loop, and is its own agent: bids twice the price and the tip of its context.
@@ -35,9 +35,9 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
     )
 "#;
 
-fn request(actor: Address, height: u64, gba: Option<Address>) -> Request {
+fn request(actor: Address, height: u64, gba: Option<Address>) -> TimerRequest {
     let gas_limit = Some(15_000);
-    Request { actor, height: Height::new(height), gba, gas_limit, ..Request::default() }
+    TimerRequest { actor, height: Height::new(height), gba, gas_limit, ..TimerRequest::default() }
 }
 
 impl Devnet {

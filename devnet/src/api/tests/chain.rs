@@ -9,7 +9,7 @@ use crate::{
     client::BlockAt,
 };
 use cowboy_engine::{
-    chain::{Payload, Validator},
+    chain::{GenesisValidator, Payload},
     primitives::Wei,
 };
 
@@ -200,7 +200,7 @@ async fn accounts_count_what_waits() {
 /// The names of a runner's subset, nearest first.
 fn subset(devnet: &Devnet, runner: &str) -> Vec<String> {
     let subset = devnet.state.subset_of(&key(runner).public_key());
-    let address = |validator: &&Validator| validator.pubkey.address();
+    let address = |validator: &&GenesisValidator| validator.pubkey.address();
     let slots = subset.iter().map(|v| devnet.backend.slot_at(&address(v)).unwrap());
     slots.map(|slot| slot.name().to_owned()).collect()
 }

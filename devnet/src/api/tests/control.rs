@@ -252,7 +252,7 @@ async fn the_pace_is_lifted_from_the_head_on_and_within_bounds() {
     devnet.push_empty(3);
     let second = Duration::from_secs(1);
     let spared = |height| {
-        let spares = devnet.backend.haste().spares(Height::new(height), SystemTime::now());
+        let spares = devnet.backend.fast_forward().spares(Height::new(height), SystemTime::now());
         spares.now_or_never().is_some()
     };
     assert!(!spared(4));

@@ -3,11 +3,11 @@
 
 use crate::{
     api::{
-        Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError, Progress, SaveError},
+        Backend, BackendConfig, Hooks, ObservedLink, Running, Serving, Switch,
+        backend::{Membership, MembershipError, ReportedProgress, SaveError},
         bind,
         labels::Labels,
-        server::{Limits, start_within},
+        server::{ServerLimits, start_within},
         start,
         steer::{Steer, Told},
         types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
@@ -17,14 +17,14 @@ use crate::{
     consensus::{
         Digest, Finalization,
         certificate::{self, from_finalization},
-        scheme::{Committee, Scheme, Source},
+        scheme::{BitmapSource, Committee, Scheme},
     },
     faults::Faults,
     sample,
-    storage::{Keep, Store},
+    storage::{Keep, ValidatorStore},
     topology::Name,
     validator::{
-        gateway::Handed,
+        gateway::Submission,
         journal::{Journal, Parting},
     },
     verification::{PresenceCheck, Root, SelectionCheck, VerificationError, presence, selection},
@@ -38,8 +38,8 @@ use commonware_parallel::Sequential;
 use commonware_utils::non_empty;
 use cowboy_engine::{
     chain::{
-        self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params,
-        Payload, SignedTransaction, State, Transaction, Validator,
+        self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, GenesisValidator,
+        Header, Params, Payload, SignedTransaction, State, Transaction,
         block::{certificates_root, certify, transactions_root},
         transaction::{SubmitResult, Transfer},
     },
@@ -96,8 +96,8 @@ fn consensus_key(validator: u32) -> PrivateKey {
     PrivateKey::from_seed(validator.into())
 }
 
-fn validator(i: u32) -> Validator {
-    Validator {
+fn validator(i: u32) -> GenesisValidator {
+    GenesisValidator {
         pubkey: key(&format!("validator-{i}")).public_key(),
         consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
     }
@@ -126,8 +126,8 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
 
 /// The runners' progress reports to a validator about every job: the first runner reports only to
 /// the first validator, the second to both.
-fn progress(validator: usize) -> Vec<Progress> {
-    let told = |runner: &str, percent, height| Progress {
+fn progress(validator: usize) -> Vec<ReportedProgress> {
+    let told = |runner: &str, percent, height| ReportedProgress {
         runner: address(runner),
         percent,
         detail: (percent > 10).then(|| format!("{percent} of 100 pages")),
@@ -170,7 +170,7 @@ fn snapshot(name: &str) -> Snapshot {
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<Bitmap>>>);
 
-impl Source for Seen {
+impl BitmapSource for Seen {
     fn presence(&self, _: &[u8]) -> Bitmap {
         self.0.lock().unwrap().clone().expect("set before the first vote")
     }
@@ -192,7 +192,7 @@ pub(super) struct Devnet {
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
     /// The results that runners submitted to either validator.
-    pub handed_in: mpsc::Receiver<Handed>,
+    pub handed_in: mpsc::Receiver<Submission>,
     /// In the order of the validators' indices in votes.
     schemes: Vec<Scheme>,
     seen: Seen,
@@ -213,7 +213,7 @@ impl Devnet {
     }
 
     /// A devnet with other limits in its API.
-    pub async fn within(limits: Limits) -> Self {
+    pub async fn within(limits: ServerLimits) -> Self {
         let start = |listener, backend| start_within(limits, listener, backend);
         Self::with(|_| (), Keep::default(), start).await
     }
@@ -243,11 +243,11 @@ impl Devnet {
         let (results, handed_in) = mpsc::channel(HANDED_IN);
         let parts = Arc::new([0, 1].map(|validator| {
             let path = file(&folder, validator);
-            let store = Store::open(&path, genesis.chain_id()).unwrap();
+            let store = ValidatorStore::open(&path, genesis.chain_id()).unwrap();
             let store = Arc::new(store.keeping(keep));
             let ledger = Ledger::open(&genesis, store).unwrap();
             let links = move || {
-                let link = |(_, runner)| Link {
+                let link = |(_, runner)| ObservedLink {
                     runner,
                     refused: None,
                     unmet: None,
@@ -305,7 +305,7 @@ impl Devnet {
                 }
                 async { Ok(()) }.boxed()
             };
-            Backend::new(Config {
+            Backend::new(BackendConfig {
                 name: "api".into(),
                 genesis: genesis.clone(),
                 block_time: Duration::from_millis(500),
@@ -412,7 +412,7 @@ impl Devnet {
         self.client.clone().with_node(Some(validator.to_owned()))
     }
 
-    pub fn store(&self, validator: usize) -> &Store {
+    pub fn store(&self, validator: usize) -> &ValidatorStore {
         self.parts[validator].ledger.store()
     }
 

@@ -3,7 +3,7 @@
 use super::fixture::*;
 use crate::api::{
     openapi,
-    server::{BODY_LIMIT, Limits},
+    server::{BODY_LIMIT, ServerLimits},
     types::{ErrorBody, ErrorCode},
 };
 use std::time::Duration;
@@ -213,7 +213,7 @@ async fn what_is_no_request_ends_its_connection_only() {
     assert!(devnet.client.status().await.is_ok());
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: ServerLimits = ServerLimits {
     connections: 2,
     streams: 1,
     client: Duration::from_millis(50),
@@ -229,7 +229,9 @@ async fn who_sends_no_request_is_not_waited_for() {
     }
     // There are limits for a request and for the client's next bytes; the shorter one ends it.
     let long = Duration::from_secs(60);
-    for limits in [Limits { client: long, ..LIMITS }, Limits { request: long, ..LIMITS }] {
+    for limits in
+        [ServerLimits { client: long, ..LIMITS }, ServerLimits { request: long, ..LIMITS }]
+    {
         let devnet = Devnet::within(limits).await;
         let head = "POST /v1/transactions HTTP/1.1\r\nHost: localhost\r\n";
         let request = format!("{head}Content-Length: 100\r\nConnection: close\r\n\r\n{{");
@@ -246,7 +248,7 @@ async fn a_large_devnet_is_saved_however_long_it_takes() {
 
 #[tokio::test]
 async fn what_takes_too_long_is_answered_in_time() {
-    let devnet = Devnet::within(Limits { request: Duration::from_secs(1), ..LIMITS }).await;
+    let devnet = Devnet::within(ServerLimits { request: Duration::from_secs(1), ..LIMITS }).await;
     let error = devnet.client.start_validator("validator-3").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Timeout));
     // It is still under way.
@@ -257,7 +259,7 @@ async fn what_takes_too_long_is_answered_in_time() {
 #[tokio::test]
 async fn clients_that_do_not_go_on_keep_no_probe_out() {
     let long = Duration::from_secs(60);
-    let limits = Limits { connections: 4, streams: 3, client: long, request: long };
+    let limits = ServerLimits { connections: 4, streams: 3, client: long, request: long };
     let head = "HTTP/1.1\r\nHost: localhost\r\n";
     let slow = format!("POST /v1/transactions {head}Content-Length: 100\r\n\r\n{{");
     let pipelined = format!("GET /openapi.json {head}\r\n").repeat(1_000);
@@ -284,7 +286,7 @@ async fn clients_that_do_not_go_on_keep_no_probe_out() {
 #[tokio::test]
 async fn clients_that_ask_much_and_read_nothing_keep_no_probe_out() {
     let long = Duration::from_secs(60);
-    let few = Limits { connections: 16, streams: 3, client: long, request: long };
+    let few = ServerLimits { connections: 16, streams: 3, client: long, request: long };
     for (limits, clients, path, requests) in [
         (None, 20, "/openapi.json", 3_000),
         (None, 60, "/v1/status", 500),

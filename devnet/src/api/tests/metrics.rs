@@ -8,7 +8,7 @@ use cowboy_engine::{
         transaction::{SetParameter, Transfer},
     },
     primitives::{Address, Height, Wei},
-    timer::{Policy, Request},
+    timer::{Policy, TimerRequest},
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,12 +28,12 @@ fn clock(devnet: &mut Devnet, money: Wei) -> Address {
     clock
 }
 
-fn request(actor: Address, height: u64) -> Request {
-    Request { actor, height: Height::new(height), ..Request::default() }
+fn request(actor: Address, height: u64) -> TimerRequest {
+    TimerRequest { actor, height: Height::new(height), ..TimerRequest::default() }
 }
 
 /// Schedules timers in one block.
-fn schedule(devnet: &mut Devnet, requests: Vec<Request>) {
+fn schedule(devnet: &mut Devnet, requests: Vec<TimerRequest>) {
     let nonce = devnet.state.account(&address("dev-0")).nonce;
     let signed = requests.into_iter().zip(nonce..).map(|(request, nonce)| {
         devnet.sign_at("dev-0", nonce, Payload::ScheduleTimer(Arc::new(request)))
@@ -147,12 +147,14 @@ async fn timers_that_wait_go_or_are_held_to_lower_limits_are_told_apart() {
     let mut devnet = Devnet::of(|params| params.system_deployers = vec![address("faucet")]).await;
     let (rich, poor) = (clock(&mut devnet, Wei::cby(1_000)), clock(&mut devnet, Wei::new(1)));
     let at = devnet.state.height().get() + 2;
-    let with =
-        |actor, height, gas_limit| Request { gas_limit: Some(gas_limit), ..request(actor, height) };
+    let with = |actor, height, gas_limit| TimerRequest {
+        gas_limit: Some(gas_limit),
+        ..request(actor, height)
+    };
     schedule(
         &mut devnet,
         vec![
-            Request { expires_at: Some(Height::new(at + 1)), ..with(rich, at, 300_000) },
+            TimerRequest { expires_at: Some(Height::new(at + 1)), ..with(rich, at, 300_000) },
             with(poor, at, 100),
             with(rich, at + 3, 200_000),
         ],
@@ -182,7 +184,7 @@ async fn questions_to_agents_count_with_what_they_cost() {
     let mut devnet = Devnet::of(|params| params.timers.policy = Policy::GbaAuction).await;
     let clock = clock(&mut devnet, Wei::cby(1_000));
     let at = devnet.state.height().get() + 3;
-    schedule(&mut devnet, vec![Request { gba: Some(clock), ..request(clock, at) }]);
+    schedule(&mut devnet, vec![TimerRequest { gba: Some(clock), ..request(clock, at) }]);
     devnet.push_empty(2);
     let asked = report(&devnet, at);
     assert!(!asked.questions.is_zero());

@@ -37,7 +37,7 @@ impl Devnet {
 #[tokio::test]
 async fn they_are_listed_with_unit_range_and_source() {
     let mut devnet = governed().await;
-    let setting = timer::Setting { key: MULTIPLIER.to_owned(), value: 9 };
+    let setting = timer::ProposedValue { key: MULTIPLIER.to_owned(), value: 9 };
     let update = UpdateTimerConfig { settings: vec![setting], height: Some(Height::new(5)) };
     let signed = devnet.sign("faucet", Payload::SysUpdateTimerConfig(update));
     let hash = signed.hash();

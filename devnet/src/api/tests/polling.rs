@@ -1,7 +1,7 @@
 //! Polling over the API: listed jobs, accepted results, and the phase without polling.
 
 use super::fixture::*;
-use crate::{api::types::*, validator::gateway::Handed};
+use crate::{api::types::*, validator::gateway::Submission};
 use cowboy_engine::{
     chain::{
         Params, Payload,
@@ -100,7 +100,9 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
     // The signature is enough: there is no token and no connection.
     let accepted = devnet.client.hand_in(&drawn, &good).await.unwrap();
     assert_eq!(*accepted.job_id, id);
-    let Handed::Result(handed) = devnet.handed_in.try_recv().unwrap() else { panic!("a result") };
+    let Submission::Result(handed) = devnet.handed_in.try_recv().unwrap() else {
+        panic!("a result")
+    };
     let SubmitResult { job_id, runner, result: bytes, .. } = handed;
     assert_eq!((job_id, runner, bytes), (id, address(&drawn), b"hi\n".to_vec()));
     // The queue of results is full.
@@ -153,7 +155,7 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         let request = committed(&devnet, id, name, b"hi\n");
         devnet.client.commit(name, &request).await.unwrap();
         let handed = devnet.handed_in.try_recv().unwrap();
-        let Handed::Commit { commit, .. } = handed else { panic!() };
+        let Submission::Commit { commit, .. } = handed else { panic!() };
         let signed = devnet.sign("dev-0", Payload::CommitResult(commit));
         devnet.push(vec![signed]);
         // A runner that lost the answer gets it again if the commitment is the same.
@@ -162,7 +164,9 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         let other = committed(&devnet, id, name, b"ho\n");
         let name_of_error = error(&devnet, name, &other).await;
         let handed = devnet.handed_in.try_recv().unwrap();
-        let Handed::Commit { commit, .. } = handed else { panic!("it is evidence: {handed:?}") };
+        let Submission::Commit { commit, .. } = handed else {
+            panic!("it is evidence: {handed:?}")
+        };
         assert_eq!(commit.commitment, other.commitment.0);
         match i {
             0 => {
@@ -179,7 +183,7 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         assert_eq!(detail.name.as_deref(), Some("CommitmentMismatch"));
         devnet.client.hand_in(name, &result(&devnet, id, name, b"hi\n")).await.unwrap();
         let handed = devnet.handed_in.try_recv().unwrap();
-        let Handed::Reveal { job_id, reveal } = handed else { panic!("{handed:?}") };
+        let Submission::Reveal { job_id, reveal } = handed else { panic!("{handed:?}") };
         assert_eq!((job_id, reveal.runner, reveal.result), (id, address(name), b"hi\n".to_vec()));
     }
 }
@@ -212,7 +216,7 @@ async fn who_cannot_do_a_job_says_so_and_the_job_says_why() {
         let error = devnet.client.report_failure(&drawn, &other).await.unwrap_err();
         assert_eq!(error.code(), Some(ErrorCode::Rejected));
         devnet.client.report_failure(&drawn, &request).await.unwrap();
-        let Handed::Failure(report) = devnet.handed_in.try_recv().unwrap() else { panic!() };
+        let Submission::Failure(report) = devnet.handed_in.try_recv().unwrap() else { panic!() };
         let signed = devnet.sign("dev-0", Payload::ReportFailure(report));
         devnet.push(vec![signed]);
         // A runner that lost the answer gets it again.

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::api::{
-    server::Limits,
+    server::ServerLimits,
     types::{BlockNotice, ErrorCode},
 };
 use cowboy_engine::{chain::Payload, primitives::Wei};
@@ -144,8 +144,8 @@ async fn a_stream_goes_on_where_its_validator_stands_still() {
 }
 
 /// Limits with this number of streams, and long timeouts.
-fn room_for(streams: usize) -> Limits {
-    Limits { streams, connections: 20, client: SOON, request: SOON }
+fn room_for(streams: usize) -> ServerLimits {
+    ServerLimits { streams, connections: 20, client: SOON, request: SOON }
 }
 
 /// The rest of a stream.

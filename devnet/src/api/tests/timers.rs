@@ -13,7 +13,7 @@ use cowboy_engine::{
         transaction::{CancelTimer, ExtendTimer, SetParameter, Transfer, UpdateTimerConfig},
     },
     primitives::{Address, Hash, Height, Wei},
-    timer::{self, Policy, Request, Tiers},
+    timer::{self, Policy, Tiers, TimerRequest},
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -46,9 +46,9 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
     fail("no bid today")
 "#;
 
-fn request(actor: Address, height: u64, payload: &str) -> Request {
+fn request(actor: Address, height: u64, payload: &str) -> TimerRequest {
     let payload = payload.as_bytes().to_vec();
-    Request { actor, height: Height::new(height), payload, ..Request::default() }
+    TimerRequest { actor, height: Height::new(height), payload, ..TimerRequest::default() }
 }
 
 impl Devnet {
@@ -70,7 +70,7 @@ impl Devnet {
     }
 
     /// Schedules timers in one block; returns their ids in order.
-    pub(super) fn schedule(&mut self, requests: Vec<Request>) -> Vec<Hash> {
+    pub(super) fn schedule(&mut self, requests: Vec<TimerRequest>) -> Vec<Hash> {
         let before: Vec<_> = self.state.timers().iter().map(|timer| timer.id).collect();
         let nonce = self.state.account(&address("dev-0")).nonce;
         let signed = requests.into_iter().zip(nonce..).map(|(request, nonce)| {
@@ -161,7 +161,7 @@ async fn lists_are_by_height_then_by_end_and_bounded() {
     let mut devnet = Devnet::new().await;
     let (clock, other) = (devnet.clock(Wei::cby(1_000)), devnet.clock(Wei::cby(1_000)));
     let here = devnet.here();
-    let named = Request {
+    let named = TimerRequest {
         handler: Some("other".to_owned()),
         expires_at: Some(Height::new(here + 40)),
         ..request(other, here + 30, "")
@@ -243,15 +243,15 @@ async fn waiting_is_explained_block_by_block() {
     let (clock, poor) = (devnet.clock(Wei::cby(1_000)), devnet.clock(Wei::new(1)));
     let at = devnet.here() + 20;
     let basefee = devnet.state.lane_basefee(devnet.state.height().next());
-    let with = |gas_limit| Request { gas_limit: Some(gas_limit), ..request(clock, at, "x") };
+    let with = |gas_limit| TimerRequest { gas_limit: Some(gas_limit), ..request(clock, at, "x") };
     let new = devnet.schedule(vec![
         // A cheap timer that the price never falls to again: an idle lane gets cheaper until it is
         // used.
-        Request { max_priority_fee_per_cycle: Some(Wei::new(1)), ..with(19_900) },
+        TimerRequest { max_priority_fee_per_cycle: Some(Wei::new(1)), ..with(19_900) },
         with(19_900),
         with(300_000),
-        Request { expires_at: Some(Height::new(at + 1)), ..with(19_900) },
-        Request { gas_limit: Some(100), ..request(poor, at, "x") },
+        TimerRequest { expires_at: Some(Height::new(at + 1)), ..with(19_900) },
+        TimerRequest { gas_limit: Some(100), ..request(poor, at, "x") },
     ]);
     devnet.until(at + 2);
     assert!(devnet.state.lane_basefee(Height::new(at)) < basefee);
@@ -298,13 +298,13 @@ async fn a_cap_that_the_lane_outgrew_is_explained() {
     let clock = devnet.clock(Wei::cby(100_000));
     let at = devnet.here() + 4;
     let price = devnet.state.lane_basefee(devnet.state.height().next());
-    let busy = (0..20).map(|_| Request {
+    let busy = (0..20).map(|_| TimerRequest {
         gas_limit: Some(1_500),
         max_fee_per_cycle: Some(Wei::new(10_000_000)),
         max_priority_fee_per_cycle: Some(Wei::new(5)),
         ..request(clock, at, "spin")
     });
-    let cheap = Request {
+    let cheap = TimerRequest {
         gas_limit: Some(2_900),
         max_fee_per_cycle: Some(price),
         ..request(clock, at, "cheap")
@@ -334,7 +334,7 @@ async fn an_auction_lets_wait_who_cannot_pay_and_asks_the_agents_of_the_others()
     let mut devnet = Devnet::of(|params| params.timers.policy = Policy::GbaAuction).await;
     let (clock, poor) = (devnet.clock(Wei::cby(1_000)), devnet.clock(Wei::new(1)));
     let at = devnet.here() + 3;
-    let asking = |actor| Request { gba: Some(clock), ..request(actor, at, "x") };
+    let asking = |actor| TimerRequest { gba: Some(clock), ..request(actor, at, "x") };
     let ids = devnet.schedule(vec![asking(clock), asking(poor)]);
     devnet.until(at + 2);
     let fired = devnet.timer(&ids[0]).await;
@@ -366,7 +366,7 @@ async fn the_last_bid_of_a_timer_is_kept() {
     let clock = devnet.clock(Wei::cby(1_000));
     let at = devnet.here() + 3;
     let asking =
-        || Request { gba: Some(clock), gas_limit: Some(19_000), ..request(clock, at, "spin") };
+        || TimerRequest { gba: Some(clock), gas_limit: Some(19_000), ..request(clock, at, "spin") };
     let mut ids = devnet.schedule(vec![asking(), asking(), asking(), asking()]);
     // With equal bids the lower id goes first, and one fits a block.
     ids.sort_unstable();
@@ -390,7 +390,7 @@ async fn a_sender_pays_for_what_it_allowed() {
     let clock = devnet.clock(Wei::new(1));
     let at = devnet.here() + 9;
     let payer = address("dev-0");
-    let request = Request { fee_payer: Some(payer), ..request(clock, at, "x") };
+    let request = TimerRequest { fee_payer: Some(payer), ..request(clock, at, "x") };
     let payload = Payload::ScheduleTimer(Arc::new(request));
     let unwilling = devnet.sign("dev-0", payload.clone());
     devnet.push(vec![unwilling.clone()]);
@@ -509,7 +509,7 @@ async fn proposals_are_listed_until_they_hold() {
     let mut devnet = Devnet::of(|params| params.system_deployers = vec![address("faucet")]).await;
     let (policy, lane) = ("system:cip1:policy", "system:cip5:lane_timer_cycles");
     let at = devnet.here() + 3;
-    let setting = |key: &str, value| timer::Setting { key: key.to_owned(), value };
+    let setting = |key: &str, value| timer::ProposedValue { key: key.to_owned(), value };
     let update = Payload::SysUpdateTimerConfig(UpdateTimerConfig {
         settings: vec![setting(policy, 1), setting(lane, 77)],
         height: Some(Height::new(at)),

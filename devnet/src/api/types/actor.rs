@@ -330,13 +330,13 @@ pub struct ActorParameters {
     pub limits: ActorLimits,
 }
 
-impl From<actor::Params> for ActorParameters {
-    fn from(params: actor::Params) -> Self {
+impl From<actor::ActorParams> for ActorParameters {
+    fn from(params: actor::ActorParams) -> Self {
         Self { schedule: params.schedule.into(), limits: params.limits.into() }
     }
 }
 
-impl From<ActorParameters> for actor::Params {
+impl From<ActorParameters> for actor::ActorParams {
     fn from(parameters: ActorParameters) -> Self {
         Self { schedule: parameters.schedule.into(), limits: parameters.limits.into() }
     }

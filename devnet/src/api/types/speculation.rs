@@ -1,7 +1,7 @@
 //! Pipelines of tasks that run speculatively, as the devnet's agent sees them.
 
 use super::{AddressText, AmountText, BytesText, HashText, TimeText};
-use cowboy_engine::{names, speculation::EventKind};
+use cowboy_engine::{names, speculation::SpeculationEventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -27,7 +27,10 @@ const COMPONENTS: [&str; 9] =
 
 /// The values of the filter for events: components and kinds.
 pub fn speculation_event_kinds() -> impl Iterator<Item = &'static str> + Clone {
-    COMPONENTS.into_iter().chain([TASK_EXECUTING]).chain(EventKind::NAMES.iter().copied())
+    COMPONENTS
+        .into_iter()
+        .chain([TASK_EXECUTING])
+        .chain(SpeculationEventKind::NAMES.iter().copied())
 }
 
 /// The status of a task of a pipeline.

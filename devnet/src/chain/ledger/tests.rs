@@ -10,13 +10,13 @@ use futures::FutureExt as _;
 
 struct World {
     genesis: Genesis,
-    store: Arc<Store>,
+    store: Arc<ValidatorStore>,
 }
 
 impl World {
     fn new() -> Self {
         let genesis = fixture::genesis();
-        let store = Arc::new(Store::in_memory(genesis.chain_id()).expect("SQLite opens"));
+        let store = Arc::new(ValidatorStore::in_memory(genesis.chain_id()).expect("SQLite opens"));
         Self { genesis, store }
     }
 

@@ -32,7 +32,7 @@ fn tipping(state: &State, sender: &str, nonce: u64, tip: u128) -> SignedTransact
     transaction.sign(&key(sender))
 }
 
-fn pick(pool: &Pool, state: &State) -> Vec<(Address, u64)> {
+fn pick(pool: &PendingPool, state: &State) -> Vec<(Address, u64)> {
     let picked = pool.pick(state, &BTreeMap::new());
     picked.iter().map(|tx| (tx.sender().expect("signed"), tx.transaction.nonce)).collect()
 }
@@ -75,7 +75,7 @@ fn what_no_block_can_hold_is_refused_by_name() {
 #[test]
 fn a_gap_waits_until_it_fills() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     for nonce in [2, 0] {
         assert_eq!(pool.insert(transfer(&state, "account-1", nonce, |_| ()), &state), Ok(true));
     }
@@ -91,7 +91,7 @@ fn a_gap_waits_until_it_fills() {
 #[test]
 fn a_replacement_pays_a_tenth_more() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     let first = tipping(&state, "account-1", 0, 10);
     assert_eq!(pool.insert(first.clone(), &state), Ok(true));
     assert_eq!(pool.insert(first.clone(), &state), Ok(false), "the same again");
@@ -114,7 +114,7 @@ fn a_replacement_pays_a_tenth_more() {
 #[test]
 fn senders_take_turns_and_the_best_tip_goes_first() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     let tips = [("account-1", 0, 1), ("account-1", 1, 9), ("account-2", 0, 5), ("account-3", 0, 7)];
     for (sender, nonce, tip) in tips {
         assert_eq!(pool.insert(tipping(&state, sender, nonce, tip), &state), Ok(true));
@@ -133,7 +133,7 @@ fn senders_take_turns_and_the_best_tip_goes_first() {
 #[test]
 fn a_block_holds_what_its_limits_hold() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     for nonce in 0..800 {
         assert_eq!(pool.insert(transfer(&state, "account-1", nonce, |_| ()), &state), Ok(true));
     }
@@ -164,7 +164,7 @@ fn a_transfer_goes_before_calls_that_fill_a_block_at_the_same_price() {
     let whole = Budget { cycles: meter::MAX_BLOCK_CYCLES, cells: 0 };
     // This holds for either order of the addresses.
     for sender in accounts {
-        let mut pool = Pool::default();
+        let mut pool = PendingPool::default();
         for caller in accounts.into_iter().filter(|caller| *caller != sender) {
             assert_eq!(pool.insert(call_by(&state, caller, 0, whole), &state), Ok(true));
         }
@@ -176,7 +176,7 @@ fn a_transfer_goes_before_calls_that_fill_a_block_at_the_same_price() {
 #[test]
 fn what_is_metered_takes_its_limits_of_a_block_and_of_the_sender() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     let half = Budget { cycles: meter::MAX_BLOCK_CYCLES / 2, cells: 0 };
     for nonce in 0..2 {
         assert_eq!(pool.insert(call(&state, nonce, half), &state), Ok(true));
@@ -186,7 +186,7 @@ fn what_is_metered_takes_its_limits_of_a_block_and_of_the_sender() {
     let refused = |change: Change| {
         let mut transaction = call(&state, 2, half).transaction.clone();
         change(&mut transaction);
-        let refused = Pool::default().insert(transaction.sign(&key("account-1")), &state);
+        let refused = PendingPool::default().insert(transaction.sign(&key("account-1")), &state);
         refused.expect_err("refused")
     };
     let check = |error: MempoolError, name: &str| {
@@ -227,7 +227,7 @@ fn what_waits_for_gossip_is_bounded_in_bytes() {
 #[test]
 fn a_senders_balance_covers_all_that_is_picked() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     let rich = state.account(&key("account-1").address()).balance;
     let half = Payload::Transfer(Transfer {
         to: key("account-0").address(),
@@ -245,7 +245,7 @@ fn a_senders_balance_covers_all_that_is_picked() {
 #[test]
 fn a_full_queue_takes_no_more_and_replacements_still() {
     let state = state();
-    let mut pool = Pool::default();
+    let mut pool = PendingPool::default();
     let sign = |nonce: u64| tipping(&state, "account-1", nonce, 10);
     for nonce in 0..PER_SENDER as u64 {
         assert_eq!(pool.insert(sign(nonce), &state), Ok(true));

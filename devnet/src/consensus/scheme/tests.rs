@@ -23,7 +23,7 @@ const RUNNERS: u32 = 21;
 /// Sees one more runner each time it is asked, but never the one with the validator's own number.
 struct Moving(u32, AtomicU32);
 
-impl Source for Moving {
+impl BitmapSource for Moving {
     fn presence(&self, _: &[u8]) -> Bitmap {
         let seen = self.1.fetch_add(1, Ordering::Relaxed);
         Bitmap::from_fn(RUNNERS, |runner| runner <= seen && runner != self.0)

@@ -8,14 +8,14 @@ use std::{collections::BTreeSet, fs};
 
 /// A process, identified by its number and start time, because the number may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownProcess {
     process: Pid,
     started: u64,
 }
 
 /// A process as listed in `/proc`.
 pub(super) struct Stat {
-    pub(super) known: Known,
+    pub(super) known: KnownProcess,
     pub(super) parent: i32,
     group: i32,
     /// Whether it has ended but has not been reaped.
@@ -33,7 +33,7 @@ impl Stat {
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let started = fields.nth(16)?.parse().ok()?;
-        Some(Self { known: Known { process, started }, parent, group, dead })
+        Some(Self { known: KnownProcess { process, started }, parent, group, dead })
     }
 
     /// All processes; `None` if the system does not list them.
@@ -52,7 +52,7 @@ pub(super) fn numbers() -> Option<impl Iterator<Item = Pid>> {
     )
 }
 
-impl Known {
+impl KnownProcess {
     pub(super) fn process(self) -> Pid {
         self.process
     }

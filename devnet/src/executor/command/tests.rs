@@ -7,8 +7,8 @@ use std::{future::Future, io::Read as _, path::Path, sync::Mutex};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-const LIMITS: Limits =
-    Limits { max_return_bytes: 1024, timeout: Duration::from_secs(60), max_memory_mb: None };
+const LIMITS: TaskLimits =
+    TaskLimits { max_return_bytes: 1024, timeout: Duration::from_secs(60), max_memory_mb: None };
 
 /// Maximum duration of a task after it has to stop (spec jobs §7).
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ fn script(text: &str) -> Command {
     command("sh", &["-c", text])
 }
 
-async fn execute(command: Command, limits: Limits) -> Result<String, ExecutorError> {
+async fn execute(command: Command, limits: TaskLimits) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
     let output = Executor::default()
         .run(&Task::Command(command), &limits, cancelled, |_| (), |_| ())
@@ -154,7 +154,7 @@ async fn standard_input_is_fed_as_far_as_it_is_read() {
     // More than pipes hold, in both directions at once.
     let bytes = vec![b'x'; 3_000_000];
     let cat = Command { stdin: bytes.clone(), ..command("cat", &[]) };
-    let limits = Limits { max_return_bytes: bytes.len(), ..LIMITS };
+    let limits = TaskLimits { max_return_bytes: bytes.len(), ..LIMITS };
     assert_eq!(execute(cat, limits).await.unwrap().len(), bytes.len());
     let deaf = Command { stdin: bytes, ..command("echo", &["deaf"]) };
     check(deaf, Ok("deaf\n")).await;
@@ -180,7 +180,7 @@ async fn each_command_has_a_fresh_directory_that_goes_with_it() {
 
 #[tokio::test]
 async fn too_much_output_ends_the_command() {
-    let limits = |max_return_bytes| Limits { max_return_bytes, ..LIMITS };
+    let limits = |max_return_bytes| TaskLimits { max_return_bytes, ..LIMITS };
     let hello = || command("printf", &["hello"]);
     assert_eq!(execute(hello(), limits(5)).await.as_deref(), Ok("hello"));
     let too_much = |limit| Err(ExecutorError::TooMuchOutput { limit });
@@ -197,7 +197,7 @@ async fn too_much_output_ends_the_command() {
 
 #[tokio::test]
 async fn time_is_limited() {
-    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
     let begin = Instant::now();
     let result = execute(command("sleep", &["1000"]), limits).await;
     assert_eq!(result, Err(ExecutorError::TimedOut { after: limits.timeout }));
@@ -290,7 +290,7 @@ async fn progress_is_told_in_lines_of_its_own() {
          echo 'an end' >&2; printf 'progress: 100\\n\\n' >&2; exit 3",
     );
     let (_keep, cancelled) = oneshot::channel();
-    let tell = |Progress { percent, detail }| told.lock().unwrap().push((percent, detail));
+    let tell = |TaskProgress { percent, detail }| told.lock().unwrap().push((percent, detail));
     let task = Task::Command(talking);
     let result = Executor::default().run(&task, &LIMITS, cancelled, |_| (), tell).await;
     let words = Some("some words".to_owned());
@@ -348,7 +348,7 @@ async fn a_flood_of_processes_ends_with_its_time() {
     let milestone = Milestone::new();
     let marker = milestone.path.display().to_string();
     let flood = milestone.script("(while true; do sleep 1000 & done) & exec sleep 1000");
-    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
     assert_eq!(
         execute(flood, limits).await,
         Err(ExecutorError::TimedOut { after: limits.timeout })
@@ -392,7 +392,7 @@ async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
 async fn memory_is_limited() {
     let hungry = || script("x=$(head -c 50000000 /dev/zero | tr '\\0' x); echo ${#x}");
     check(hungry(), Ok("50000000\n")).await;
-    let limits = Limits { max_memory_mb: Some(16), ..LIMITS };
+    let limits = TaskLimits { max_memory_mb: Some(16), ..LIMITS };
     let result = execute(hungry(), limits).await;
     assert!(
         matches!(result, Err(ExecutorError::Exit { .. } | ExecutorError::Signal { .. })),

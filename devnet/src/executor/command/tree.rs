@@ -9,7 +9,7 @@
 use super::{
     DIRECTORY_VARIABLE,
     orphans::{self, Leader},
-    stat::{self, Known, descendants, has_members},
+    stat::{self, KnownProcess, descendants, has_members},
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::{
@@ -190,7 +190,7 @@ struct Group {
     /// The directory that marks its processes.
     directory: Arc<Path>,
     /// Descendants of the leader that may have left the group and dropped the mark.
-    strays: Vec<Known>,
+    strays: Vec<KnownProcess>,
 }
 
 impl Group {

@@ -19,17 +19,17 @@ use std::{error::Error, fmt};
 
 /// The configured node, written as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Fields", into = "Fields")]
-pub struct Endpoint(Url);
+#[serde(try_from = "NodeFields", into = "NodeFields")]
+pub struct NodeEndpoint(Url);
 
 /// The fields of a node's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct NodeFields {
     url: String,
 }
 
-impl Endpoint {
+impl NodeEndpoint {
     /// The node at `url`, or the reason why the URL is invalid. The error does not repeat the URL,
     /// which may contain a key.
     pub fn new(url: &str) -> Result<Self, String> {
@@ -37,22 +37,22 @@ impl Endpoint {
     }
 }
 
-impl TryFrom<Fields> for Endpoint {
+impl TryFrom<NodeFields> for NodeEndpoint {
     type Error = String;
 
-    fn try_from(fields: Fields) -> Result<Self, String> {
+    fn try_from(fields: NodeFields) -> Result<Self, String> {
         Self::new(&fields.url)
     }
 }
 
-impl From<Endpoint> for Fields {
-    fn from(endpoint: Endpoint) -> Self {
+impl From<NodeEndpoint> for NodeFields {
+    fn from(endpoint: NodeEndpoint) -> Self {
         Self { url: endpoint.0.into() }
     }
 }
 
 /// Shows no secrets.
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for NodeEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({}/…)", origin(&self.0))
     }
@@ -69,14 +69,14 @@ pub(super) struct Node {
 
 /// A JSON-RPC response. A successful call may have the result `null`.
 #[derive(Deserialize)]
-struct Answer {
+struct RpcAnswer {
     #[serde(default, deserialize_with = "present")]
     result: Option<Box<RawValue>>,
-    error: Option<Refusal>,
+    error: Option<RpcRefusal>,
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct RpcRefusal {
     code: i64,
     message: String,
 }
@@ -88,7 +88,11 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, 
 
 impl Node {
     /// The node at `endpoint`. The job's maximum result limits its answers.
-    pub(super) fn new(http: reqwest::Client, endpoint: &Endpoint, max_return_bytes: usize) -> Self {
+    pub(super) fn new(
+        http: reqwest::Client,
+        endpoint: &NodeEndpoint,
+        max_return_bytes: usize,
+    ) -> Self {
         let url = endpoint.0.clone();
         let (origin, secrets) = (origin(&url), Secrets::of_url(&url));
         Self { http, url, origin, secrets, max_return_bytes }
@@ -140,11 +144,11 @@ impl Node {
             |error: &dyn Error| self.failed(format!("its answer cannot be understood: {error}"));
         match serde_json::from_slice(&bytes) {
             // An error may come with an HTTP error status as well.
-            Ok(Answer { error: Some(Refusal { code, message }), .. }) => {
+            Ok(RpcAnswer { error: Some(RpcRefusal { code, message }), .. }) => {
                 let message = self.secrets.shown(&message, MAX_MESSAGE);
                 Err(ExecutorError::Node { url: self.origin.clone(), code, message })
             }
-            Ok(Answer { result: Some(result), .. }) => {
+            Ok(RpcAnswer { result: Some(result), .. }) => {
                 serde_json::from_str(result.get()).map_err(|error| not_understood(&error))
             }
             _ if !status.is_success() => {

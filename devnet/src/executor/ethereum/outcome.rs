@@ -45,15 +45,15 @@ pub(super) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     blob_gas_price: Option<Quantity>,
     logs_bloom: Data<256>,
-    logs: Vec<Log>,
+    logs: Vec<ReceiptLog>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Log {
+struct ReceiptLog {
     address: Data<20>,
     topics: Vec<Data<32>>,
-    data: Bytes,
+    data: HexBytes,
     block_hash: Option<Data<32>>,
     block_number: Option<Quantity>,
     transaction_hash: Option<Data<32>>,
@@ -109,7 +109,7 @@ impl<const N: usize> Serialize for Data<N> {
 
 impl<'de, const N: usize> Deserialize<'de> for Data<N> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let bytes = Bytes::deserialize(from)?.0;
+        let bytes = HexBytes::deserialize(from)?.0;
         let bytes = <[u8; N]>::try_from(bytes.as_slice())
             .map_err(|_| de::Error::invalid_length(bytes.len(), &format!("{N} bytes").as_str()))?;
         Ok(Self(bytes))
@@ -117,15 +117,15 @@ impl<'de, const N: usize> Deserialize<'de> for Data<N> {
 }
 
 /// Any number of bytes, as 0x-hex.
-struct Bytes(Vec<u8>);
+struct HexBytes(Vec<u8>);
 
-impl Serialize for Bytes {
+impl Serialize for HexBytes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("0x{}", hex::encode(&self.0)))
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for HexBytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let digits =

@@ -13,8 +13,8 @@ use std::{
 };
 use tokio::{net::TcpListener, sync::oneshot};
 
-const LIMITS: Limits =
-    Limits { max_return_bytes: 10_000, timeout: Duration::from_secs(60), max_memory_mb: None };
+const LIMITS: TaskLimits =
+    TaskLimits { max_return_bytes: 10_000, timeout: Duration::from_secs(60), max_memory_mb: None };
 
 /// The example of EIP-155.
 const SIGNED: &str = "f86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3\
@@ -40,7 +40,7 @@ use Answer::{Error, Raw, Result as Good};
 type Script = Box<dyn FnMut(&str, &Value) -> Answer + Send>;
 
 /// A node with scripted answers.
-async fn node(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> Endpoint {
+async fn node(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> NodeEndpoint {
     async fn answer(
         State(script): State<Arc<Mutex<Script>>>,
         Json(asked): Json<Value>,
@@ -63,12 +63,12 @@ async fn node(script: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> En
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Endpoint::new(&format!("http://user:secret@{address}/secret?key=secret")).unwrap()
+    NodeEndpoint::new(&format!("http://user:secret@{address}/secret?key=secret")).unwrap()
 }
 
 /// A node that accepts the transaction, then answers `receipts` one after another, repeating the
 /// last one, while the newest block is `head`.
-async fn node_with(head: u64, receipts: Vec<Answer>) -> Endpoint {
+async fn node_with(head: u64, receipts: Vec<Answer>) -> NodeEndpoint {
     let mut receipts = receipts.into_iter();
     let mut last = None;
     node(move |method, params| match method {
@@ -143,14 +143,14 @@ fn expected() -> String {
 }
 
 async fn execute(
-    endpoint: Endpoint,
+    endpoint: NodeEndpoint,
     transaction: Vec<u8>,
     confirmations: u32,
-    limits: Limits,
+    limits: TaskLimits,
 ) -> Result<String, ExecutorError> {
     let config = Config { eth: Some(endpoint), ..Config::default() };
     let (_keep, cancelled) = oneshot::channel();
-    let task = Task::EthSend(Request { transaction, confirmations });
+    let task = Task::EthSend(EthereumRequest { transaction, confirmations });
     let (started, has_started) = oneshot::channel();
     let started = |at| started.send(at).unwrap();
     let result =
@@ -162,7 +162,7 @@ async fn execute(
     result.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-async fn check(endpoint: Endpoint, confirmations: u32) {
+async fn check(endpoint: NodeEndpoint, confirmations: u32) {
     let result = execute(endpoint, signed(), confirmations, LIMITS).await;
     assert_eq!(result, Ok(expected()));
 }
@@ -230,7 +230,7 @@ async fn receipts_that_are_none_are_refused() {
     ] {
         let mut wrong = receipt();
         wrong[field] = value;
-        let client = http::Client::default().get().await.unwrap().clone();
+        let client = http::HttpClient::default().get().await.unwrap().clone();
         let endpoint = node(move |_, _| Good(wrong.clone())).await;
         let error = Node::new(client, &endpoint, 10_000).receipt([0; 32]).await.err().unwrap();
         let ExecutorError::Request { reason, .. } = error else { panic!("{error:?}") };
@@ -268,13 +268,13 @@ async fn a_receipt_is_confirmed_where_its_block_stays() {
     check(node_with(20, vec![Good(before), Good(Value::Null), Good(receipt())]).await, 5).await;
 
     let endpoint = node_with(20, vec![Good(receipt())]).await;
-    let limits = Limits { timeout: Duration::from_millis(600), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(600), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(endpoint, signed(), 6, limits).await, timed_out);
 }
 
 /// A node that refuses the transaction with `message`; `has` says whether it has it.
-async fn refusing(message: &'static str, has: bool) -> Endpoint {
+async fn refusing(message: &'static str, has: bool) -> NodeEndpoint {
     node(move |method, params| match method {
         "eth_sendRawTransaction" => Error(-32000, message),
         "eth_getTransactionByHash" => {
@@ -331,7 +331,7 @@ async fn a_node_that_breaks_the_rules_is_told() {
     let status = send(Raw(429, "slower".to_owned())).await;
     assert!(matches!(status, ExecutorError::Status { status: 429, .. }), "{status:?}");
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let endpoint = Endpoint::new(&format!("http://user:secret@{gone}/secret")).unwrap();
+    let endpoint = NodeEndpoint::new(&format!("http://user:secret@{gone}/secret")).unwrap();
     let refused = reason(execute(endpoint, signed(), 1, LIMITS).await.unwrap_err());
     assert!(refused.contains("refused"), "{refused}");
 
@@ -346,7 +346,7 @@ async fn a_node_that_breaks_the_rules_is_told() {
     assert!(told.ends_with("answered error -32602: bad rlp"), "{told}");
 
     // A result that is longer than the job allows.
-    let limits = Limits { max_return_bytes: 500, ..LIMITS };
+    let limits = TaskLimits { max_return_bytes: 500, ..LIMITS };
     let result = execute(node_with(16, vec![Good(receipt())]).await, signed(), 1, limits).await;
     assert_eq!(result, Err(ExecutorError::TooMuchOutput { limit: 500 }));
 }
@@ -357,7 +357,7 @@ async fn failures_one_after_another_end_the_wait() {
         "eth_sendRawTransaction" => Good(HASH.into()),
         _ => Error(-1, "not today"),
     });
-    let client = http::Client::default().get().await.unwrap().clone();
+    let client = http::HttpClient::default().get().await.unwrap().clone();
     let node = Node::new(client, &endpoint.await, 1000);
     let result = confirmed(&node, hash(&signed()), 1).await.map(|_| ());
     assert!(matches!(result, Err(ExecutorError::Node { code: -1, .. })), "{result:?}");
@@ -377,8 +377,8 @@ async fn a_wait_for_a_receipt_can_be_cancelled() {
     let endpoint = endpoint.await;
     let (cancel, cancelled) = oneshot::channel();
     let running = tokio::spawn(async move {
-        let request = Request { transaction: signed(), confirmations: 1 };
-        let client = http::Client::default();
+        let request = EthereumRequest { transaction: signed(), confirmations: 1 };
+        let client = http::HttpClient::default();
         let sent = send(Some(&endpoint), &client, &request, &LIMITS, |_| ());
         within(LIMITS.timeout, cancelled, sent).await
     });
@@ -390,7 +390,7 @@ async fn a_wait_for_a_receipt_can_be_cancelled() {
 #[tokio::test]
 async fn a_runner_without_an_endpoint_says_so() {
     let (_keep, cancelled) = oneshot::channel();
-    let task = Task::EthSend(Request { transaction: signed(), confirmations: 1 });
+    let task = Task::EthSend(EthereumRequest { transaction: signed(), confirmations: 1 });
     let error =
         Executor::default().run(&task, &LIMITS, cancelled, |_| panic!("started"), |_| ()).await;
     let expected = "invalid task: this runner has no Ethereum endpoint (eth.url)";
@@ -400,7 +400,7 @@ async fn a_runner_without_an_endpoint_says_so() {
 #[test]
 fn a_configuration_is_read_written_and_shown_without_secrets() {
     let text = "url: https://user:secret@example.com:8545/secret?key=secret\n";
-    let endpoint: Endpoint = serde_yaml::from_str(text).unwrap();
+    let endpoint: NodeEndpoint = serde_yaml::from_str(text).unwrap();
     assert_eq!(serde_yaml::to_string(&endpoint).unwrap(), text);
     assert_eq!(format!("{endpoint:?}"), "Endpoint(https://example.com:8545/…)");
     for (bad, expected) in [
@@ -408,7 +408,7 @@ fn a_configuration_is_read_written_and_shown_without_secrets() {
         ("url: secret", "url is invalid: relative URL without a base"),
         ("{ url: 'http://a/', key: secret }", "unknown field `key`"),
     ] {
-        let error = serde_yaml::from_str::<Endpoint>(bad).unwrap_err().to_string();
+        let error = serde_yaml::from_str::<NodeEndpoint>(bad).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains("secret"), "{bad}: {error}");
     }
 }
@@ -463,7 +463,7 @@ fn blobs_do_not_count_for_a_transactions_hash() {
 /// The process of `examples/ethereum-dev`, which ends when dropped.
 struct Chain {
     child: Child,
-    endpoint: Endpoint,
+    endpoint: NodeEndpoint,
 }
 
 /// The chain id of `examples/ethereum-dev`, and a key with funds on it.
@@ -484,7 +484,7 @@ impl Chain {
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Some(Self { child, endpoint: Endpoint::new(url.trim()).unwrap() })
+        Some(Self { child, endpoint: NodeEndpoint::new(url.trim()).unwrap() })
     }
 }
 

@@ -16,7 +16,7 @@ use std::{borrow::Cow, fmt};
 pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8], ExecutorError> {
     let not_json = |error: serde_json::Error| ExecutorError::NotJson(error.to_string());
     let mut json = serde_json::Deserializer::from_slice(document);
-    let found = Step(pointer.tokens()).deserialize(&mut json).map_err(not_json)?;
+    let found = PointerStep(pointer.tokens()).deserialize(&mut json).map_err(not_json)?;
     json.end().map_err(not_json)?;
     found
         .map(|value| value.get().as_bytes())
@@ -25,9 +25,9 @@ pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8]
 
 /// Follows the remaining tokens from the current value.
 #[derive(Clone, Copy)]
-struct Step<'p>(&'p [String]);
+struct PointerStep<'p>(&'p [String]);
 
-impl<'de> DeserializeSeed<'de> for Step<'_> {
+impl<'de> DeserializeSeed<'de> for PointerStep<'_> {
     type Value = Option<&'de RawValue>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
@@ -38,7 +38,7 @@ impl<'de> DeserializeSeed<'de> for Step<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Step<'_> {
+impl<'de> Visitor<'de> for PointerStep<'_> {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,9 +47,9 @@ impl<'de> Visitor<'de> for Step<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(MemberName(name)) = map.next_key()? {
             if self.0.first().is_some_and(|token| *token == name) {
-                found = map.next_value_seed(Step(&self.0[1..]))?;
+                found = map.next_value_seed(PointerStep(&self.0[1..]))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for Step<'_> {
         let mut found = None;
         for position in 0.. {
             if wanted == Some(position) {
-                match list.next_element_seed(Step(&self.0[1..]))? {
+                match list.next_element_seed(PointerStep(&self.0[1..]))? {
                     Some(value) => found = value,
                     None => break,
                 }
@@ -101,13 +101,13 @@ impl<'de> Visitor<'de> for Step<'_> {
 }
 
 /// A name in an object, borrowed if it has no escapes.
-struct Name<'de>(Cow<'de, str>);
+struct MemberName<'de>(Cow<'de, str>);
 
-impl<'de> serde::Deserialize<'de> for Name<'de> {
+impl<'de> serde::Deserialize<'de> for MemberName<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Text;
+        struct PointerText;
 
-        impl<'de> Visitor<'de> for Text {
+        impl<'de> Visitor<'de> for PointerText {
             type Value = Cow<'de, str>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,7 +123,7 @@ impl<'de> serde::Deserialize<'de> for Name<'de> {
             }
         }
 
-        json.deserialize_str(Text).map(Self)
+        json.deserialize_str(PointerText).map(Self)
     }
 }
 

@@ -21,8 +21,8 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-const LIMITS: Limits =
-    Limits { max_return_bytes: 100, timeout: Duration::from_secs(60), max_memory_mb: None };
+const LIMITS: TaskLimits =
+    TaskLimits { max_return_bytes: 100, timeout: Duration::from_secs(60), max_memory_mb: None };
 
 /// Pause of a slow server between two bytes.
 const DRIP: Duration = Duration::from_millis(20);
@@ -72,8 +72,8 @@ async fn server() -> (SocketAddr, mpsc::Receiver<()>) {
     (address, silent)
 }
 
-fn request(address: SocketAddr, path: &str) -> Request {
-    Request {
+fn request(address: SocketAddr, path: &str) -> HttpRequest {
+    HttpRequest {
         method: "GET".to_owned(),
         url: format!("http://{address}{path}"),
         headers: Vec::new(),
@@ -88,14 +88,14 @@ fn local() -> Executor {
     Executor::new(&Config { http, ..Config::default() }).unwrap()
 }
 
-async fn execute(request: Request, limits: Limits) -> Result<String, ExecutorError> {
+async fn execute(request: HttpRequest, limits: TaskLimits) -> Result<String, ExecutorError> {
     execute_by(&local(), request, limits).await
 }
 
 async fn execute_by(
     executor: &Executor,
-    request: Request,
-    limits: Limits,
+    request: HttpRequest,
+    limits: TaskLimits,
 ) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
     let output = executor.run(&Task::Http(request), &limits, cancelled, |_| (), |_| ()).await?;
@@ -108,7 +108,8 @@ async fn the_loopback_is_not_asked_unless_the_operator_allows_it() {
     let executor = Executor::default();
     let check = async |host: &str, told: &str| {
         let url = format!("http://{host}:{}/json", address.port());
-        let result = execute_by(&executor, Request { url, ..request(address, "/") }, LIMITS).await;
+        let result =
+            execute_by(&executor, HttpRequest { url, ..request(address, "/") }, LIMITS).await;
         assert_eq!(result, Err(ExecutorError::Loopback { host: told.to_owned() }));
         let said = result.unwrap_err().to_string();
         assert!(said.contains("`http: {allow_loopback: true}`"), "{said}");
@@ -128,7 +129,7 @@ async fn no_redirect_leads_to_the_loopback() {
     let (address, _) = server().await;
     // The first server is on the loopback too, because the tests have no other. So this tests the
     // checks of the client itself, without the check of the first URL.
-    let client = Client::not_local();
+    let client = HttpClient::not_local();
     let client = client.get().await.unwrap();
     let resolved = |host: &str| format!("http://{host}:{}/json", address.port());
     let error = client.get(resolved("localhost")).send().await.unwrap_err();
@@ -151,7 +152,7 @@ async fn no_redirect_leads_to_the_loopback() {
 #[tokio::test]
 async fn a_request_carries_what_the_task_says() {
     let (address, _) = server().await;
-    let request = Request {
+    let request = HttpRequest {
         method: "PATCH".to_owned(),
         headers: [("X-Given", "one"), ("x-given", "two")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -209,11 +210,11 @@ async fn progress_is_told_where_the_length_is_known() {
         let (_keep, cancelled) = oneshot::channel();
         let tell = |progress| told.lock().unwrap().push(progress);
         let task = Task::Http(request(address, path));
-        let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+        let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
         let _ = local().run(&task, &limits, cancelled, |_| (), tell).await;
         told.into_inner().unwrap()
     };
-    let whole = Progress { percent: 100, detail: Some("100 of 100 bytes".to_owned()) };
+    let whole = TaskProgress { percent: 100, detail: Some("100 of 100 bytes".to_owned()) };
     assert_eq!(told("/hundred").await.last(), Some(&whole));
     assert_eq!(told("/stalling").await, []);
 }
@@ -221,7 +222,7 @@ async fn progress_is_told_where_the_length_is_known() {
 #[tokio::test]
 async fn time_is_limited() {
     let (address, _silent) = server().await;
-    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(request(address, "/stalling"), limits).await, timed_out);
     // On a busy machine the time is up before the request arrives.
@@ -249,7 +250,7 @@ async fn a_pointer_picks_from_the_response() {
     let (address, _) = server().await;
     let pick = async |path: &str, pointer: &str| {
         let pointer = Some(pointer.to_owned());
-        execute(Request { pointer, ..request(address, path) }, LIMITS).await
+        execute(HttpRequest { pointer, ..request(address, path) }, LIMITS).await
     };
     assert_eq!(pick("/json", "/price/usd").await.as_deref(), Ok("1.50"));
     assert_eq!(pick("/json", "/price/eur/1").await.as_deref(), Ok("2"));
@@ -262,19 +263,19 @@ async fn a_pointer_picks_from_the_response() {
 #[tokio::test]
 async fn a_task_that_makes_no_sense_is_refused_unsent() {
     let good = request(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
-    let with_header = |name: &str, value: &str| Request {
+    let with_header = |name: &str, value: &str| HttpRequest {
         headers: vec![(name.to_owned(), value.to_owned())],
         ..good.clone()
     };
     for bad in [
-        Request { method: "GE T".to_owned(), ..good.clone() },
-        Request { url: "no url".to_owned(), ..good.clone() },
-        Request { url: "/relative".to_owned(), ..good.clone() },
-        Request { url: "file:///etc/passwd".to_owned(), ..good.clone() },
-        Request { url: "ftp://127.0.0.1/".to_owned(), ..good.clone() },
+        HttpRequest { method: "GE T".to_owned(), ..good.clone() },
+        HttpRequest { url: "no url".to_owned(), ..good.clone() },
+        HttpRequest { url: "/relative".to_owned(), ..good.clone() },
+        HttpRequest { url: "file:///etc/passwd".to_owned(), ..good.clone() },
+        HttpRequest { url: "ftp://127.0.0.1/".to_owned(), ..good.clone() },
         with_header("na me", "value"),
         with_header("name", "val\r\nue: x"),
-        Request { pointer: Some("a".to_owned()), ..good.clone() },
+        HttpRequest { pointer: Some("a".to_owned()), ..good.clone() },
     ] {
         let (_keep, cancelled) = oneshot::channel();
         let started = |_| panic!("started");
@@ -294,7 +295,7 @@ async fn a_server_that_is_not_there_or_not_what_it_should_be_is_told() {
 
     // The URL requires TLS, and this server does not speak it.
     let (address, _) = server().await;
-    let secure = Request { url: format!("https://{address}/json"), ..request(address, "/") };
+    let secure = HttpRequest { url: format!("https://{address}/json"), ..request(address, "/") };
     let result = execute(secure, LIMITS).await;
     assert!(matches!(result, Err(ExecutorError::Request { .. })), "{result:?}");
 }
@@ -366,7 +367,7 @@ async fn a_server_that_drips_is_left_when_the_time_is_up() {
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/drip", get(drip));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let limits = Limits { timeout: 10 * DRIP, max_return_bytes: 1 << 20, ..LIMITS };
+    let limits = TaskLimits { timeout: 10 * DRIP, max_return_bytes: 1 << 20, ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(request(address, "/drip"), limits).await, timed_out);
 }
@@ -391,7 +392,7 @@ async fn a_certificate_that_nobody_knows_is_refused() {
         let _ = stream.read_to_end(&mut got);
         got
     });
-    let secure = Request { url: format!("https://{address}/"), ..request(address, "/") };
+    let secure = HttpRequest { url: format!("https://{address}/"), ..request(address, "/") };
     let result = execute(secure, LIMITS).await;
     let Err(ExecutorError::Request { reason, .. }) = &result else { panic!("{result:?}") };
     assert!(reason.contains("certificate"), "{reason}");

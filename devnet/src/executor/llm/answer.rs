@@ -1,15 +1,15 @@
 //! Assembles an answer from its parts.
 
-use super::super::{Bounded, ExecutorError, Progress};
+use super::super::{Bounded, ExecutorError, TaskProgress};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 /// A chunk of a streamed answer, or a whole answer, with the fields that are used.
 #[derive(Debug, Deserialize)]
-pub(super) struct Completion {
+pub(super) struct ChatCompletion {
     #[serde(default)]
     choices: Vec<Choice>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     error: Option<Value>,
 }
 
@@ -28,11 +28,11 @@ struct Said {
 }
 
 #[derive(Debug, Deserialize)]
-struct Usage {
+struct TokenUsage {
     completion_tokens: Option<u64>,
 }
 
-impl Completion {
+impl ChatCompletion {
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| format!("not an answer: {error}"))
     }
@@ -78,7 +78,7 @@ impl Answer {
     }
 
     /// Adds a received part.
-    pub(super) fn add(&mut self, completion: Completion) -> Result<(), ExecutorError> {
+    pub(super) fn add(&mut self, completion: ChatCompletion) -> Result<(), ExecutorError> {
         if let Some(tokens) = completion.usage.and_then(|usage| usage.completion_tokens) {
             self.tokens = Some(tokens);
         }
@@ -105,11 +105,11 @@ impl Answer {
     }
 
     /// Progress as a share of `max_tokens`, if known. Below 100 until the answer ends.
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> TaskProgress {
         let tokens = self.tokens.unwrap_or(self.pieces);
         let percent =
             self.max_tokens.map_or(0, |most| tokens.saturating_mul(100) / u64::from(most.max(1)));
-        Progress { percent: percent.min(99) as u8, detail: self.detail() }
+        TaskProgress { percent: percent.min(99) as u8, detail: self.detail() }
     }
 
     /// The text, if it is complete.

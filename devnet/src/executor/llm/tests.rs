@@ -25,8 +25,8 @@ use tokio::{
 
 const KEY: &str = "sk-th1s-is-s3cret";
 
-const LIMITS: Limits =
-    Limits { max_return_bytes: 200, timeout: Duration::from_secs(60), max_memory_mb: None };
+const LIMITS: TaskLimits =
+    TaskLimits { max_return_bytes: 200, timeout: Duration::from_secs(60), max_memory_mb: None };
 
 /// A received request: path, `Authorization`, body.
 type Question = (String, Option<String>, Value);
@@ -61,8 +61,8 @@ fn executor(address: SocketAddr) -> Executor {
     Executor::default().with_variables(&config, |_| Some(KEY.to_owned())).unwrap()
 }
 
-fn question() -> Request {
-    Request {
+fn question() -> LlmRequest {
+    LlmRequest {
         model: "small".to_owned(),
         messages: vec![("user".to_owned(), "say \"hi\"".to_owned())],
         max_tokens: None,
@@ -72,7 +72,7 @@ fn question() -> Request {
     }
 }
 
-async fn ask(address: SocketAddr, request: Request) -> Result<String, ExecutorError> {
+async fn ask(address: SocketAddr, request: LlmRequest) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
     let task = Task::Llm(request);
     let result = executor(address).run(&task, &LIMITS, cancelled, |_| (), |_| ()).await;
@@ -157,7 +157,7 @@ async fn an_answer_comes_in_events_or_at_once() {
 #[tokio::test]
 async fn a_question_carries_what_the_job_says_and_the_key() {
     let (address, mut questions) = endpoint(|_| document(200, &whole("hi", "stop"))).await;
-    let full = Request {
+    let full = LlmRequest {
         messages: vec![
             ("system".to_owned(), "be brief".to_owned()),
             ("user".to_owned(), "hello".to_owned()),
@@ -191,10 +191,10 @@ async fn a_question_carries_what_the_job_says_and_the_key() {
 #[tokio::test]
 async fn models_are_those_that_are_configured() {
     let (address, mut questions) = endpoint(|_| document(200, &whole("hi", "stop"))).await;
-    let unknown = Request { model: "real-1".to_owned(), ..question() };
+    let unknown = LlmRequest { model: "real-1".to_owned(), ..question() };
     let expected = "invalid task: model `real-1`: expected one of small";
     assert_eq!(ask(address, unknown).await.unwrap_err().to_string(), expected);
-    let unknown = Request { embedding_model: Some("small".to_owned()), ..question() };
+    let unknown = LlmRequest { embedding_model: Some("small".to_owned()), ..question() };
     let expected = "invalid task: embedding model `small`: expected one of embedder";
     assert_eq!(ask(address, unknown).await.unwrap_err().to_string(), expected);
     assert!(questions.try_recv().is_err(), "no model was asked");
@@ -211,7 +211,7 @@ async fn how_an_answer_ended_decides_whether_it_counts() {
     let ended = |reason: &'static str, max_tokens| async move {
         let streamed = move |_: &str| events(piece("cut") + &finish(reason) + DONE);
         let at_once = move |_: &str| document(200, &whole("cut", reason));
-        let request = || Request { max_tokens, ..question() };
+        let request = || LlmRequest { max_tokens, ..question() };
         let streamed = ask(endpoint(streamed).await.0, request()).await;
         let at_once = ask(endpoint(at_once).await.0, request()).await;
         let reason = |result: &Result<String, ExecutorError>| match result {
@@ -341,14 +341,14 @@ async fn progress_is_told_as_tokens_come() {
     let (_keep, cancelled) = oneshot::channel();
     let (told, mut progress) = mpsc::unbounded_channel();
     let running = tokio::spawn(async move {
-        let task = Task::Llm(Request { max_tokens: Some(4), ..question() });
+        let task = Task::Llm(LlmRequest { max_tokens: Some(4), ..question() });
         let tell = |progress| told.send(progress).unwrap();
         executor(address).run(&task, &LIMITS, cancelled, |_| (), tell).await
     });
     let expected = [(25, "1 token"), (50, "2 tokens"), (75, "3 tokens"), (99, "4 tokens")];
     for (percent, detail) in expected {
         drip.send("x").await.unwrap();
-        let expected = Progress { percent, detail: Some(detail.to_owned()) };
+        let expected = TaskProgress { percent, detail: Some(detail.to_owned()) };
         assert_eq!(progress.recv().await, Some(expected));
     }
     drop(drip);
@@ -361,7 +361,7 @@ async fn progress_is_told_as_tokens_come() {
     let tell = |progress| all.lock().unwrap().push(progress);
     let task = Task::Llm(question());
     executor(address).run(&task, &LIMITS, cancelled, |_| (), tell).await.unwrap();
-    let last = Progress { percent: 100, detail: Some("1 token".to_owned()) };
+    let last = TaskProgress { percent: 100, detail: Some("1 token".to_owned()) };
     assert_eq!(all.into_inner().unwrap().last(), Some(&last));
 }
 
@@ -386,7 +386,7 @@ async fn a_slow_answer_ends_when_it_is_cancelled_or_out_of_time() {
         events(Body::from_stream(start.chain(stream::pending())))
     })
     .await;
-    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
     let (_keep, cancelled) = oneshot::channel();
     let task = Task::Llm(question());
     let result = executor(address).run(&task, &limits, cancelled, |_| (), |_| ()).await;
@@ -401,7 +401,7 @@ async fn an_answer_is_embedded_where_the_job_names_a_model() {
             _ => document(200, &whole("he said \"hi\"", "stop")),
         }
     };
-    let request = || Request { embedding_model: Some("embedder".to_owned()), ..question() };
+    let request = || LlmRequest { embedding_model: Some("embedder".to_owned()), ..question() };
     let (address, mut questions) = endpoint(embedding(
         r#"{"object": "list", "data": [{"index": 0, "embedding": [0.10, -1e-3,
             2, 0.0123456789012345678901]}], "model": "real-2"}"#,

@@ -53,7 +53,7 @@ impl Servers {
 /// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, with an optional `env`, or
 /// as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Fields", into = "Fields")]
+#[serde(try_from = "ServerFields", into = "ServerFields")]
 pub enum Server {
     /// A program, started for each job, that speaks over its standard input and output.
     Command {
@@ -70,7 +70,7 @@ pub enum Server {
 /// The fields of a server's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct ServerFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -79,10 +79,10 @@ struct Fields {
     url: Option<String>,
 }
 
-impl TryFrom<Fields> for Server {
+impl TryFrom<ServerFields> for Server {
     type Error = String;
 
-    fn try_from(fields: Fields) -> Result<Self, String> {
+    fn try_from(fields: ServerFields) -> Result<Self, String> {
         match (fields.command, fields.url) {
             (Some(command), None) => {
                 let mut words = command.into_iter();
@@ -97,7 +97,7 @@ impl TryFrom<Fields> for Server {
     }
 }
 
-impl From<Server> for Fields {
+impl From<Server> for ServerFields {
     fn from(server: Server) -> Self {
         match server {
             Server::Command { program, mut args, env } => {

@@ -3,8 +3,8 @@
 
 use super::{
     super::{
-        ExecutorError, Limits, Progress,
-        command::{Command, Directories, END_TIMEOUT, Process, local, pump},
+        ExecutorError, TaskLimits, TaskProgress,
+        command::{Command, CommandProcess, Directories, END_TIMEOUT, local, pump},
     },
     CLOSE_TIMEOUT, Conversation, Fatal, NOTIFY_TIMEOUT,
 };
@@ -43,16 +43,16 @@ const MAX_LOGGED: usize = 1024;
 pub(super) async fn call(
     directories: &Directories,
     command: &Command,
-    limits: &Limits,
+    limits: &TaskLimits,
     conversation: Conversation<'_>,
     started: impl FnOnce(Instant) + Send,
-    notices: mpsc::Sender<Progress>,
+    notices: mpsc::Sender<TaskProgress>,
 ) -> Result<CallToolResult, ExecutorError> {
     // Before the start, or the exit of a quick server could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
     // The job's memory limit does not apply to the operator's programs.
-    let limits = Limits { max_memory_mb: None, ..*limits };
-    let mut process = Process::start(directories, command, &limits).await?;
+    let limits = TaskLimits { max_memory_mb: None, ..*limits };
+    let mut process = CommandProcess::start(directories, command, &limits).await?;
     started(Instant::now());
     let child = process.child();
     let stdin = child.stdin.take().expect("all streams are piped");
@@ -61,7 +61,7 @@ pub(super) async fn call(
 
     let server = conversation.call.request.server.clone();
     let talk = async {
-        let lines = Lines { inner: stdout, length: 0, fatal: conversation.fatal() };
+        let lines = BoundedLines { inner: stdout, length: 0, fatal: conversation.fatal() };
         // The SDK would skip longer lines and wait for the answer in vain, so `Lines` limits
         // them.
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
@@ -100,14 +100,14 @@ async fn log(stderr: Option<ChildStderr>, server: &str) -> Infallible {
 }
 
 /// Lines of limited length: a longer one makes the stream fail before it is completely in memory.
-struct Lines<R> {
+struct BoundedLines<R> {
     inner: R,
     /// Bytes of the current line so far.
     length: usize,
     fatal: Fatal,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

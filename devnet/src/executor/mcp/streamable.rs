@@ -34,17 +34,17 @@ pub(super) fn transport(
     http: reqwest::Client,
     url: &Url,
     fatal: Fatal,
-) -> StreamableHttpClientTransport<Client> {
+) -> StreamableHttpClientTransport<SdkClient> {
     // A lost session is not renewed, because the tool might run twice.
     let config =
         StreamableHttpClientTransportConfig::with_uri(origin(url)).reinit_on_expired_session(false);
-    StreamableHttpClientTransport::with_client(Client { http, url: url.clone(), fatal }, config)
+    StreamableHttpClientTransport::with_client(SdkClient { http, url: url.clone(), fatal }, config)
 }
 
 /// The SDK's HTTP client. It knows the full URL; the SDK, which may log its URL, gets only the part
 /// before the path.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct SdkClient {
     http: reqwest::Client,
     url: Url,
     fatal: Fatal,
@@ -53,7 +53,7 @@ pub(super) struct Client {
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<ExecutorError>;
 
-impl Client {
+impl SdkClient {
     fn failed(&self, error: reqwest::Error) -> ExecutorError {
         ExecutorError::Request { url: origin(&self.url), reason: chain(&error.without_url()) }
     }
@@ -129,7 +129,7 @@ impl Client {
     /// The events of a response, each of limited length.
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let client = self.clone();
-        let mut event = Event::default();
+        let mut event = PartialEvent::default();
         let bytes = response.bytes_stream().map(move |chunk| {
             let chunk = chunk.map_err(|error| client.failed(error))?;
             match event.length_after(&chunk) > client.fatal.max_message() {
@@ -143,13 +143,13 @@ impl Client {
 
 /// Position within an event.
 #[derive(Default)]
-struct Event {
+struct PartialEvent {
     bytes: usize,
     /// The part of `bytes` in the current line.
     line: usize,
 }
 
-impl Event {
+impl PartialEvent {
     /// The length so far of the longest event that was incomplete within `chunk`.
     fn length_after(&mut self, chunk: &[u8]) -> usize {
         let mut longest = 0;
@@ -173,7 +173,7 @@ fn text<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
     response.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-impl StreamableHttpClient for Client {
+impl StreamableHttpClient for SdkClient {
     type Error = ExecutorError;
 
     async fn post_message(

@@ -27,8 +27,8 @@ use tokio::{
     sync::{mpsc as channel, oneshot},
 };
 
-const LIMITS: Limits =
-    Limits { max_return_bytes: 1000, timeout: Duration::from_secs(60), max_memory_mb: Some(1) };
+const LIMITS: TaskLimits =
+    TaskLimits { max_return_bytes: 1000, timeout: Duration::from_secs(60), max_memory_mb: Some(1) };
 
 /// The environment variable that makes the test's program the server.
 const SERVE: &str = "MCP_TEST_SERVE";
@@ -91,15 +91,15 @@ async fn serve(router: Router) -> Server {
     url(&format!("http://{address}/secret-path"))
 }
 
-fn request(tool: &str, arguments: &Value) -> Request {
-    Request { server: "it".to_owned(), tool: tool.to_owned(), arguments: arguments.to_string() }
+fn request(tool: &str, arguments: &Value) -> McpRequest {
+    McpRequest { server: "it".to_owned(), tool: tool.to_owned(), arguments: arguments.to_string() }
 }
 
 async fn execute(
     server: &Server,
     tool: &str,
     arguments: Value,
-    limits: Limits,
+    limits: TaskLimits,
 ) -> Result<String, ExecutorError> {
     let config = Config { mcp: servers(server), ..Config::default() };
     let (_keep, cancelled) = oneshot::channel();
@@ -143,14 +143,14 @@ async fn check_results(server: &Server) {
     assert_eq!(call("huge", json!({ "length": 1001 })).await, too_much);
     assert_eq!(call("huge", json!({ "length": 10_000_000 })).await, too_much);
 
-    let limits = Limits { timeout: Duration::from_millis(500), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(500), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(server, "slow", json!({}), limits).await, timed_out);
     // A zero and a maximum timeout.
-    let limits = Limits { timeout: Duration::ZERO, ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::ZERO, ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(server, "nothing", json!({}), limits).await, timed_out);
-    let limits = Limits { timeout: Duration::MAX, max_return_bytes: usize::MAX, ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::MAX, max_return_bytes: usize::MAX, ..LIMITS };
     assert_eq!(execute(server, "nothing", json!({}), limits).await.as_deref(), Ok(""));
 }
 
@@ -176,7 +176,7 @@ async fn a_server_hears_that_its_call_is_cancelled_and_is_heard_on_progress() {
     let running = tokio::spawn(async move {
         call(&executor, &request("slow", &json!({})), &LIMITS, cancelled, |_| (), progress).await
     });
-    let quarter = Progress { percent: 25, detail: Some("a quarter".to_owned()) };
+    let quarter = TaskProgress { percent: 25, detail: Some("a quarter".to_owned()) };
     assert_eq!(notices.recv().await, Some(quarter));
     cancel.send(()).unwrap();
     assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
@@ -299,7 +299,7 @@ async fn a_process_that_breaks_the_rules_is_told() {
     assert_eq!(execute(&endless, "any", json!({}), LIMITS).await, too_much);
     // Short noise lines are ignored, and so is the standard error.
     let noise = script("yes noise & yes complaint >&2", &[]);
-    let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
+    let limits = TaskLimits { timeout: Duration::from_millis(300), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(&noise, "any", json!({}), limits).await, timed_out);
 
@@ -360,7 +360,7 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
 
 #[tokio::test]
 async fn a_call_that_makes_no_sense_is_refused_unsent() {
-    let call = async |request: Request| {
+    let call = async |request: McpRequest| {
         let config = Config { mcp: servers(&url("http://127.0.0.1:1/")), ..Config::default() };
         let (_keep, cancelled) = oneshot::channel();
         let started = |_| panic!("started");
@@ -369,7 +369,7 @@ async fn a_call_that_makes_no_sense_is_refused_unsent() {
         let refused = executor.run(&task, &LIMITS, cancelled, started, |_| ()).await;
         refused.unwrap_err().to_string()
     };
-    let unknown = Request { server: "other".to_owned(), ..request("any", &json!({})) };
+    let unknown = McpRequest { server: "other".to_owned(), ..request("any", &json!({})) };
     assert_eq!(call(unknown).await, "invalid task: this runner has no MCP server `other`");
     for bad in [json!([]), json!("text"), Value::Null] {
         let error = call(request("any", &bad)).await;

@@ -5,8 +5,8 @@ use axum::body::Body;
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
-fn place(attempt: u32) -> Place {
-    Place { run: "run_1".to_owned(), job: "job_1".to_owned(), attempt }
+fn place(attempt: u32) -> AttemptPlace {
+    AttemptPlace { run: "run_1".to_owned(), job: "job_1".to_owned(), attempt }
 }
 
 fn files(limits: FileLimits) -> (TempDir, Files) {

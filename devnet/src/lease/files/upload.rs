@@ -10,7 +10,7 @@
 //! Dropping a [`Ready`] removes a file that got no name.
 
 use super::{
-    ArtifactName, FileError, Files, Place, artifacts_in, clash, entries, lock, make_parent,
+    ArtifactName, AttemptPlace, FileError, Files, artifacts_in, clash, entries, lock, make_parent,
 };
 use axum::body::Body;
 use futures::StreamExt as _;
@@ -27,13 +27,13 @@ use tokio::{fs::File, io::AsyncWriteExt as _, task::spawn_blocking};
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     next: u64,
-    pub(super) of: BTreeMap<Place, BTreeMap<u64, (ArtifactName, u64)>>,
+    pub(super) of: BTreeMap<AttemptPlace, BTreeMap<u64, (ArtifactName, u64)>>,
 }
 
 #[derive(Debug)]
 struct Reservation {
     files: Files,
-    at: Place,
+    at: AttemptPlace,
     number: u64,
 }
 
@@ -67,7 +67,7 @@ impl Files {
     /// Receives an artifact that fits within the limits for one artifact and for its attempt.
     pub async fn receive_artifact(
         &self,
-        at: &Place,
+        at: &AttemptPlace,
         name: &ArtifactName,
         body: Body,
     ) -> Result<Ready, FileError> {
@@ -84,7 +84,7 @@ impl Files {
 
     fn reserve(
         &self,
-        at: Place,
+        at: AttemptPlace,
         name: ArtifactName,
         folder: &Path,
         bytes: u64,

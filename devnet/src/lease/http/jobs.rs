@@ -8,7 +8,7 @@ use super::{
     openapi::Operation,
 };
 use crate::lease::{
-    files::{ArtifactName, Place},
+    files::{ArtifactName, AttemptPlace},
     messages::{
         Job, JobChanged, JobEvent, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER,
         LOG_ENDED_HEADER, LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
@@ -118,7 +118,8 @@ async fn show(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> 
         if let Some(job) = &mut job {
             for attempt in &mut job.attempts {
                 let (run, job) = (job.summary.run.clone(), job.summary.job.clone());
-                attempt.log_bytes = files.log_bytes(&Place { run, job, attempt: attempt.attempt });
+                attempt.log_bytes =
+                    files.log_bytes(&AttemptPlace { run, job, attempt: attempt.attempt });
             }
         }
         Ok(job)
@@ -167,7 +168,7 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
         let id = job.clone();
         let found = context.service.read(move |reader| reader.following(&id, attempt)).await?;
         let found = found.ok_or_else(no_job)?;
-        let place = found.attempt.map(|attempt| Place {
+        let place = found.attempt.map(|attempt| AttemptPlace {
             run: found.run.clone(),
             job: job.clone(),
             attempt,
@@ -257,7 +258,8 @@ async fn download(context: Arc<Context>, asked: Asked) -> Result<Response, Refus
     let name: ArtifactName = asked.segment("name").parse()?;
     let attempt = asked.segment("attempt").parse().map_err(|_| no_job())?;
     let run = run_of(&context, &job).await?;
-    let (file, length) = context.files.open_artifact(&Place { run, job, attempt }, &name).await?;
+    let (file, length) =
+        context.files.open_artifact(&AttemptPlace { run, job, attempt }, &name).await?;
     Ok(attachment(file, length))
 }
 

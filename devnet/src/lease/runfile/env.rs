@@ -46,20 +46,20 @@ macro_rules! scalars {
 
 impl<'de> Deserialize<'de> for EnvEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
+        struct AnyEnv;
 
         const EXPECTED: &str =
             "a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE}";
 
         #[derive(Deserialize)]
         #[serde(field_identifier, rename_all = "snake_case")]
-        enum Source {
+        enum EnvSource {
             Secret,
             SecretEnv,
             SecretFile,
         }
 
-        impl<'de> Visitor<'de> for Any {
+        impl<'de> Visitor<'de> for AnyEnv {
             type Value = EnvEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,9 +77,9 @@ impl<'de> Deserialize<'de> for EnvEntry {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EnvEntry, A::Error> {
                 let one = || A::Error::custom(format!("expected {EXPECTED}"));
                 let entry = match map.next_key()?.ok_or_else(one)? {
-                    Source::Secret => EnvEntry::Literal(map.next_value::<Secret>()?.0),
-                    Source::SecretEnv => EnvEntry::FromEnv(map.next_value::<Variable>()?.0),
-                    Source::SecretFile => EnvEntry::FromFile(map.next_value()?),
+                    EnvSource::Secret => EnvEntry::Literal(map.next_value::<Secret>()?.0),
+                    EnvSource::SecretEnv => EnvEntry::FromEnv(map.next_value::<Variable>()?.0),
+                    EnvSource::SecretFile => EnvEntry::FromFile(map.next_value()?),
                 };
                 match map.next_key::<IgnoredAny>()? {
                     None => Ok(entry),
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for EnvEntry {
             }
         }
 
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(AnyEnv)
     }
 }
 
@@ -97,9 +97,9 @@ struct Secret(String);
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        struct EnvText;
 
-        impl Visitor<'_> for Text {
+        impl Visitor<'_> for EnvText {
             type Value = Secret;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,25 +114,25 @@ impl<'de> Deserialize<'de> for Secret {
             }
         }
 
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(EnvText)
     }
 }
 
 /// Reads the environments' values again as they are written: YAML types turn `1.10` into `1.1` and
 /// `0x1F` into `31`, because the first pass does not ask for strings.
 pub fn reread(text: &str, file: &mut RunFile) -> Result<(), serde_yaml::Error> {
-    Place::File(file).deserialize(serde_yaml::Deserializer::from_str(text))
+    EnvPlace::File(file).deserialize(serde_yaml::Deserializer::from_str(text))
 }
 
 /// A mapping on the path from the file's root to its environments.
-enum Place<'a> {
+enum EnvPlace<'a> {
     File(&'a mut RunFile),
     Jobs(&'a mut RunFile),
     Job(&'a mut RunFile, JobName),
     Env(&'a mut Named<Variable, EnvEntry>),
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for EnvPlace<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -140,7 +140,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for EnvPlace<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,13 +150,13 @@ impl<'de> Visitor<'de> for Place<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             let inside = match (&mut self, key.as_str()) {
-                (Place::File(file), "env") => Some(Place::Env(&mut file.env)),
-                (Place::File(file), "jobs") => Some(Place::Jobs(file)),
-                (Place::Jobs(file), _) => Some(Place::Job(file, JobName(key))),
-                (Place::Job(file, name), "env") => {
-                    file.jobs.get_mut(name).map(|job| Place::Env(&mut job.env))
+                (EnvPlace::File(file), "env") => Some(EnvPlace::Env(&mut file.env)),
+                (EnvPlace::File(file), "jobs") => Some(EnvPlace::Jobs(file)),
+                (EnvPlace::Jobs(file), _) => Some(EnvPlace::Job(file, JobName(key))),
+                (EnvPlace::Job(file, name), "env") => {
+                    file.jobs.get_mut(name).map(|job| EnvPlace::Env(&mut job.env))
                 }
-                (Place::Env(env), _) => match env.get_mut(&Variable(key)) {
+                (EnvPlace::Env(env), _) => match env.get_mut(&Variable(key)) {
                     Some(EnvEntry::Plain(value)) => {
                         *value = map.next_value()?;
                         continue;

@@ -3,7 +3,7 @@
 use super::{
     api::{Api, Upload},
     glob::{Globs, Search},
-    hold::{CallError, Hold},
+    heartbeat::{CallError, Heartbeats},
     output::Output,
 };
 use crate::lease::{
@@ -50,7 +50,7 @@ impl Artifacts {
         specs: &[ArtifactSpec],
         folder: &Path,
         api: &Api,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) {
         let Some(search) = search(specs, folder, output).await else { return };
@@ -161,7 +161,7 @@ pub(super) enum SendError {
 /// Sends a file, with retries until [`PATIENCE`] from now.
 pub(super) async fn send<T, F: Future<Output = Result<T, ClientError>>>(
     path: &Path,
-    hold: &Hold,
+    hold: &Heartbeats,
     put: impl Fn(Upload) -> F,
 ) -> Result<T, SendError> {
     let path = path.to_owned();

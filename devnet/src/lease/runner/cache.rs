@@ -8,7 +8,7 @@ use super::{
     api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
     archive::{self, ArchiveError, HOME, LIMITS, Packed, WORK},
     artifacts::{SendError, send},
-    hold::{CallError, Hold},
+    heartbeat::{CallError, Heartbeats},
     output::Output,
     workspace::{Hand, Workspace},
 };
@@ -71,7 +71,7 @@ impl<'a> Caches<'a> {
         &mut self,
         folders: &Folders<'_>,
         api: &Api,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) {
         for (spec, paths) in self.each(folders.workdir) {
@@ -100,7 +100,7 @@ impl<'a> Caches<'a> {
         &self,
         folders: &Folders<'_>,
         api: &Api,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) {
         for (spec, paths) in self.each(folders.workdir) {
@@ -203,7 +203,7 @@ async fn restore(
     paths: Vec<PathBuf>,
     job: &Workspace,
     api: &Api,
-    hold: &Hold,
+    hold: &Heartbeats,
 ) -> Result<Option<usize>, CacheError> {
     let mut attempt = 1;
     loop {
@@ -237,7 +237,7 @@ async fn receive(
     mut response: Response,
     paths: Vec<PathBuf>,
     job: &Workspace,
-    hold: &Hold,
+    hold: &Heartbeats,
 ) -> Result<Received, CacheError> {
     let (pieces, queue) = mpsc::channel(PIECES);
     let mut unpacking = job.work(move |hand| unpack(queue, &paths, hand));
@@ -361,7 +361,7 @@ async fn save(
     paths: Vec<PathBuf>,
     job: &Workspace,
     api: &Api,
-    hold: &Hold,
+    hold: &Heartbeats,
 ) -> Result<Packed, CacheError> {
     let mut packing = job.work(move |hand| {
         let file = tempfile::Builder::new().prefix("cache-").tempfile_in(hand.path())?;

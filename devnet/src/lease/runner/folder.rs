@@ -34,7 +34,7 @@ pub struct RunnerFolder(PathBuf);
 
 /// The reason why a folder cannot be used for a runner.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum RunnerFolderError {
     /// The folder has files that are not a runner's.
     #[error("{}: it has files that are not a runner's", .0.display())]
     Strange(PathBuf),
@@ -80,19 +80,22 @@ impl RunnerFolder {
     }
 
     /// Locks the folder for this process and creates it if it does not exist.
-    pub fn lock(&self) -> Result<RunnerLock, FolderError> {
+    pub fn lock(&self) -> Result<RunnerLock, RunnerFolderError> {
         let path = self.lock_path();
         for _ in 0..LOCK_ATTEMPTS {
             home::create_private_dir(&self.0)?;
             let mut entries = fs::read_dir(&self.0).map_err(HomeError::io(&self.0))?;
             if !path.exists() && entries.next().is_some() {
-                return Err(FolderError::Strange(self.0.clone()));
+                return Err(RunnerFolderError::Strange(self.0.clone()));
             }
             let file = match home::take_lock(&path) {
                 Ok(Some(file)) => file,
                 Ok(None) => match home::holder(&path) {
                     Some(pid) => {
-                        return Err(FolderError::InUse { path: self.0.clone(), pid: Some(pid) });
+                        return Err(RunnerFolderError::InUse {
+                            path: self.0.clone(),
+                            pid: Some(pid),
+                        });
                     }
                     // A sweep is about to take the lock, or has removed it.
                     None => continue,
@@ -108,7 +111,7 @@ impl RunnerFolder {
                 return Ok(RunnerLock { folder: self.clone(), _file: file });
             }
         }
-        Err(FolderError::InUse { path: self.0.clone(), pid: None })
+        Err(RunnerFolderError::InUse { path: self.0.clone(), pid: None })
     }
 
     /// Removes what killed runners left in a home: containers, processes and folders.
@@ -184,7 +187,7 @@ mod tests {
         let lock = folder.lock().unwrap();
         let error = folder.lock().unwrap_err();
         let mine = Some(std::process::id());
-        assert!(matches!(error, FolderError::InUse { pid, .. } if pid == mine), "{error}");
+        assert!(matches!(error, RunnerFolderError::InUse { pid, .. } if pid == mine), "{error}");
         drop(lock);
         folder.lock().unwrap().remove().await.unwrap();
         assert!(!folder.path().exists());
@@ -196,7 +199,7 @@ mod tests {
         let photos = home.path().join("photos");
         fs::create_dir_all(photos.join("jobs")).unwrap();
         let error = RunnerFolder::at(&photos).lock().unwrap_err();
-        assert!(matches!(error, FolderError::Strange(_)), "{error}");
+        assert!(matches!(error, RunnerFolderError::Strange(_)), "{error}");
         assert_eq!(fs::read_dir(&photos).unwrap().count(), 1);
         // A folder that a runner has used is recognized by its lock.
         fs::write(photos.join("lock"), "").unwrap();

@@ -18,13 +18,13 @@ use super::{
     artifacts::Artifacts,
     cache::{Caches, Folders, relative},
     container::{self, Container, Containers, Unmade},
-    hold::{CallError, Halt, Hold, Loss, Said},
+    heartbeat::{CallError, Halt, Heartbeats, Loss, Said},
     log::{Log, Lost},
     mask::Secrets,
     needs::{self, NeedError},
     output::{Output, Position},
     outputs,
-    step::{self, End, Place, exit_code},
+    step::{self, End, StepContext, exit_code},
     workspace::Workspace,
 };
 use crate::{
@@ -93,7 +93,7 @@ struct Job<'a> {
     granted: &'a LeaseGranted,
     runner: &'a str,
     api: &'a Api,
-    hold: &'a Hold,
+    hold: &'a Heartbeats,
     log: &'a Log,
     position: &'a Position,
     output: Output<'a>,
@@ -121,7 +121,7 @@ pub(super) async fn run(
     directory: Directory,
     stop: Stop,
 ) -> Outcome {
-    let hold = Hold::new(granted, runner, at);
+    let hold = Heartbeats::new(granted, runner, at);
     let workspace = Workspace::new(directory);
     let mut container = Container::new(containers, workspace.path());
     let work = work(granted, runner, api, &hold, &workspace, &mut container, stop);
@@ -135,7 +135,7 @@ async fn work(
     granted: &LeaseGranted,
     runner: &str,
     api: &Api,
-    hold: &Hold,
+    hold: &Heartbeats,
     workspace: &Workspace,
     container: &mut Container<'_>,
     stop: Stop,
@@ -177,7 +177,7 @@ async fn ack(
     granted: &LeaseGranted,
     runner: &str,
     api: &Api,
-    hold: &Hold,
+    hold: &Heartbeats,
     stop: &Stop,
 ) -> Result<(), Outcome> {
     let message = AckLease {
@@ -201,7 +201,7 @@ async fn ack(
 }
 
 /// Waits for `work`, at most until the deadline of a job that has to stop.
-async fn in_time(hold: &Hold, work: impl Future<Output = ()>) {
+async fn in_time(hold: &Heartbeats, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = hold.cutoff() => {}
@@ -210,7 +210,7 @@ async fn in_time(hold: &Hold, work: impl Future<Output = ()>) {
 }
 
 /// Waits for `work`, at most until the job has to stop.
-async fn until_halted(hold: &Hold, work: impl Future<Output = ()>) {
+async fn until_halted(hold: &Heartbeats, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         _ = hold.halted() => {}
@@ -252,7 +252,7 @@ impl Job<'_> {
         self.timings.started_at = Some(Timestamp::now().to_string());
         let within = spec.image.as_ref().map(|_| &*container);
         let env = &prepared.env;
-        let place = Place { job: directory, workdir: &workdir, env, container: within };
+        let place = StepContext { job: directory, workdir: &workdir, env, container: within };
         let worked = self.steps(&place).await;
         self.timings.finished_at = Some(Timestamp::now().to_string());
         in_time(hold, container.kill()).await;
@@ -308,7 +308,7 @@ impl Job<'_> {
     }
 
     /// Runs the steps in order until one fails.
-    async fn steps(&mut self, place: &Place<'_>) -> Worked {
+    async fn steps(&mut self, place: &StepContext<'_>) -> Worked {
         let hold = self.hold;
         let steps = &self.granted.job_spec.steps;
         for (index, script) in (0..).zip(steps) {

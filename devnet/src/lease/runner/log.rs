@@ -6,7 +6,7 @@
 
 use super::{
     api::Api,
-    hold::{CallError, Hold},
+    heartbeat::{CallError, Heartbeats},
 };
 use crate::lease::messages::ErrorCode;
 use std::{collections::VecDeque, time::Duration};
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// Sends pushed bytes until the lease or the log is lost.
-    pub(super) async fn deliver(&self, api: &Api, hold: &Hold) {
+    pub(super) async fn deliver(&self, api: &Api, hold: &Heartbeats) {
         let mut buffer = self.0.subscribe();
         loop {
             let since = match buffer.wait_for(|buffer| buffer.since.is_some()).await {

@@ -26,7 +26,7 @@
 //! | [`folder`] | the runner's folder, and what killed runners left behind |
 //! | [`job`] | one job, from its ack to its end |
 //! | [`workspace`] | its directory, and the threads that work there |
-//! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
+//! | [`heartbeat`] | its lease: heartbeats, expiry, reasons to stop, retries |
 //! | [`step`] | one step: its shell, its processes, their output |
 //! | [`container`] | the container of a job with an image |
 //! | [`output`] | the masked output of steps, and their progress |
@@ -46,7 +46,7 @@ pub mod container;
 pub mod folder;
 mod glob;
 mod guard;
-mod hold;
+mod heartbeat;
 mod job;
 mod log;
 mod mask;
@@ -59,7 +59,7 @@ mod tests;
 mod workspace;
 
 pub use guard::guard;
-pub use hold::Loss;
+pub use heartbeat::Loss;
 pub use job::Outcome;
 
 use super::{
@@ -76,7 +76,7 @@ use crate::{
 use api::Api;
 use container::{Containers, Engine, left};
 use folder::RunnerLock;
-use hold::{Pauses, is_unknown};
+use heartbeat::{Pauses, is_unknown};
 use std::{env::consts, io, time::Duration};
 use tokio::{
     sync::watch,

@@ -7,7 +7,7 @@
 use super::{
     api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
     cache::relative,
-    hold::{CallError, Hold},
+    heartbeat::{CallError, Heartbeats},
 };
 use crate::lease::messages::{MAX_NEEDED, NeededArtifact};
 use reqwest::Response;
@@ -34,7 +34,11 @@ pub(super) enum NeedError {
 }
 
 /// Downloads all artifacts of the needed jobs, until the job has to stop. Returns their number.
-pub(super) async fn bring(workdir: &Path, api: &Api, hold: &Hold) -> Result<usize, NeedError> {
+pub(super) async fn bring(
+    workdir: &Path,
+    api: &Api,
+    hold: &Heartbeats,
+) -> Result<usize, NeedError> {
     let all = tokio::select! {
         biased;
         _ = hold.halted() => return Err(NeedError::Halted),
@@ -57,7 +61,7 @@ pub(super) async fn bring(workdir: &Path, api: &Api, hold: &Hold) -> Result<usiz
     Ok(all.len())
 }
 
-async fn list(api: &Api, hold: &Hold) -> Result<Vec<NeededArtifact>, NeedError> {
+async fn list(api: &Api, hold: &Heartbeats) -> Result<Vec<NeededArtifact>, NeedError> {
     let until = Some(Instant::now() + DOWNLOAD_PATIENCE);
     let asked = hold.call(until, || api.needs(hold.lease())).await;
     let all = asked.map_err(|error| failed(error, "the artifacts of its needed jobs"))?;
@@ -83,7 +87,7 @@ async fn get(
     artifact: &NeededArtifact,
     workdir: &Path,
     api: &Api,
-    hold: &Hold,
+    hold: &Heartbeats,
 ) -> Result<(), NeedError> {
     let NeededArtifact { job, name, bytes } = artifact;
     let mut attempt = 1;

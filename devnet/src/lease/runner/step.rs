@@ -4,7 +4,7 @@
 use super::{
     SHELL,
     container::{Container, LastLine},
-    hold::{Halt, Hold},
+    heartbeat::{Halt, Heartbeats},
     output::Output,
 };
 use crate::executor::command::Tree;
@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const MAX_REST: usize = 1 << 20;
 
 /// The surroundings of a job's steps.
-pub(super) struct Place<'a> {
+pub(super) struct StepContext<'a> {
     /// The job's directory, which also marks its processes.
     pub(super) job: &'a Path,
     /// Where the shell starts.
@@ -62,9 +62,9 @@ pub(super) fn exit_code(status: ExitStatus) -> i32 {
 
 /// Runs `script` to its end. Errors: it could not be started, or the system lost track of it.
 pub(super) async fn run(
-    place: &Place<'_>,
+    place: &StepContext<'_>,
     script: &str,
-    hold: &Hold,
+    hold: &Heartbeats,
     output: &mut Output<'_>,
 ) -> io::Result<End> {
     let ended = || io::Error::other("its container has ended");
@@ -87,7 +87,7 @@ pub(super) async fn attend(
     mut command: Command,
     mark: &Path,
     container: Option<&Container<'_>>,
-    hold: &Hold,
+    hold: &Heartbeats,
     output: &mut Output<'_>,
     heard: Option<&mut LastLine>,
 ) -> io::Result<End> {
@@ -127,7 +127,7 @@ async fn end(
     tree: Tree,
     mut exits: Signal,
     container: Option<&Container<'_>>,
-    hold: &Hold,
+    hold: &Heartbeats,
 ) -> io::Result<End> {
     let halt = tokio::select! {
         biased;
@@ -170,7 +170,7 @@ async fn end(
 }
 
 /// The shell command of a step without a container.
-fn shell(place: &Place<'_>, script: &str) -> Command {
+fn shell(place: &StepContext<'_>, script: &str) -> Command {
     let mut command = Command::new(SHELL);
     command.arg0("sh").args(["-c", script]).current_dir(place.workdir).env_clear().envs(place.env);
     command

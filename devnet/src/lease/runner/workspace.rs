@@ -23,9 +23,9 @@ use tokio::{
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The job's handle of its directory.
-pub(super) struct Workspace(Arc<Shared>);
+pub(super) struct Workspace(Arc<WorkspaceShared>);
 
-struct Shared {
+struct WorkspaceShared {
     directory: Directory,
     /// Whether the job no longer needs it.
     closed: AtomicBool,
@@ -35,7 +35,7 @@ struct Shared {
 
 /// A thread's handle of the directory, which exists for as long as the handle.
 pub(super) struct Hand {
-    shared: Arc<Shared>,
+    shared: Arc<WorkspaceShared>,
     /// Whether the result of the work is no longer wanted.
     unwanted: Arc<AtomicBool>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Work<T> {
 impl Workspace {
     pub(super) fn new(directory: Directory) -> Self {
         let (closed, hands) = (AtomicBool::new(false), watch::Sender::new(0));
-        Self(Arc::new(Shared { directory, closed, hands }))
+        Self(Arc::new(WorkspaceShared { directory, closed, hands }))
     }
 
     /// The path of the directory.

@@ -8,7 +8,7 @@ use crate::{
     lease::messages::JobState,
     openmetrics::{self, CountGauge, Row},
 };
-use cowboy_engine::lease::{self, Board, Event, LeaseState, Why};
+use cowboy_engine::lease::{self, Board, LeaseEvent, LeaseState, Why};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::{
     fmt,
@@ -82,7 +82,7 @@ impl Default for Audit {
 
 impl Audit {
     /// Records the states that were entered, after they were written.
-    pub fn entered(&self, events: &[Event], board: &Board) {
+    pub fn entered(&self, events: &[LeaseEvent], board: &Board) {
         for event in events {
             // An ended run may be forgotten already.
             let Some(job) = board.job(&event.job.0) else { continue };

@@ -24,14 +24,14 @@ mod waiting;
 use self::{
     audit::Audit,
     cleaner::Cleaner,
-    core::{Core, Outcome},
+    core::{Core, ServiceResult},
     follow::Followers,
-    runners::Known,
+    runners::KnownRunner,
 };
 use super::{
     check::{self, Fault},
     clock::Clock,
-    files::Place,
+    files::AttemptPlace,
     messages::{
         AckLease, CancelAck, Complete, EndReason, Heartbeat, JobState, LeaseGranted, LeaseRequest,
         MAX_SCHEDULES, NewRun, NewToken, Token, TokenRequest,
@@ -127,12 +127,12 @@ pub enum StartError {
 #[derive(Clone)]
 pub(super) struct Service {
     commands: mpsc::Sender<Command>,
-    shared: Arc<Shared>,
+    shared: Arc<ServiceShared>,
 }
 
 /// State that is readable without asking the owner.
 #[derive(Debug)]
-struct Shared {
+struct ServiceShared {
     config: Config,
     clock: Clock,
     tokens: Tokens,
@@ -161,7 +161,7 @@ enum ChainHead {
     At(u64),
 }
 
-impl Shared {
+impl ServiceShared {
     fn set_trouble(&self, trouble: Option<Trouble>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
@@ -177,7 +177,7 @@ impl fmt::Debug for Service {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Active {
     /// The attempt to which it may write.
-    pub place: Place,
+    pub place: AttemptPlace,
     /// Time left to stop in milliseconds, and the reason, if a cancel was requested.
     pub cancel: Option<(u64, EndReason)>,
 }
@@ -193,7 +193,7 @@ pub(super) struct Counts {
 
 /// How the owner's thread should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum ServiceEnd {
     Running,
     /// Waits for work have ended.
     Closing,
@@ -205,7 +205,7 @@ enum End {
 /// The handle of the owner's thread. Without the thread there are no answers.
 #[derive(Debug)]
 pub(super) struct Owner {
-    end: watch::Sender<End>,
+    end: watch::Sender<ServiceEnd>,
     /// The reason of its end, once it has ended.
     ended: watch::Receiver<Option<String>>,
 }
@@ -213,19 +213,19 @@ pub(super) struct Owner {
 impl Owner {
     /// Answers all waiting runners, and ends waits for work for good.
     pub fn close(&self) {
-        self.end.send_replace(End::Closing);
+        self.end.send_replace(ServiceEnd::Closing);
     }
 
     /// Answers the messages received so far, and ends the thread. Returns whether it ended within
     /// `grace`.
     pub async fn stop(self, grace: Duration) -> bool {
-        self.end.send_replace(End::Stopped);
+        self.end.send_replace(ServiceEnd::Stopped);
         timeout(grace, self.ended()).await.is_ok()
     }
 
     /// Ends the thread without further answers, and waits for its end.
     pub async fn killed(self) {
-        self.end.send_replace(End::Killed);
+        self.end.send_replace(ServiceEnd::Killed);
         // It still completes a transaction in progress.
         self.ended().await;
     }
@@ -248,7 +248,7 @@ pub(super) fn start(
 ) -> Result<(Service, Owner), StartError> {
     config.check()?;
     let store = Store::open(path)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServiceShared {
         config,
         clock,
         tokens: Tokens::default(),
@@ -271,7 +271,7 @@ pub(super) fn start(
     core.turn(std::iter::empty());
     let cleaner = Cleaner::new(path, core.clock().clone());
     let (commands, waiting) = mpsc::channel(WAITING_MESSAGES);
-    let (end, told) = watch::channel(End::Running);
+    let (end, told) = watch::channel(ServiceEnd::Running);
     let (done, ended) = watch::channel(None);
     let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
     thread::Builder::new().name("leases".to_owned()).spawn(move || {
@@ -296,7 +296,7 @@ async fn run(
     mut core: Core,
     mut cleaner: Cleaner,
     mut commands: mpsc::Receiver<Command>,
-    mut told: watch::Receiver<End>,
+    mut told: watch::Receiver<ServiceEnd>,
 ) {
     let mut together = Vec::with_capacity(TOGETHER);
     loop {
@@ -315,10 +315,10 @@ async fn run(
                 match end {
                     // The owner's handle was dropped, which is like a kill.
                     _ if changed.is_err() => return,
-                    End::Killed => return,
-                    End::Stopped => break,
-                    End::Closing => core.close(),
-                    End::Running => {}
+                    ServiceEnd::Killed => return,
+                    ServiceEnd::Stopped => break,
+                    ServiceEnd::Closing => core.close(),
+                    ServiceEnd::Running => {}
                 }
             }
             // Cleaning comes before messages, because those may never pause.
@@ -414,7 +414,7 @@ impl Service {
     /// Runs `act` in the owner's thread and returns its outcome once its changes are written.
     async fn ask<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
+        act: impl FnOnce(&mut Core) -> ServiceResult<T> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(move |core| {
@@ -489,7 +489,7 @@ impl Service {
         &self,
         runner: RunnerId,
         lease_id: String,
-        act: impl FnOnce(&Place) -> T + Send + 'static,
+        act: impl FnOnce(&AttemptPlace) -> T + Send + 'static,
     ) -> Result<T, ServiceError> {
         self.ask(move |core| core.active(&runner, &lease_id).map(|active| act(&active.place))).await
     }
@@ -526,7 +526,7 @@ impl Service {
     }
 
     /// The runners that have asked for work, sorted by id.
-    pub async fn runners(&self) -> Result<Vec<Known>, ServiceError> {
+    pub async fn runners(&self) -> Result<Vec<KnownRunner>, ServiceError> {
         self.ask(|core| Ok(core.runners())).await
     }
 

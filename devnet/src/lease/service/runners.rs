@@ -9,7 +9,7 @@ const RECENT: u64 = 60_000;
 
 /// A runner as the owner of all leases knows it. Times are the server's, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::lease) struct Known {
+pub(in crate::lease) struct KnownRunner {
     pub runner: String,
     /// Its capabilities, as of its last request for work.
     pub capabilities: BTreeSet<String>,

@@ -1,10 +1,10 @@
 //! The owner's interface for schedules and for the height of their chain.
 
-use super::{ChainHead, Service, ServiceError, Shared};
+use super::{ChainHead, Service, ServiceError, ServiceShared};
 use crate::lease::{check, messages::NewSchedule, schedules::Fire};
 use std::sync::{MutexGuard, PoisonError};
 
-impl Shared {
+impl ServiceShared {
     fn chain(&self) -> MutexGuard<'_, ChainHead> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,9 +27,9 @@ fn core(folder: &TempDir) -> Core {
     core_at(folder, Clock::manual(START).0).0
 }
 
-fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
+fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<ServiceShared>) {
     let store = Store::open(&folder.path().join("lease.db")).unwrap();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServiceShared {
         config: Config::default(),
         clock,
         tokens: Tokens::default(),
@@ -47,7 +47,7 @@ fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<Shared>) {
 
 /// A message whose outcome goes to the returned receiver.
 fn command<T: Send + 'static>(
-    act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
+    act: impl FnOnce(&mut Core) -> ServiceResult<T> + Send + 'static,
 ) -> (Command, oneshot::Receiver<Result<T, ServiceError>>) {
     let (reply, answer) = oneshot::channel();
     let command: Command = Box::new(move |core| {
@@ -224,7 +224,7 @@ async fn an_owner_that_panics_says_so_and_answers_nothing_any_more() {
     let path = folder.path().join("lease.db");
     let (service, owner) = start(&path, Config::default(), 1, Clock::system()).unwrap();
     assert_eq!(service.trouble(), None);
-    let asked = service.ask(|_| -> Outcome<()> { panic!("the {}th", 13) }).await;
+    let asked = service.ask(|_| -> ServiceResult<()> { panic!("the {}th", 13) }).await;
     assert!(matches!(asked, Err(ServiceError::Stopping)));
     assert_eq!(owner.ended().await, "a panic: the 13th");
     assert_eq!(service.trouble(), Some(Trouble::Stopped));

@@ -25,7 +25,7 @@ pub(super) use schedules::{NewRow, RunSecrets, ScheduleChange, Trigger, hidden};
 
 use super::messages::JobSpec;
 use cowboy_engine::{
-    lease::{Job, RunnerId},
+    lease::{LeaseJob, RunnerId},
     primitives::{
         Hash,
         codec::{DecodeError, from_slice},
@@ -163,7 +163,7 @@ impl Drop for Store {
 /// The jobs and runs in a file.
 pub(super) struct Kept {
     /// All jobs, in the order in which they were submitted.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<LeaseJob>,
     /// All runs, by number.
     pub runs: BTreeMap<i64, String>,
 }

@@ -2,7 +2,7 @@
 
 use super::{STATEMENTS, StoreError, schedules::by_schedule};
 use crate::lease::{
-    files::Place,
+    files::AttemptPlace,
     messages::{
         Artifact, Attempt, EndReason, Job, JobEvent, JobQuery, JobSpec, JobState, JobSummary,
         LeaseState, LogCursor, Progress, Run, RunSummary, Timings, Token,
@@ -157,7 +157,8 @@ impl Reader {
             let Some(row) = rows.next()? else { return Ok(None) };
             let summary = summary(row)?;
             let machine: Vec<u8> = row.get(13)?;
-            let machine: lease::Job = from_slice(&machine).map_err(|error| broken(13, error))?;
+            let machine: lease::LeaseJob =
+                from_slice(&machine).map_err(|error| broken(13, error))?;
             let mut waits_for = Vec::new();
             for need in machine.needs() {
                 let mut name = connection.prepare_cached("SELECT name FROM job WHERE id = ?")?;
@@ -222,7 +223,7 @@ impl Reader {
 
     /// The last attempts of the jobs whose artifacts a job needs, by their names in its spec. The
     /// attempt is 0 before the first; `None` if the job is no longer stored.
-    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<Place>>, StoreError> {
+    pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<AttemptPlace>>, StoreError> {
         self.read(|connection| {
             let mut query = connection
                 .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
@@ -234,7 +235,7 @@ impl Reader {
             let mut other =
                 connection.prepare_cached("SELECT run, id, attempt FROM job WHERE id = ?")?;
             let place = |row: &Row<'_>| {
-                Ok(Place { run: row.get(0)?, job: row.get(1)?, attempt: row.get(2)? })
+                Ok(AttemptPlace { run: row.get(0)?, job: row.get(1)?, attempt: row.get(2)? })
             };
             let mut places = BTreeMap::new();
             for name in spec.needs {

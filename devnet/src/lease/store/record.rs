@@ -2,7 +2,7 @@
 
 use super::schedules::ScheduleChange;
 use cowboy_engine::{
-    lease::{Attempt, Board, Event, Job, JobId, JobState, LeaseState, RunnerId, Why},
+    lease::{Attempt, Board, JobId, JobState, LeaseEvent, LeaseJob, LeaseState, RunnerId, Why},
     primitives::{Hash, codec::to_vec},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(in crate::lease) struct Record {
     /// Forgotten runs whose files have been removed.
     pub swept: Vec<String>,
     /// States that were entered.
-    pub events: Vec<Event>,
+    pub events: Vec<LeaseEvent>,
     pub(super) jobs: Vec<JobRow>,
     pub(super) attempts: Vec<AttemptRow>,
 }
@@ -174,7 +174,7 @@ impl Record {
 }
 
 impl JobRow {
-    fn of(job: &Job, entered: bool) -> Self {
+    fn of(job: &LeaseJob, entered: bool) -> Self {
         let last = job.attempts().last();
         let entered = entered || job.expires_at().is_none();
         let entered = entered.then(|| Entered {

@@ -3,7 +3,7 @@
 use super::{Hidden, Reader, Store, StoreError, record::SecretJson};
 use crate::lease::{
     messages::{BySchedule, EnvValue, NewRun, Schedule, ScheduleFailure, ScheduledRun as LastRun},
-    schedules::{Fire, Place},
+    schedules::{Fire, FirePlace},
     time,
 };
 use cowboy_engine::primitives::Address;
@@ -48,7 +48,7 @@ pub(in crate::lease) enum ScheduleChange {
         schedule: String,
         fire: Fire,
         /// The first fire that is not processed.
-        next: Place,
+        next: FirePlace,
         /// The id of the submitted run; otherwise the time and the reason.
         outcome: Result<String, (u64, String)>,
     },
@@ -88,7 +88,7 @@ pub(in crate::lease) struct Trigger {
     pub actor: Address,
     pub handler: Option<String>,
     /// The first fire that is not processed.
-    pub next: Place,
+    pub next: FirePlace,
 }
 
 impl Store {

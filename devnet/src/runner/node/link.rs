@@ -1,8 +1,8 @@
 //! One validator of a runner: dials it, keeps it connected, and acts on its frames.
 
-use super::{ATTEMPT_AFTER_DUPLICATE, Activity, COMMANDS, Command, Core, Link};
+use super::{ATTEMPT_AFTER_DUPLICATE, Activity, COMMANDS, LinkHandle, RunnerCommand, RunnerCore};
 use crate::{
-    runner::worker::{Progress, Worker},
+    runner::worker::{TaskProgress, Worker},
     transport::{
         Connection as _, Dial,
         driver::{self, Service, now_ms},
@@ -16,8 +16,8 @@ use cowboy_engine::{
     registry::Ability,
     session::{
         End, Session as _, StreamId, backoff,
-        jobs::{Attempt, Decided, Delivery, JobTable, Offer},
-        runner::{self, Event},
+        jobs::{Decided, JobReport, JobTable, Offer, ProposedAttempt},
+        runner::{self, RunnerEvent},
     },
     wire::{
         Body, CancelReason, CapabilityChange, Errand, GoodbyeReason, JobAggregate, JobAssignment,
@@ -29,7 +29,7 @@ use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 pub(super) struct Upkeep<E, D, W> {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<RunnerCore>,
     pub(super) jobs: Arc<E>,
     pub(super) worker: Arc<W>,
     pub(super) dialer: D,
@@ -88,7 +88,7 @@ where
             shared.serial += 1;
             (shared.serial, shared.head)
         };
-        let config = runner::Config {
+        let config = runner::RunnerConfig {
             chain_id: core.chain_id,
             key: core.key.clone(),
             validator: self.validator.clone(),
@@ -120,12 +120,12 @@ const MAX_REFUTED: usize = 256;
 
 /// One connection, from the first byte to the last.
 struct ValidatorLink<E, W> {
-    core: Arc<Core>,
+    core: Arc<RunnerCore>,
     jobs: Arc<E>,
     worker: Arc<W>,
     validator: PublicKey,
     serial: u64,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<RunnerCommand>,
     established: bool,
     /// The abilities that the validator knows to be suspended.
     told: BTreeSet<Ability>,
@@ -139,67 +139,69 @@ where
     W: Worker,
 {
     type Session = runner::Runner;
-    type Command = Command;
+    type Command = RunnerCommand;
 
-    fn event(&mut self, session: &mut runner::Runner, event: Event) {
+    fn event(&mut self, session: &mut runner::Runner, event: RunnerEvent) {
         match event {
-            Event::Established => self.established(session),
-            Event::Told { head } => {
+            RunnerEvent::Established => self.established(session),
+            RunnerEvent::Told { head } => {
                 let mut shared = self.core.shared.lock();
                 self.core.told(&mut shared, &self.validator, head);
             }
-            Event::Assigned { stream, assignment } => self.assigned(session, stream, &assignment),
-            Event::Sent { stream, errand } => self.sent(session, stream, &errand),
-            Event::Proved { stream, job_id, proof } => {
+            RunnerEvent::Assigned { stream, assignment } => {
+                self.assigned(session, stream, &assignment);
+            }
+            RunnerEvent::Sent { stream, errand } => self.sent(session, stream, &errand),
+            RunnerEvent::Proved { stream, job_id, proof } => {
                 self.proved(session, (stream, job_id), &proof);
             }
-            Event::EndProved { job_id, proof } => self.end_proved(job_id, &proof),
-            Event::Cancelled { job_id, deadline, reason } => {
+            RunnerEvent::EndProved { job_id, proof } => self.end_proved(job_id, &proof),
+            RunnerEvent::Cancelled { job_id, deadline, reason } => {
                 self.cancelled(&job_id, deadline, reason);
             }
-            Event::Released { job_id } => {
+            RunnerEvent::Released { job_id } => {
                 let mut shared = self.core.shared.lock();
                 if shared.holders.get(&job_id) == Some(&self.validator) {
                     shared.holders.remove(&job_id);
                 }
             }
-            Event::Delivered { job_id } => {
+            RunnerEvent::Delivered { job_id } => {
                 let mut shared = self.core.shared.lock();
                 shared.landed(&job_id, &self.validator);
                 shared.holders.remove(&job_id);
                 shared.table.delivered(&job_id, Some(&self.validator));
             }
             // Retried with the next block or the next connection.
-            Event::Undelivered { job_id } => {
+            RunnerEvent::Undelivered { job_id } => {
                 self.core.shared.lock().landed(&job_id, &self.validator);
             }
-            Event::RevealWanted { stream, job_id } => {
+            RunnerEvent::RevealWanted { stream, job_id } => {
                 let result = self.core.shared.lock().table.reveal(&job_id, Some(&self.validator));
                 session.reveal(stream, result.as_deref());
             }
-            Event::AggregateWanted { stream, aggregate } => {
+            RunnerEvent::AggregateWanted { stream, aggregate } => {
                 session.aggregate(stream, self.agrees(&aggregate));
             }
         }
     }
 
-    fn command(&mut self, session: &mut runner::Runner, command: Command) {
+    fn command(&mut self, session: &mut runner::Runner, command: RunnerCommand) {
         match command {
-            Command::Head(head) => {
+            RunnerCommand::Head(head) => {
                 session.handle_head(head);
                 // The command to tell the load may have found no room.
                 self.tell_abilities(session);
             }
-            Command::Progress(job_id, Progress { percent, detail }) => {
+            RunnerCommand::Progress(job_id, TaskProgress { percent, detail }) => {
                 if let Ok(percent) = Percent::new(percent.into()) {
                     session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
                 }
             }
-            Command::Deliver(delivery) => self.deliver(session, &delivery),
-            Command::Answer(job_id, status) => session.answer_waiting(&job_id, status),
-            Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
-            Command::TellAbilities => self.tell_abilities(session),
-            Command::Close => session.close(GoodbyeReason::ShuttingDown),
+            RunnerCommand::Deliver(delivery) => self.deliver(session, &delivery),
+            RunnerCommand::Answer(job_id, status) => session.answer_waiting(&job_id, status),
+            RunnerCommand::TellLoad => session.backpressure(&self.core.shared.lock().load()),
+            RunnerCommand::TellAbilities => self.tell_abilities(session),
+            RunnerCommand::Close => session.close(GoodbyeReason::ShuttingDown),
         }
     }
 }
@@ -214,7 +216,7 @@ where
         let (head, load, open) = {
             let mut shared = self.core.shared.lock();
             let commands = self.commands.clone();
-            let link = Link { serial: self.serial, commands, told: Height::GENESIS };
+            let link = LinkHandle { serial: self.serial, commands, told: Height::GENESIS };
             shared.links.insert(self.validator.clone(), link);
             self.core.count.send_replace(shared.links.len());
             shared.deliver_all();
@@ -256,7 +258,8 @@ where
 
     fn assigned(&self, session: &mut runner::Runner, stream: StreamId, assignment: &JobAssignment) {
         let JobAssignment { job_id, block_height, deadline_block, .. } = *assignment;
-        let attempt = Attempt { job_id, assigned_at: block_height, deadline: deadline_block };
+        let attempt =
+            ProposedAttempt { job_id, assigned_at: block_height, deadline: deadline_block };
         // The specification may be long, so it is hashed without the lock.
         let is_of_its_job = assignment.is_of_its_job();
         self.decide(session, stream, attempt, |table, head, spec| {
@@ -272,7 +275,7 @@ where
 
     fn sent(&self, session: &mut runner::Runner, stream: StreamId, errand: &Errand) {
         let agent = errand.agent_pubkey.address();
-        let attempt = Attempt {
+        let attempt = ProposedAttempt {
             job_id: errand.errand_id,
             assigned_at: Height::GENESIS,
             deadline: errand.deadline_block,
@@ -350,7 +353,7 @@ where
         &self,
         session: &mut runner::Runner,
         stream: StreamId,
-        Attempt { job_id, .. }: Attempt,
+        ProposedAttempt { job_id, .. }: ProposedAttempt,
         offer: impl FnOnce(&mut JobTable, Height, &mut Option<JobSpec>) -> Decided,
     ) {
         let mut spec = None;
@@ -378,11 +381,11 @@ where
         }
     }
 
-    fn deliver(&self, session: &mut runner::Runner, delivery: &Delivery) {
+    fn deliver(&self, session: &mut runner::Runner, delivery: &JobReport) {
         let sent = match delivery {
-            Delivery::Result(result) => session.deliver(result),
-            Delivery::Commit(commit) => session.commit(commit),
-            Delivery::Failure(failure) => session.fail(failure),
+            JobReport::Result(result) => session.deliver(result),
+            JobReport::Commit(commit) => session.commit(commit),
+            JobReport::Failure(failure) => session.fail(failure),
         };
         if !sent {
             self.core.shared.lock().landed(&delivery.job_id(), &self.validator);

@@ -8,7 +8,7 @@ use crate::{
     },
     client::Client,
     runner::{
-        Config, Known, Runner, ValidatorAddress,
+        KnownValidators, Runner, RunnerConfig, ValidatorAddress,
         node::Activity,
         proof::tests::{job, known, proof},
         start,
@@ -154,10 +154,10 @@ impl Net {
         let validator = SecretKey::derive(b"polling", "validator").public_key();
         let nowhere =
             ValidatorAddress { key: validator, address: SocketAddr::from(([127, 0, 0, 1], 1)) };
-        let config = Config {
+        let config = RunnerConfig {
             chain_id: CHAIN,
             key: key(),
-            known: watch::channel(Known { targets: vec![nowhere], ..known() }).1,
+            known: watch::channel(KnownValidators { targets: vec![nowhere], ..known() }).1,
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
             withdrawn: [].into(),

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::{
-    runner::Known,
+    runner::KnownValidators,
     sample::{certificate, spec},
 };
 use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
 use cowboy_engine::{
-    chain::{Entry, Evidence, Executed},
+    chain::{Evidence, Executed, ProvedEntry},
     job::spec::{Assignment, JobSpec, JobStatus},
     primitives::{Height, SecretKey, keccak256, merkle},
 };
@@ -23,8 +23,8 @@ fn voters() -> Vec<PrivateKey> {
 }
 
 /// What a runner must know to accept [`proof`].
-pub(in crate::runner) fn known() -> Known {
-    let mut known = Known::default();
+pub(in crate::runner) fn known() -> KnownValidators {
+    let mut known = KnownValidators::default();
     let key = |key: &PrivateKey| key.public_key().as_ref().try_into().expect("32 bytes");
     known.learn(0, voters().iter().map(key).collect());
     known
@@ -59,7 +59,7 @@ fn signed(job_id: Hash, job: &Job, epoch: u64, voters: &[PrivateKey]) -> Vec<u8>
     header.executed = Executed { height: Height::new(10), state_root };
     let certificate = certificate(CHAIN, &header, voters);
     let proof = jobs.prove(&job_id).expect("it is there");
-    let entry = Entry::Present(to_vec(job), proof);
+    let entry = ProvedEntry::Present(to_vec(job), proof);
     let evidence = Evidence::Entry { entry, order: None };
     StateProof { subject: Subject::Job(job_id), header, certificate, parts, evidence }
         .to_bytes()
@@ -77,7 +77,8 @@ fn an_assignment_is_believed_only_where_its_validators_have_signed_it() {
     let own = job(spec(40), runner);
     let shown = |bytes: &[u8]| read(&known(), (CHAIN, runner), &job_id, bytes);
     let read = |bytes: &[u8]| shown(bytes)?.assignment(&job_id);
-    let attempt = Attempt { job_id, assigned_at: Height::new(9), deadline: Height::new(100) };
+    let attempt =
+        ProposedAttempt { job_id, assigned_at: Height::new(9), deadline: Height::new(100) };
     let bytes = proof(job_id, &own);
     assert_eq!(read(&bytes).unwrap(), (attempt, to_vec(&*own.spec)));
     let error = shown(&bytes).unwrap().end(&job_id).unwrap_err().to_string();

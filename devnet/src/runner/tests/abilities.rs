@@ -38,7 +38,7 @@ impl Net {
 fn what_is_withdrawn_from_the_start_is_told_and_done_by_others() {
     run(1, async |context| {
         let mut net = Net::new(context, SHORT, &genesis(4, 2));
-        let config = Config { withdrawn: custom(), ..net.config("runner-0") };
+        let config = RunnerConfig { withdrawn: custom(), ..net.config("runner-0") };
         let unwilling = net.start_with(config, NO_TIME);
         let _other = net.start("runner-1", NO_TIME);
         net.blocks(4).await;
@@ -96,7 +96,7 @@ fn a_validator_that_comes_back_is_told_again() {
         node.gateway.close(&net.context).await;
         node.serving.abort();
         let _ = node.serving.await;
-        let node = net.node("validator-0", Limits::default());
+        let node = net.node("validator-0", BucketLimits::default());
         net.nodes.push(node);
         net.blocks(4).await;
         assert_eq!(net.told("runner-0"), [["llm:small", "tee", "pool:eu"]]);

@@ -10,15 +10,15 @@ use cowboy_engine::{
     presence::Connectivity,
     primitives::{Address, Signature},
     session::{
-        Outcome,
-        validator::{self, Event},
+        DispatchOutcome,
+        validator::{self, ValidatorEvent},
     },
     wire::{Body, Errand, JobAssignment, RejectReason},
 };
 
 /// A validator's end of a connection that sends what it is told to, whatever the chain says.
 struct Liar {
-    heard: mpsc::UnboundedSender<Event>,
+    heard: mpsc::UnboundedSender<ValidatorEvent>,
 }
 
 /// A lie to tell.
@@ -34,8 +34,8 @@ impl Service for Liar {
     type Session = validator::Validator;
     type Command = Word;
 
-    fn event(&mut self, session: &mut validator::Validator, event: Event) {
-        if let Event::Admit { .. } = event {
+    fn event(&mut self, session: &mut validator::Validator, event: ValidatorEvent) {
+        if let ValidatorEvent::Admit { .. } = event {
             session.handle_admission(Ok(()));
         }
         // The test may have ended.
@@ -61,7 +61,7 @@ struct Stage {
     runner: Runner,
     activities: broadcast::Receiver<Activity>,
     words: mpsc::Sender<Word>,
-    heard: mpsc::UnboundedReceiver<Event>,
+    heard: mpsc::UnboundedReceiver<ValidatorEvent>,
 }
 
 impl Stage {
@@ -78,7 +78,7 @@ impl Stage {
         let (chain_id, head) = (net.state.chain_id(), net.state.height());
         net.context.child("liar").spawn(move |context| async move {
             let connection = listener.accept().await.unwrap();
-            let config = validator::Config {
+            let config = validator::ValidatorConfig {
                 chain_id,
                 key: key(&node.name),
                 certified: connection.peer().clone(),
@@ -89,7 +89,8 @@ impl Stage {
             let session = validator::Validator::new(config, now_ms(&context));
             drive(&context, connection, session, &mut Liar { heard: sender }, given).await
         });
-        let config = Config { agents: agents.iter().copied().collect(), ..net.config("runner-0") };
+        let config =
+            RunnerConfig { agents: agents.iter().copied().collect(), ..net.config("runner-0") };
         let runner = net.start_with(config, delay);
         let activities = runner.subscribe();
         net.blocks(4).await;
@@ -102,10 +103,12 @@ impl Stage {
     }
 
     /// The runner's new answers to the liar.
-    fn answers(&mut self) -> Vec<Event> {
+    fn answers(&mut self) -> Vec<ValidatorEvent> {
         let all = std::iter::from_fn(|| self.heard.try_recv().ok());
-        all.filter(|event| matches!(event, Event::Accepted { .. } | Event::Outcome { .. }))
-            .collect()
+        all.filter(|event| {
+            matches!(event, ValidatorEvent::Accepted { .. } | ValidatorEvent::Outcome { .. })
+        })
+        .collect()
     }
 
     /// An assignment that the liar invented, with the correct id for its specification.
@@ -145,8 +148,8 @@ impl Stage {
     }
 }
 
-fn refused(job_id: Hash, reason: RejectReason) -> Event {
-    Event::Outcome { job_id, outcome: Outcome::SoftFailure(Some(reason)) }
+fn refused(job_id: Hash, reason: RejectReason) -> ValidatorEvent {
+    ValidatorEvent::Outcome { job_id, outcome: DispatchOutcome::SoftFailure(Some(reason)) }
 }
 
 #[test]
@@ -234,8 +237,8 @@ fn one_validator_keeps_no_result_to_itself() {
         stage.net.context.sleep(BLOCK_TIME).await;
         let assignment = stage.honest(&job_id);
         stage.say(Word::Assign(Box::new(assignment))).await;
-        let taken = Event::Outcome { job_id, outcome: Outcome::Success };
-        assert_eq!(stage.answers(), [Event::Accepted { job_id }, taken]);
+        let taken = ValidatorEvent::Outcome { job_id, outcome: DispatchOutcome::Success };
+        assert_eq!(stage.answers(), [ValidatorEvent::Accepted { job_id }, taken]);
         stage.net.fabric.restore(&public("runner-0"), &public(&late));
         stage.runner.count().wait_for(|count| *count == 3).await.unwrap();
         stage.net.blocks(2).await;
@@ -262,8 +265,8 @@ fn an_errand_is_done_for_an_agent_that_the_operator_has_named() {
         let mut replaced = sign(&agent);
         replaced.errand_id = Hash([8; 32]);
         stage.say(Word::Send(Box::new(errand))).await;
-        let accepted = Event::Accepted { job_id: id };
-        let done = Event::Outcome { job_id: id, outcome: Outcome::Success };
+        let accepted = ValidatorEvent::Accepted { job_id: id };
+        let done = ValidatorEvent::Outcome { job_id: id, outcome: DispatchOutcome::Success };
         assert_eq!(stage.answers(), [accepted, done]);
         assert_eq!(started(&mut stage.activities), [id]);
         // A signature of another errand ends the connection.

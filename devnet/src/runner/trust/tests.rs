@@ -8,7 +8,7 @@ use crate::{
 use commonware_cryptography::ed25519::PrivateKey;
 use cowboy_engine::{
     chain::{
-        Block, Executed, Genesis, Header, Params, Payload, State, Status, Transaction,
+        Block, Executed, Genesis, Header, Params, Payload, ReceiptStatus, State, Transaction,
         block::{certificates_root, transactions_root},
         execute,
         transaction::RemoveValidator,
@@ -73,7 +73,7 @@ impl Chain {
         let block = Block { header, certificates: Vec::new(), transactions };
         let executed = execute(&self.state, &block).unwrap();
         for receipt in &executed.receipts {
-            assert_eq!(receipt.status, Status::Success);
+            assert_eq!(receipt.status, ReceiptStatus::Success);
         }
         self.state = executed.state;
     }
@@ -302,9 +302,9 @@ fn the_first_validators_are_trusted_only_where_none_were_named() {
 fn a_runner_s_committees_and_numbers_follow_from_what_is_proved() {
     let mut chain = Chain::new(0..7);
     let mut trust = chain.trust();
-    let mut known = Known::default();
+    let mut known = KnownValidators::default();
     trust.tell(&mut known);
-    assert_eq!(known, Known::default(), "nothing is proved yet");
+    assert_eq!(known, KnownValidators::default(), "nothing is proved yet");
     chain.until(EPOCH);
     chain.change(&[], &[0, 1, 2, 3]);
     trust.believe(&chain.proof()).unwrap();

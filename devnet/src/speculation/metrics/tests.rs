@@ -5,7 +5,7 @@ use crate::openmetrics::samples;
 use cowboy_engine::{
     primitives::Hash,
     speculation::{
-        Answer, Config, Opening, Output, PROOF_BYTES, Request, TaskId,
+        Config, EngineOutput, Opening, PROOF_BYTES, RunRequest, SubmissionResult, TaskId,
         engine::{Counters, reads},
     },
 };
@@ -175,7 +175,7 @@ impl Counted {
     fn schedule(&mut self, task: u8, parents: &[u8]) {
         let parents: Vec<TaskId> = parents.iter().map(|&parent| Hash([parent; 32])).collect();
         let parents = reads(&parents);
-        let request = Request::new(Hash([task; 32]), &parents, self.now + 600_000);
+        let request = RunRequest::new(Hash([task; 32]), &parents, self.now + 600_000);
         match self.machine.schedule(request, self.now) {
             Ok(scheduled) => self.metrics.scheduled(scheduled.depth),
             Err(refused) => self.metrics.rejected(refused.reason),
@@ -198,11 +198,12 @@ impl Counted {
     fn run(&mut self, refused: u8) {
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Submit { task, submission, .. } => {
+                EngineOutput::Submit { task, submission, .. } => {
                     self.metrics.proof_submitted();
                     self.metrics.proof_delivered(Duration::from_millis(3));
                     let bad = task == Hash([refused; 32]);
-                    let answer = if bad { Answer::Rejected } else { Answer::Confirmed };
+                    let answer =
+                        if bad { SubmissionResult::Rejected } else { SubmissionResult::Confirmed };
                     if bad {
                         self.metrics.proof_failed();
                     }
@@ -210,17 +211,17 @@ impl Counted {
                     let answered = self.machine.answer(task, submission, answer, self.now);
                     answered.expect("the submission is in flight");
                 }
-                Output::Confirmed { .. } => {
+                EngineOutput::Confirmed { .. } => {
                     self.metrics.confirmed(Some(Duration::from_millis(250)));
                 }
-                Output::RolledBack(plan) => {
+                EngineOutput::RolledBack(plan) => {
                     self.metrics.rolled_back(&plan.summary, Duration::from_micros(9));
                 }
-                Output::Prove { .. }
-                | Output::LateSuccess { .. }
-                | Output::Breaker(_)
-                | Output::TryChain { .. }
-                | Output::ChainBack { .. } => {}
+                EngineOutput::Prove { .. }
+                | EngineOutput::LateSuccess { .. }
+                | EngineOutput::Breaker(_)
+                | EngineOutput::TryChain { .. }
+                | EngineOutput::ChainBack { .. } => {}
             }
         }
     }
@@ -248,7 +249,7 @@ fn what_is_exported_is_what_the_machine_counted() {
     counted.complete(7);
 
     let Counted { machine, metrics, .. } = &counted;
-    metrics.set(&Standing::of(machine));
+    metrics.set(&GaugeValues::of(machine));
     let text = metrics.encode();
     let exported = samples(&text);
     let check = |series: &str, expected: u64| {
@@ -305,7 +306,7 @@ fn the_breaker_and_the_switch_are_seen() {
     let mut machine = Speculation::new(config, 0);
     let metrics = Metrics::new();
     let check = |machine: &Speculation, enabled: bool, state: BreakerState| {
-        metrics.set(&Standing::of(machine));
+        metrics.set(&GaugeValues::of(machine));
         let states: BTreeSet<_> = changed(&metrics)
             .into_iter()
             .filter(|one| one.contains("breaker_state") || one.contains("enabled"))
@@ -318,7 +319,7 @@ fn the_breaker_and_the_switch_are_seen() {
     check(&machine, true, BreakerState::Closed);
     machine.set_stake(Wei::cby(5_000));
     for task in 1..=5 {
-        let request = Request::new(Hash([task; 32]), &[], 600_000);
+        let request = RunRequest::new(Hash([task; 32]), &[], 600_000);
         machine.schedule(request, 1_000).expect("there is room for it");
         machine.fail(Hash([task; 32]), RollbackReason::ProofFailed, 1_000).expect("it is live");
     }
@@ -328,7 +329,7 @@ fn the_breaker_and_the_switch_are_seen() {
     machine.configure([("enabled", "false")], 61_001).expect("a flag");
     check(&machine, false, BreakerState::HalfOpen);
     let held = |machine: &Speculation, to: &str| {
-        metrics.set(&Standing::of(machine));
+        metrics.set(&GaugeValues::of(machine));
         let held = format!("speculation_breaker_override{{state=\"{to}\"}}");
         assert!(changed(&metrics).contains(&held), "{held}");
     };

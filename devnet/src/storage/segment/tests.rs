@@ -8,7 +8,7 @@ use crate::storage::{
 use cowboy_engine::{chain::State, primitives::codec::to_vec};
 
 /// All that can be asked about a block.
-fn answers(store: &Store, height: u64) -> String {
+fn answers(store: &ValidatorStore, height: u64) -> String {
     let height = Height::new(height);
     let block = store.block(height).unwrap().unwrap();
     let presence = store.presence(height).unwrap();
@@ -23,20 +23,20 @@ fn answers(store: &Store, height: u64) -> String {
     )
 }
 
-fn events(store: &Store, kind: Option<&str>, from: u64, limit: u32) -> Vec<(u64, u32)> {
+fn events(store: &ValidatorStore, kind: Option<&str>, from: u64, limit: u32) -> Vec<(u64, u32)> {
     let filter = EventFilter { from: Height::new(from), kind, limit };
     let rows = store.events(filter).unwrap().rows;
     rows.iter().map(|event| (event.height.get(), event.position)).collect()
 }
 
-fn chain(keep: Keep, blocks: u64) -> (Store, State) {
+fn chain(keep: Keep, blocks: u64) -> (ValidatorStore, State) {
     let mut state = genesis().state().unwrap();
-    let store = Store::in_memory(state.chain_id()).unwrap().keeping(keep);
+    let store = ValidatorStore::in_memory(state.chain_id()).unwrap().keeping(keep);
     extend(&store, &mut state, blocks);
     (store, state)
 }
 
-fn count(store: &Store, table: &str) -> u64 {
+fn count(store: &ValidatorStore, table: &str) -> u64 {
     let sql = format!("SELECT count(*) FROM {table}");
     store.lock().query_row(&sql, [], |row| row.get(0)).unwrap()
 }
@@ -44,13 +44,14 @@ fn count(store: &Store, table: &str) -> u64 {
 #[test]
 fn a_block_in_a_segment_reads_as_it_did_before() {
     let (store, mut state) = chain(Keep::default(), 300);
-    let all = |store: &Store| (1..=299).map(|height| answers(store, height)).collect::<Vec<_>>();
-    let listed = |store: &Store| {
+    let all =
+        |store: &ValidatorStore| (1..=299).map(|height| answers(store, height)).collect::<Vec<_>>();
+    let listed = |store: &ValidatorStore| {
         [None, Some(ROUTINE), Some("Transferred")].map(|kind| {
             (events(store, kind, 0, 200), events(store, kind, 120, 37), events(store, kind, 290, 9))
         })
     };
-    let lanes = |store: &Store| store.lanes(Height::new(100), Height::new(290)).unwrap();
+    let lanes = |store: &ValidatorStore| store.lanes(Height::new(100), Height::new(290)).unwrap();
     assert_eq!(count(&store, "segment"), 0);
     let before = (all(&store), listed(&store), lanes(&store));
     extend(&store, &mut state, 640);
@@ -107,12 +108,12 @@ fn a_file_stays_below_its_size() {
     let path = folder.path().join("index.db");
     let mut state = genesis().state().unwrap();
     let chain_id = state.chain_id();
-    let open = || Store::open(&path, chain_id).unwrap().keeping(Keep::Bytes(1_500_000));
+    let open = || ValidatorStore::open(&path, chain_id).unwrap().keeping(Keep::Bytes(1_500_000));
     let store = open();
     extend(&store, &mut state, 3_000);
     let kept_from = store.kept_from();
     assert!(kept_from > Height::new(1));
-    let used = |store: &Store| {
+    let used = |store: &ValidatorStore| {
         let pragma = |name: &str| -> u64 {
             let sql = format!("PRAGMA {name}");
             store.lock().query_row(&sql, [], |row| row.get(0)).unwrap()

@@ -1,7 +1,7 @@
 //! Sessions over simulated connections.
 
 use super::{
-    super::simulated::{Fabric, Link, SimConnection},
+    super::simulated::{Fabric, SimConnection, SimulatedLink},
     *,
 };
 use crate::transport::{Dial as _, Listen as _};
@@ -22,8 +22,11 @@ use std::{net::SocketAddr, sync::Arc};
 type Context = deterministic::Context;
 
 const CHAIN: u64 = 7;
-const LINK: Link =
-    Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(10), loss: 0.02 };
+const LINK: SimulatedLink = SimulatedLink {
+    latency: Duration::from_millis(20),
+    jitter: Duration::from_millis(10),
+    loss: 0.02,
+};
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"driver tests", name)
@@ -46,14 +49,14 @@ enum Told {
 
 /// Records the events of a validator's session.
 #[derive(Clone, Default)]
-struct Listening(Arc<Mutex<Vec<validator::Event>>>);
+struct Listening(Arc<Mutex<Vec<validator::ValidatorEvent>>>);
 
 impl Service for Listening {
     type Session = Validator;
     type Command = Told;
 
-    fn event(&mut self, session: &mut Validator, event: validator::Event) {
-        if let validator::Event::Admit { .. } = event {
+    fn event(&mut self, session: &mut Validator, event: validator::ValidatorEvent) {
+        if let validator::ValidatorEvent::Admit { .. } = event {
             session.handle_admission(Ok(()));
         }
         self.0.lock().push(event);
@@ -69,14 +72,14 @@ impl Service for Listening {
 
 /// Records the events of a runner's session, and sends results.
 #[derive(Clone, Default)]
-struct Running(Arc<Mutex<Vec<runner::Event>>>);
+struct Running(Arc<Mutex<Vec<runner::RunnerEvent>>>);
 
 impl Service for Running {
     type Session = Runner;
     type Command = JobResult;
 
-    fn event(&mut self, session: &mut Runner, event: runner::Event) {
-        if let runner::Event::Assigned { stream, .. } = event {
+    fn event(&mut self, session: &mut Runner, event: runner::RunnerEvent) {
+        if let runner::RunnerEvent::Assigned { stream, .. } = event {
             session.answer(stream, AckStatus::Duplicate);
         }
         self.0.lock().push(event);
@@ -118,7 +121,7 @@ async fn ends(context: &Context, fabric: &Fabric<Context>) -> Ends {
     let (validator_said, runner_said) = (Listening::default(), Running::default());
     let (to_validator, for_validator) = mpsc::channel(8);
     let (to_runner, for_runner) = mpsc::channel(8);
-    let config = validator::Config {
+    let config = validator::ValidatorConfig {
         chain_id: CHAIN,
         key: key("validator"),
         certified: accepted.peer().clone(),
@@ -131,7 +134,7 @@ async fn ends(context: &Context, fabric: &Fabric<Context>) -> Ends {
         let session = Validator::new(config, now_ms(&context));
         drive(&context, accepted, session, &mut service, for_validator).await
     });
-    let config = runner::Config {
+    let config = runner::RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: public("validator"),
@@ -194,7 +197,7 @@ fn a_silent_peer_is_dropped_after_five_seconds() {
         let (dialled, accepted) = connect(&context, &fabric).await;
         let begun = context.current();
         let (_commands, received) = mpsc::channel(1);
-        let config = validator::Config {
+        let config = validator::ValidatorConfig {
             chain_id: CHAIN,
             key: key("validator"),
             certified: accepted.peer().clone(),
@@ -224,7 +227,7 @@ fn the_largest_result_arrives_while_heartbeats_go_on() {
         ends.to_runner.send(result.clone()).await.unwrap();
         let arrived = || {
             let said = ends.validator_said.0.lock();
-            said.iter().any(|event| *event == validator::Event::Result(result.clone()))
+            said.iter().any(|event| *event == validator::ValidatorEvent::Result(result.clone()))
         };
         let mut head = 1;
         while !arrived() {
@@ -232,12 +235,12 @@ fn the_largest_result_arrives_while_heartbeats_go_on() {
             assert!(head < 1_000, "it does not arrive");
             ends.to_validator.send(Told::Head(Height::new(head))).await.unwrap();
             context.sleep(Duration::from_millis(250)).await;
-            let newest = validator::Event::Pinged { height: Height::new(head) };
+            let newest = validator::ValidatorEvent::Pinged { height: Height::new(head) };
             assert!(ends.validator_said.0.lock().contains(&newest), "no ping of {head}");
         }
         assert!(head > 4, "16 MiB take many round trips");
         context.sleep(SECOND).await;
-        let delivered = runner::Event::Delivered { job_id: Hash::ZERO };
+        let delivered = runner::RunnerEvent::Delivered { job_id: Hash::ZERO };
         assert!(ends.runner_said.0.lock().contains(&delivered));
     });
 }
@@ -258,7 +261,7 @@ fn noise_gets_a_goodbye() {
                 heard
             };
             let (_commands, received) = mpsc::channel(1);
-            let config = validator::Config {
+            let config = validator::ValidatorConfig {
                 chain_id: CHAIN,
                 key: key("validator"),
                 certified: accepted.peer().clone(),

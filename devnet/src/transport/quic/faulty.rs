@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::faults::{Decision, Delayed, Seat, Tally, Tap};
+use crate::faults::{Decision, Delayed, PeerSeat, Tally, Tap};
 use commonware_utils::sync::Mutex;
 use quinn::{
     AsyncUdpSocket, UdpPoller,
@@ -37,7 +37,7 @@ const WRITABLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A node's socket behind its tap. The node is registered at its address while the socket is open.
 pub(super) struct Faulty {
     socket: Arc<dyn AsyncUdpSocket>,
-    seat: Seat,
+    seat: PeerSeat,
     tap: Tap,
     queue: Arc<Queue>,
 }
@@ -71,14 +71,14 @@ impl Datagram {
 impl Faulty {
     /// Wraps `socket`, which is bound to `address`.
     pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, address: SocketAddr, tap: Tap) -> Self {
-        let seat = Seat::Udp(address);
+        let seat = PeerSeat::Udp(address);
         tap.sit(seat.clone());
         Self { socket, seat, tap, queue: Arc::default() }
     }
 
     fn send_one(&self, part: &Transmit<'_>) -> io::Result<()> {
         let now = Instant::now();
-        match self.tap.outgoing(&Seat::Udp(part.destination)) {
+        match self.tap.outgoing(&PeerSeat::Udp(part.destination)) {
             Decision::Drop => Ok(()),
             Decision::Pass if !self.queue.delayed.lock().holds_up(&part.destination, now) => {
                 match self.socket.try_send(part) {

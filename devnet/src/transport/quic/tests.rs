@@ -23,12 +23,12 @@ fn identity(name: &str) -> Identity {
     Identity::new(&secret(name)).unwrap()
 }
 
-fn listener() -> Listener {
-    Listener::bind(&identity("validator"), LOOPBACK, |_| true).unwrap()
+fn listener() -> QuicListener {
+    QuicListener::bind(&identity("validator"), LOOPBACK, |_| true).unwrap()
 }
 
 fn dialer(name: &str) -> Dialer {
-    Client::bind(LOOPBACK).unwrap().dialer(identity(name))
+    QuicClient::bind(LOOPBACK).unwrap().dialer(identity(name))
 }
 
 /// Runs a test that would otherwise hang forever if an expected event never came.
@@ -36,7 +36,10 @@ async fn bounded(test: impl Future<Output = ()>) {
     timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
 }
 
-async fn connected(listener: &mut Listener, dialer: &Dialer) -> (QuicConnection, QuicConnection) {
+async fn connected(
+    listener: &mut QuicListener,
+    dialer: &Dialer,
+) -> (QuicConnection, QuicConnection) {
     let validator = secret("validator").public_key();
     let dialled = dialer.dial(listener.address(), &validator).await.unwrap();
     (dialled, listener.accept().await.unwrap())
@@ -52,7 +55,7 @@ async fn a_quic_connection_does_what_a_connection_must() {
 #[tokio::test]
 async fn both_ends_know_each_other_by_their_on_chain_keys() {
     let mut listener = listener();
-    let client = Client::bind(LOOPBACK).unwrap();
+    let client = QuicClient::bind(LOOPBACK).unwrap();
     for name in ["one", "two"] {
         let dialer = client.dialer(identity(name));
         let (dialled, accepted) = connected(&mut listener, &dialer).await;
@@ -87,7 +90,7 @@ async fn an_unexpected_identity_is_an_error_that_names_both() {
 async fn a_listener_without_a_valid_identity_is_refused() {
     let (public, key) = (secret("validator").public_key(), ephemeral());
     let impostor = Identity::from_parts(public.clone(), key, vec![]).unwrap();
-    let listener = Listener::bind(&impostor, LOOPBACK, |_| true).unwrap();
+    let listener = QuicListener::bind(&impostor, LOOPBACK, |_| true).unwrap();
     let error = dialer("runner").dial(listener.address(), &public).await.err().unwrap();
     let missing = IdentityError::Missing.to_string();
     assert!(
@@ -99,7 +102,7 @@ async fn a_listener_without_a_valid_identity_is_refused() {
 #[tokio::test]
 async fn whom_the_limiter_turns_down_is_refused_before_the_handshake() {
     let admit = |from: IpAddr| from != LOOPBACK.ip();
-    let listener = Listener::bind(&identity("validator"), LOOPBACK, admit).unwrap();
+    let listener = QuicListener::bind(&identity("validator"), LOOPBACK, admit).unwrap();
     let validator = secret("validator").public_key();
     let error = dialer("runner").dial(listener.address(), &validator).await.err().unwrap();
     assert!(
@@ -112,7 +115,7 @@ async fn whom_the_limiter_turns_down_is_refused_before_the_handshake() {
 async fn a_taken_port_is_a_clear_error() {
     let listener = listener();
     let address = listener.address();
-    let error = Listener::bind(&identity("second"), address, |_| true).err().unwrap();
+    let error = QuicListener::bind(&identity("second"), address, |_| true).err().unwrap();
     assert!(
         matches!(&error, TransportError::Bind { address: at, .. } if *at == address),
         "{error:?}"
@@ -132,7 +135,7 @@ async fn a_shutdown_tells_the_peers_and_frees_the_port() {
         listener.shutdown("shutting_down").await;
         let by_peer = TransportError::ClosedByPeer { reason: "shutting_down".to_owned() };
         assert_eq!(dialled.accept().await.err(), Some(by_peer));
-        listener = Listener::bind(&identity("validator"), address, |_| true).unwrap();
+        listener = QuicListener::bind(&identity("validator"), address, |_| true).unwrap();
     }
 }
 
@@ -150,7 +153,7 @@ async fn closing_the_listener_ends_what_came_from_it() {
 
 /// Forwards the first packets of clients to `listener` from `address`; the clients never read the
 /// listener's answers. Returns the address to dial, and the number of answers so far.
-async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Receiver<usize>) {
+async fn relay(listener: &QuicListener, address: IpAddr) -> (SocketAddr, watch::Receiver<usize>) {
     let inside = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
     let outside = tokio::net::UdpSocket::bind((address, 0)).await.unwrap();
     outside.connect(listener.address()).await.unwrap();
@@ -179,10 +182,10 @@ async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Rece
 
 /// Makes `count` attempts from `address` that never get through, and returns once there were as
 /// many answers as attempts. They continue until the set is dropped.
-async fn flood(listener: &Listener, address: IpAddr, count: usize) -> JoinSet<()> {
+async fn flood(listener: &QuicListener, address: IpAddr, count: usize) -> JoinSet<()> {
     let (at, mut answers) = relay(listener, address).await;
     let validator = secret("validator").public_key();
-    let client = Client::bind(LOOPBACK).unwrap();
+    let client = QuicClient::bind(LOOPBACK).unwrap();
     let mut attempts = JoinSet::new();
     for _ in 0..count {
         let (dialer, validator) = (client.dialer(identity("flood")), validator.clone());
@@ -192,9 +195,9 @@ async fn flood(listener: &Listener, address: IpAddr, count: usize) -> JoinSet<()
     attempts
 }
 
-fn limited(half_open: half_open::Limits, unvalidated: usize) -> Listener {
-    let limits = Limits { handshake: Duration::from_millis(300), half_open, unvalidated };
-    Listener::bind_with(&identity("validator"), LOOPBACK, None, |_| true, limits).unwrap()
+fn limited(half_open: half_open::HalfOpenLimits, unvalidated: usize) -> QuicListener {
+    let limits = QuicLimits { handshake: Duration::from_millis(300), half_open, unvalidated };
+    QuicListener::bind_with(&identity("validator"), LOOPBACK, None, |_| true, limits).unwrap()
 }
 
 const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
@@ -202,7 +205,7 @@ const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 #[tokio::test]
 async fn half_open_handshakes_are_few_and_end() {
     let grace = Duration::from_secs(3_600);
-    let half_open = half_open::Limits { whole: 1, per_address: 1, grace };
+    let half_open = half_open::HalfOpenLimits { whole: 1, per_address: 1, grace };
     let mut listener = limited(half_open, usize::MAX);
     bounded(async {
         let flood = flood(&listener, FLOODING, 1).await;
@@ -235,7 +238,7 @@ async fn a_flood_from_one_address_keeps_nobody_else_out() {
 #[tokio::test]
 async fn a_flood_that_takes_all_places_gives_way_to_another_address() {
     let grace = Duration::from_secs(3_600);
-    let half_open = half_open::Limits { whole: 4, per_address: 4, grace };
+    let half_open = half_open::HalfOpenLimits { whole: 4, per_address: 4, grace };
     // Any number of attempts may be in the handshake, from any claimed address.
     let mut listener = limited(half_open, usize::MAX);
     bounded(async {
@@ -250,7 +253,7 @@ async fn a_flood_that_takes_all_places_gives_way_to_another_address() {
 #[tokio::test]
 async fn who_cannot_read_what_is_sent_to_its_address_takes_nobodys_place() {
     let grace = Duration::ZERO;
-    let half_open = half_open::Limits { whole: 2, per_address: 2, grace };
+    let half_open = half_open::HalfOpenLimits { whole: 2, per_address: 2, grace };
     let mut listener = limited(half_open, 1);
     bounded(async {
         // Each of these attempts except the first is only told to try again. They claim the
@@ -284,7 +287,7 @@ fn extension(secret: &SecretKey, signature: Signature) -> rcgen::CustomExtension
 }
 
 /// The error that a client with this certificate and these protocols gets.
-async fn attempt(listener: &Listener, identity: Option<&Identity>, alpn: &[&[u8]]) -> String {
+async fn attempt(listener: &QuicListener, identity: Option<&Identity>, alpn: &[&[u8]]) -> String {
     #[derive(Debug)]
     struct Trusting;
 
@@ -403,7 +406,7 @@ async fn identities_that_prove_nothing_are_refused_and_the_listener_goes_on() {
 
     // None of them was accepted; and the hand-encoded record is the one that is read.
     let valid = with_valid(&secret("honest"), ephemeral());
-    let dialer = Client::bind(LOOPBACK).unwrap().dialer(valid);
+    let dialer = QuicClient::bind(LOOPBACK).unwrap().dialer(valid);
     let (_dialled, accepted) = connected(&mut listener, &dialer).await;
     assert_eq!(*accepted.peer(), secret("honest").public_key());
 }

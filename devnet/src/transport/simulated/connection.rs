@@ -40,7 +40,7 @@ impl Side {
 }
 
 /// A message on a link.
-pub(super) enum Message {
+pub(super) enum LinkMessage {
     /// The dialler asks for a connection.
     Connect,
     /// The listener accepts it.
@@ -63,17 +63,17 @@ pub(super) enum Message {
 
 /// The state of a connection, shared by both ends and the messages between them. It has no
 /// reference to the network, which holds it.
-pub(super) struct Core {
+pub(super) struct LinkCore {
     id: u64,
     keys: [PublicKey; 2],
     pair: Pair,
-    ends: Mutex<[End; 2]>,
+    ends: Mutex<[SimulatedEnd; 2]>,
     changed: [Notify; 2],
 }
 
 /// The state of one side.
 #[derive(Default)]
-struct End {
+struct SimulatedEnd {
     established: bool,
     over: Option<TransportError>,
     /// Streams that the peer opened and this side has not accepted yet: at most [`MAX_STREAMS`].
@@ -82,7 +82,7 @@ struct End {
     open: u32,
 }
 
-impl Core {
+impl LinkCore {
     pub(super) fn new(id: u64, dialer: PublicKey, listener: PublicKey) -> Self {
         Self {
             id,
@@ -132,7 +132,7 @@ impl Core {
     fn close<E: Runtime>(self: &Arc<Self>, fabric: &Fabric<E>, side: Side, reason: &str) {
         if self.end(side, TransportError::Closed) {
             let reason = clipped(reason).to_owned();
-            fabric.send(self, side, Message::Close { reason }, SystemTime::UNIX_EPOCH);
+            fabric.send(self, side, LinkMessage::Close { reason }, SystemTime::UNIX_EPOCH);
         }
     }
 
@@ -148,9 +148,9 @@ impl Core {
         self: &Arc<Self>,
         fabric: &Fabric<E>,
         to: Side,
-        message: Message,
+        message: LinkMessage,
     ) {
-        if let Message::Close { reason } = message {
+        if let LinkMessage::Close { reason } = message {
             self.end(to, TransportError::ClosedByPeer { reason });
             fabric.forget(self);
             return;
@@ -159,30 +159,30 @@ impl Core {
             return;
         }
         match message {
-            Message::Close { .. } => {}
-            Message::Connect => self.admit(fabric),
-            Message::Accepted => {
+            LinkMessage::Close { .. } => {}
+            LinkMessage::Connect => self.admit(fabric),
+            LinkMessage::Accepted => {
                 self.ends.lock()[to.index()].established = true;
                 self.changed[to.index()].notify_waiters();
             }
-            Message::Released => {
+            LinkMessage::Released => {
                 self.ends.lock()[to.index()].open -= 1;
                 self.changed[to.index()].notify_waiters();
             }
-            Message::Data { stream, bytes } => {
+            LinkMessage::Data { stream, bytes } => {
                 self.announce(to, &stream);
                 stream.arrived(to, bytes);
             }
-            Message::End { stream, finished } => {
+            LinkMessage::End { stream, finished } => {
                 self.announce(to, &stream);
                 stream.ended(fabric, self, to, finished);
             }
-            Message::Stopped { stream } => {
+            LinkMessage::Stopped { stream } => {
                 self.announce(to, &stream);
                 stream.stopped(fabric, self, to);
             }
-            Message::Acknowledged { stream } => stream.acknowledged(fabric, self, to),
-            Message::Credit { stream, limit } => stream.credited(to, limit),
+            LinkMessage::Acknowledged { stream } => stream.acknowledged(fabric, self, to),
+            LinkMessage::Credit { stream, limit } => stream.credited(to, limit),
         }
     }
 
@@ -200,7 +200,7 @@ impl Core {
         waiting.push_back(self.clone());
         drop(waiting);
         backlog.changed.notify_waiters();
-        fabric.send(self, Side::Listener, Message::Accepted, SystemTime::UNIX_EPOCH);
+        fabric.send(self, Side::Listener, LinkMessage::Accepted, SystemTime::UNIX_EPOCH);
     }
 
     /// Makes a stream that the peer opened acceptable with its first message.
@@ -216,7 +216,7 @@ impl Core {
 /// closes the connection.
 pub(super) struct Hold<E: Runtime> {
     pub(super) fabric: Fabric<E>,
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<LinkCore>,
     pub(super) side: Side,
 }
 
@@ -236,7 +236,7 @@ impl<E: Runtime> Clone for SimConnection<E> {
 }
 
 impl<E: Runtime> SimConnection<E> {
-    pub(super) fn new(fabric: Fabric<E>, core: Arc<Core>, side: Side) -> Self {
+    pub(super) fn new(fabric: Fabric<E>, core: Arc<LinkCore>, side: Side) -> Self {
         Self(Arc::new(Hold { fabric, core, side }))
     }
 
@@ -304,7 +304,7 @@ impl<E: Runtime> Connection for SimConnection<E> {
 /// Connections that a listener has not accepted yet.
 #[derive(Default)]
 pub(super) struct Backlog {
-    waiting: Mutex<VecDeque<Arc<Core>>>,
+    waiting: Mutex<VecDeque<Arc<LinkCore>>>,
     changed: Notify,
 }
 

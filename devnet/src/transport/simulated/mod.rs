@@ -30,7 +30,7 @@ pub use stream::{SimRecv, SimSend};
 use super::{DIAL_TIMEOUT, IDLE_TIMEOUT, TransportError};
 use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
-use connection::{Backlog, Core, Message, Side};
+use connection::{Backlog, LinkCore, LinkMessage, Side};
 use cowboy_engine::primitives::PublicKey;
 use futures::future;
 use rand::Rng;
@@ -53,7 +53,7 @@ impl<E: Clock + Spawner + Rng> Runtime for E {}
 
 /// The properties of the path between two nodes, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Link {
+pub struct SimulatedLink {
     /// The minimum time that a message takes.
     pub latency: Duration,
     /// The maximum addition to the latency, drawn uniformly.
@@ -85,34 +85,34 @@ fn pair(a: &PublicKey, b: &PublicKey) -> Pair {
 
 struct Net<E> {
     context: E,
-    standard: Link,
+    standard: SimulatedLink,
     /// Links that differ from the standard.
-    links: BTreeMap<Pair, Link>,
+    links: BTreeMap<Pair, SimulatedLink>,
     /// Links that are cut, each with the number of its cut.
     cuts: BTreeMap<Pair, u64>,
     listeners: BTreeMap<PublicKey, Arc<Backlog>>,
     /// Connections that are not over at both ends.
-    routes: BTreeMap<u64, Route>,
+    routes: BTreeMap<u64, LinkRoute>,
     /// Scheduled events by time, then in the order in which they were scheduled.
-    agenda: BTreeMap<(SystemTime, u64), Event>,
+    agenda: BTreeMap<(SystemTime, u64), LinkEvent>,
     /// Number of connections, cuts and events so far, which gives each its number.
     count: u64,
 }
 
-struct Route {
-    core: Arc<Core>,
+struct LinkRoute {
+    core: Arc<LinkCore>,
     /// By sender: the earliest arrival time of the next message, so that held-back messages go
     /// first.
     floor: [SystemTime; 2],
     /// By sender: messages held back by a cut link. Bounded by windows and stream limits.
-    held: [VecDeque<Message>; 2],
+    held: [VecDeque<LinkMessage>; 2],
 }
 
-enum Event {
+enum LinkEvent {
     Arrival {
-        core: Arc<Core>,
+        core: Arc<LinkCore>,
         to: Side,
-        message: Message,
+        message: LinkMessage,
     },
     /// A link that is still in this cut has been silent for [`IDLE_TIMEOUT`].
     Silence {
@@ -122,7 +122,7 @@ enum Event {
 
 impl<E: Runtime> Fabric<E> {
     /// Creates a network in which every link is `standard` unless set otherwise.
-    pub fn new(context: E, standard: Link) -> Self {
+    pub fn new(context: E, standard: SimulatedLink) -> Self {
         let fabric = Self {
             net: Arc::new(Mutex::new(Net {
                 context: context.child("links"),
@@ -182,7 +182,7 @@ impl<E: Runtime> Fabric<E> {
             return Err(TransportError::ConnectTimeout { address, after: DIAL_TIMEOUT });
         };
         let connection = SimConnection::new(self.clone(), core.clone(), Side::Dialer);
-        self.send(&core, Side::Dialer, Message::Connect, SystemTime::UNIX_EPOCH);
+        self.send(&core, Side::Dialer, LinkMessage::Connect, SystemTime::UNIX_EPOCH);
         let mut deadline = pin!(self.sleep(DIAL_TIMEOUT));
         loop {
             let changed = core.changed(Side::Dialer);
@@ -200,7 +200,7 @@ impl<E: Runtime> Fabric<E> {
     }
 
     /// Sets the properties of the link between `a` and `b`; messages in flight are not affected.
-    pub fn set_link(&self, a: &PublicKey, b: &PublicKey, link: Link) {
+    pub fn set_link(&self, a: &PublicKey, b: &PublicKey, link: SimulatedLink) {
         self.net.lock().links.insert(pair(a, b), link);
     }
 
@@ -215,7 +215,7 @@ impl<E: Runtime> Fabric<E> {
         let cut = net.count;
         net.cuts.insert(pair, cut);
         let at = net.context.current() + IDLE_TIMEOUT;
-        self.schedule(&mut net, at, Event::Silence { cut });
+        self.schedule(&mut net, at, LinkEvent::Silence { cut });
     }
 
     /// Restores the link between `a` and `b` and sends the messages held back.
@@ -243,16 +243,16 @@ impl<E: Runtime> Fabric<E> {
     }
 
     /// Registers a connection with the network; `None` if the link is cut.
-    fn route(&self, from: PublicKey, to: PublicKey) -> Option<Arc<Core>> {
+    fn route(&self, from: PublicKey, to: PublicKey) -> Option<Arc<LinkCore>> {
         let mut net = self.net.lock();
         if net.cuts.contains_key(&pair(&from, &to)) {
             return None;
         }
         net.count += 1;
         let id = net.count;
-        let core = Arc::new(Core::new(id, from, to));
+        let core = Arc::new(LinkCore::new(id, from, to));
         let floor = [SystemTime::UNIX_EPOCH; 2];
-        net.routes.insert(id, Route { core: core.clone(), floor, held: Default::default() });
+        net.routes.insert(id, LinkRoute { core: core.clone(), floor, held: Default::default() });
         Some(core)
     }
 
@@ -260,9 +260,9 @@ impl<E: Runtime> Fabric<E> {
     /// message of a connection that is over at both ends is dropped.
     fn send(
         &self,
-        core: &Arc<Core>,
+        core: &Arc<LinkCore>,
         from: Side,
-        message: Message,
+        message: LinkMessage,
         after: SystemTime,
     ) -> SystemTime {
         let mut net = self.net.lock();
@@ -281,18 +281,22 @@ impl<E: Runtime> Fabric<E> {
     fn dispatch(
         &self,
         net: &mut Net<E>,
-        core: &Arc<Core>,
+        core: &Arc<LinkCore>,
         from: Side,
-        message: Message,
+        message: LinkMessage,
         after: SystemTime,
     ) -> SystemTime {
         let floor = net.routes.get(&core.id()).map_or(after, |route| route.floor[from.index()]);
         let at = (net.context.current() + net.delay(core.pair())).max(after).max(floor);
-        self.schedule(net, at, Event::Arrival { core: core.clone(), to: from.other(), message });
+        self.schedule(
+            net,
+            at,
+            LinkEvent::Arrival { core: core.clone(), to: from.other(), message },
+        );
         at
     }
 
-    fn schedule(&self, net: &mut Net<E>, at: SystemTime, event: Event) {
+    fn schedule(&self, net: &mut Net<E>, at: SystemTime, event: LinkEvent) {
         net.count += 1;
         if net.agenda.first_key_value().is_none_or(|((first, _), _)| at < *first) {
             self.earlier.notify_one();
@@ -301,7 +305,7 @@ impl<E: Runtime> Fabric<E> {
     }
 
     /// Removes a connection that is over at both ends.
-    fn forget(&self, core: &Core) {
+    fn forget(&self, core: &LinkCore) {
         self.net.lock().routes.remove(&core.id());
     }
 
@@ -317,10 +321,10 @@ impl<E: Runtime> Fabric<E> {
                 Some(at) if at <= context.current() => {
                     let event = self.net.lock().agenda.pop_first().map(|(_, event)| event);
                     match event {
-                        Some(Event::Arrival { core, to, message }) => {
+                        Some(LinkEvent::Arrival { core, to, message }) => {
                             core.receive(&self, to, message);
                         }
-                        Some(Event::Silence { cut }) => self.silence(cut),
+                        Some(LinkEvent::Silence { cut }) => self.silence(cut),
                         None => {}
                     }
                 }

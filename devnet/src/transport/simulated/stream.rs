@@ -2,7 +2,7 @@
 
 use super::{
     Fabric, Runtime,
-    connection::{Core, Hold, Message, Side},
+    connection::{Hold, LinkCore, LinkMessage, Side},
 };
 use crate::transport::{RecvStream, STREAM_WINDOW, SendStream, TransportError};
 use bytes::Bytes;
@@ -16,11 +16,11 @@ const WINDOW: u64 = STREAM_WINDOW as u64;
 /// The state of a stream, shared by both ends and the messages between them.
 pub(super) struct Stream {
     opener: Side,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: [Notify; 2],
 }
 
-struct State {
+struct StreamState {
     halves: [Half; 2],
     /// Whether the side that did not open it knows of it.
     announced: bool,
@@ -81,7 +81,7 @@ impl Stream {
         let halves = [Half::new(), Half::new()];
         Self {
             opener,
-            state: Mutex::new(State { halves, announced: false, released: false }),
+            state: Mutex::new(StreamState { halves, announced: false, released: false }),
             changed: [Notify::new(), Notify::new()],
         }
     }
@@ -113,7 +113,7 @@ impl Stream {
     pub(super) fn ended<E: Runtime>(
         self: &Arc<Self>,
         fabric: &Fabric<E>,
-        core: &Arc<Core>,
+        core: &Arc<LinkCore>,
         to: Side,
         finished: bool,
     ) {
@@ -121,7 +121,7 @@ impl Stream {
         let half = &mut state.halves[to.other().index()];
         half.ended = Some(if finished { Ending::Finished } else { Ending::Abandoned });
         if finished {
-            let message = Message::Acknowledged { stream: self.clone() };
+            let message = LinkMessage::Acknowledged { stream: self.clone() };
             fabric.send(core, to, message, SystemTime::UNIX_EPOCH);
         } else {
             // As with a reset in QUIC, unread bytes are discarded.
@@ -132,7 +132,7 @@ impl Stream {
     }
 
     /// Tells the writer `to` that the reader has stopped.
-    pub(super) fn stopped<E: Runtime>(&self, fabric: &Fabric<E>, core: &Arc<Core>, to: Side) {
+    pub(super) fn stopped<E: Runtime>(&self, fabric: &Fabric<E>, core: &Arc<LinkCore>, to: Side) {
         let mut state = self.state.lock();
         state.halves[to.index()].stopped = true;
         self.wake(to);
@@ -140,7 +140,12 @@ impl Stream {
     }
 
     /// Tells the writer `to` that the end has arrived.
-    pub(super) fn acknowledged<E: Runtime>(&self, fabric: &Fabric<E>, core: &Arc<Core>, to: Side) {
+    pub(super) fn acknowledged<E: Runtime>(
+        &self,
+        fabric: &Fabric<E>,
+        core: &Arc<LinkCore>,
+        to: Side,
+    ) {
         let mut state = self.state.lock();
         state.halves[to.index()].acknowledged = true;
         self.wake(to);
@@ -155,7 +160,12 @@ impl Stream {
     }
 
     /// Tells the opener, once, that both halves are over at the other side.
-    fn release<E: Runtime>(&self, state: &mut State, fabric: &Fabric<E>, core: &Arc<Core>) {
+    fn release<E: Runtime>(
+        &self,
+        state: &mut StreamState,
+        fabric: &Fabric<E>,
+        core: &Arc<LinkCore>,
+    ) {
         let acceptor = self.opener.other();
         let incoming = &state.halves[self.opener.index()];
         let outgoing = &state.halves[acceptor.index()];
@@ -164,7 +174,7 @@ impl Stream {
                 || outgoing.stopped
                 || outgoing.end == Some(Ending::Abandoned));
         if over && !std::mem::replace(&mut state.released, true) {
-            fabric.send(core, acceptor, Message::Released, SystemTime::UNIX_EPOCH);
+            fabric.send(core, acceptor, LinkMessage::Released, SystemTime::UNIX_EPOCH);
         }
     }
 }
@@ -180,7 +190,7 @@ impl<E: Runtime> Handle<E> {
     /// the connection.
     async fn until<T>(
         &self,
-        mut check: impl FnMut(&mut State) -> Option<Result<T, TransportError>>,
+        mut check: impl FnMut(&mut StreamState) -> Option<Result<T, TransportError>>,
     ) -> Result<T, TransportError> {
         let Hold { core, side, .. } = &*self.hold;
         loop {
@@ -194,7 +204,7 @@ impl<E: Runtime> Handle<E> {
         }
     }
 
-    fn send(&self, message: Message, after: SystemTime) -> SystemTime {
+    fn send(&self, message: LinkMessage, after: SystemTime) -> SystemTime {
         self.hold.fabric.send(&self.hold.core, self.hold.side, message, after)
     }
 
@@ -213,12 +223,12 @@ impl<E: Runtime> Handle<E> {
         half.end = Some(how);
         let stream = self.stream.clone();
         half.last =
-            self.send(Message::End { stream, finished: how == Ending::Finished }, half.last);
+            self.send(LinkMessage::End { stream, finished: how == Ending::Finished }, half.last);
         self.release(&mut state);
     }
 
     /// Tells the opener if a change on this side has ended the stream here.
-    fn release(&self, state: &mut State) {
+    fn release(&self, state: &mut StreamState) {
         if self.hold.side != self.stream.opener {
             self.stream.release(state, &self.hold.fabric, &self.hold.core);
         }
@@ -257,7 +267,7 @@ impl<E: Runtime> SendStream for SimSend<E> {
                     half.sent += now as u64;
                     let bytes = Bytes::copy_from_slice(&rest[..now]);
                     let stream = self.0.stream.clone();
-                    half.last = self.0.send(Message::Data { stream, bytes }, half.last);
+                    half.last = self.0.send(LinkMessage::Data { stream, bytes }, half.last);
                     Some(Ok(now))
                 })
                 .await?;
@@ -325,7 +335,7 @@ impl<E: Runtime> RecvStream for SimRecv<E> {
                 if half.ended.is_none() && half.read + WINDOW - half.granted >= WINDOW / 2 {
                     half.granted = half.read + WINDOW;
                     let (stream, limit) = (self.0.stream.clone(), half.granted);
-                    self.0.send(Message::Credit { stream, limit }, SystemTime::UNIX_EPOCH);
+                    self.0.send(LinkMessage::Credit { stream, limit }, SystemTime::UNIX_EPOCH);
                 }
                 Some(Ok(Some(bytes)))
             })
@@ -342,7 +352,7 @@ impl<E: Runtime> Drop for SimRecv<E> {
         }
         half.left = true;
         half.unread.clear();
-        self.0.send(Message::Stopped { stream: self.0.stream.clone() }, SystemTime::UNIX_EPOCH);
+        self.0.send(LinkMessage::Stopped { stream: self.0.stream.clone() }, SystemTime::UNIX_EPOCH);
         self.0.release(&mut state);
     }
 }

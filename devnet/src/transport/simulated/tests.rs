@@ -8,11 +8,18 @@ use futures::future::{join, join_all};
 
 type Context = deterministic::Context;
 
-const SHORT: Link = Link { latency: Duration::from_millis(5), jitter: Duration::ZERO, loss: 0.0 };
-const LONG: Link =
-    Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
-const AWFUL: Link =
-    Link { latency: Duration::from_millis(1), jitter: Duration::from_millis(200), loss: 0.5 };
+const SHORT: SimulatedLink =
+    SimulatedLink { latency: Duration::from_millis(5), jitter: Duration::ZERO, loss: 0.0 };
+const LONG: SimulatedLink = SimulatedLink {
+    latency: Duration::from_millis(20),
+    jitter: Duration::from_millis(60),
+    loss: 0.02,
+};
+const AWFUL: SimulatedLink = SimulatedLink {
+    latency: Duration::from_millis(1),
+    jitter: Duration::from_millis(200),
+    loss: 0.5,
+};
 
 fn key(name: &str) -> PublicKey {
     SecretKey::derive(b"simulated transport tests", name).public_key()
@@ -38,7 +45,7 @@ async fn connected(
     (dialled.unwrap(), accepted.unwrap())
 }
 
-async fn run_suite(context: Context, link: Link) {
+async fn run_suite(context: Context, link: SimulatedLink) {
     let fabric = Fabric::new(context, link);
     let listener = Mutex::new(Some(fabric.listen(key("validator")).unwrap()));
     suite::run(async || {
@@ -87,7 +94,7 @@ fn both_ends_know_each_other() {
 }
 
 /// The travel times of a hundred messages, each on a stream of its own.
-async fn delays(context: &Context, link: Link) -> Vec<Duration> {
+async fn delays(context: &Context, link: SimulatedLink) -> Vec<Duration> {
     let fabric = Fabric::new(context.child("network"), SHORT);
     let mut listener = fabric.listen(key("validator")).unwrap();
     let (dialled, accepted) = connected(&fabric, &mut listener).await;
@@ -120,22 +127,22 @@ fn messages_take_the_latency_a_share_of_the_jitter_and_what_loss_costs() {
         };
         let ms = Duration::from_millis;
 
-        let plain = delays(&context, Link { latency: ms(50), ..SHORT }).await;
+        let plain = delays(&context, SimulatedLink { latency: ms(50), ..SHORT }).await;
         check(&plain, ms(50), ms(50));
 
-        let link = Link { latency: ms(50), jitter: ms(100), loss: 0.0 };
+        let link = SimulatedLink { latency: ms(50), jitter: ms(100), loss: 0.0 };
         let jittery = delays(&context, link).await;
         check(&jittery, ms(50), ms(150));
         assert!(jittery[0] < ms(60) && jittery[89] > ms(140), "{jittery:?}");
 
-        let link = Link { latency: ms(50), jitter: ms(0), loss: 0.1 };
+        let link = SimulatedLink { latency: ms(50), jitter: ms(0), loss: 0.1 };
         let lossy = delays(&context, link).await;
         let (once, twice): (Vec<_>, Vec<_>) = lossy.iter().partition(|delay| **delay < ms(100));
         check(&once, ms(50), ms(50));
         check(&twice, ms(150), ms(150));
         assert!((3..20).contains(&twice.len()), "{}", twice.len());
 
-        let link = Link { latency: ms(1), jitter: ms(0), loss: 1.0 };
+        let link = SimulatedLink { latency: ms(1), jitter: ms(0), loss: 1.0 };
         check(&delays(&context, link).await, ms(11), ms(11));
     });
 }

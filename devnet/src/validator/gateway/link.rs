@@ -1,14 +1,17 @@
 //! One runner's connection: handles its session's events and the gateway's commands.
 
-use super::{Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns};
+use super::{
+    Dispatched, Gateway, GatewayCommand, GatewayLink, GatewayShared, assigned, assignment_of,
+    assigns,
+};
 use crate::{
     transport::{driver::Service, half_open::Slot},
     validator::{
-        errands::{ErrandError, Report},
-        handed::Handed,
-        journal::Answer,
+        job_progress::{MemberProgress, progress_of, reason_of_cancellation},
+        journal::DispatchAnswer,
+        offchain_jobs::{ErrandError, ErrandReport},
         place::Place,
-        stage::{Stage, reason_of_cancellation, stage},
+        submission::Submission,
     },
 };
 use cowboy_engine::{
@@ -20,8 +23,8 @@ use cowboy_engine::{
     presence::{LocalView, view::Label},
     primitives::{Address, Hash, Height, PublicKey},
     session::{
-        End, Outcome, Session as _,
-        validator::{AssignError, Event, Validator},
+        DispatchOutcome, End, Session as _,
+        validator::{AssignError, Validator, ValidatorEvent},
     },
     wire::{
         AckStatus, CapabilityDelta, Errand, GoodbyeReason, JobAck, JobAssignment, JobCommit,
@@ -38,87 +41,91 @@ pub(super) struct RunnerLink {
     pub(super) certified: PublicKey,
     pub(super) remote: IpAddr,
     pub(super) since_ms: u64,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) commands: mpsc::Sender<GatewayCommand>,
     /// The place of a half-open connection, held until the handshake is complete.
     pub(super) half_open: Option<Slot>,
 }
 
 impl Service for RunnerLink {
     type Session = Validator;
-    type Command = Command;
+    type Command = GatewayCommand;
 
-    fn event(&mut self, session: &mut Validator, event: Event) {
+    fn event(&mut self, session: &mut Validator, event: ValidatorEvent) {
         match event {
-            Event::Admit { runner, nonce } => {
+            ValidatorEvent::Admit { runner, nonce } => {
                 session.handle_admission(self.admission(&runner, nonce));
             }
-            Event::Established => self.established(session),
-            Event::Pinged { .. } => self.with_view(|view, runner, head| view.pinged(runner, head)),
-            Event::Backpressure(signal) => {
+            ValidatorEvent::Established => self.established(session),
+            ValidatorEvent::Pinged { .. } => {
+                self.with_view(|view, runner, head| view.pinged(runner, head));
+            }
+            ValidatorEvent::Backpressure(signal) => {
                 self.with_view(|view, runner, _| view.accepting(runner, signal.accepting_new));
                 let mut shared = self.gateway.0.shared.lock();
                 if let Some(link) = self.link(&mut shared) {
                     link.load = Some(signal);
                 }
             }
-            Event::Capabilities(delta) => {
+            ValidatorEvent::Capabilities(delta) => {
                 let (added, removed) = changes(&delta);
                 self.with_view(|view, runner, _| view.changed(runner, added, removed));
             }
-            Event::Open(job_ids) => self.open(session, &job_ids),
-            Event::Accepted { job_id } => {
+            ValidatorEvent::Open(job_ids) => self.open(session, &job_ids),
+            ValidatorEvent::Accepted { job_id } => {
                 tracing::debug!(runner = %self.runner, %job_id, "job accepted");
-                self.answered(&job_id, Answer::Accepted);
+                self.answered(&job_id, DispatchAnswer::Accepted);
             }
-            Event::Rejected(ack) => self.rejected(&ack),
-            Event::Progress(progress) => self.progress(progress),
-            Event::Result(result) => self.result(result),
-            Event::Committed(commit) => self.committed(&commit),
-            Event::Failed(failure) => self.failed(failure),
-            Event::Revealed(result) => {
+            ValidatorEvent::Rejected(ack) => self.rejected(&ack),
+            ValidatorEvent::Progress(progress) => self.progress(progress),
+            ValidatorEvent::Result(result) => self.result(result),
+            ValidatorEvent::Committed(commit) => self.committed(&commit),
+            ValidatorEvent::Failed(failure) => self.failed(failure),
+            ValidatorEvent::Revealed(result) => {
                 let JobResult { job_id, result_data, runner_signed } = result;
                 let (runner, result) = (self.runner, result_data.into_bytes());
                 let reveal = Reveal { runner, result, runner_signature: runner_signed };
-                self.hand_in(job_id, Handed::Reveal { job_id, reveal });
+                self.hand_in(job_id, Submission::Reveal { job_id, reveal });
             }
-            Event::Aggregated { answer, digest } => {
+            ValidatorEvent::Aggregated { answer, digest } => {
                 let (job_id, signature) = (answer.job_id, answer.signed);
-                self.hand_in(job_id, Handed::Aggregated { job_id, digest, signature });
+                self.hand_in(job_id, Submission::Aggregated { job_id, digest, signature });
             }
-            Event::Outcome { job_id, outcome } => {
+            ValidatorEvent::Outcome { job_id, outcome } => {
                 tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
                 self.answered(&job_id, outcome.into());
-                if let Outcome::Duplicate | Outcome::SoftFailure(_) | Outcome::HardFailure = outcome
+                if let DispatchOutcome::Duplicate
+                | DispatchOutcome::SoftFailure(_)
+                | DispatchOutcome::HardFailure = outcome
                 {
                     self.reported(&job_id, || Err(ErrandError::Refused(outcome)));
                 }
-                if outcome == Outcome::HardFailure {
+                if outcome == DispatchOutcome::HardFailure {
                     self.with_view(|view, runner, _| view.failed(runner));
                 }
             }
         }
     }
 
-    fn command(&mut self, session: &mut Validator, command: Command) {
+    fn command(&mut self, session: &mut Validator, command: GatewayCommand) {
         match command {
-            Command::Head(head, connectivity) => {
+            GatewayCommand::Head(head, connectivity) => {
                 session.govern(connectivity);
                 session.handle_head(head);
             }
-            Command::Assign(assignment) => self.assign(session, *assignment),
-            Command::Prove(job_id, proof) => session.prove(&job_id, proof),
-            Command::ProveEnd(job_id, proof) => {
+            GatewayCommand::Assign(assignment) => self.assign(session, *assignment),
+            GatewayCommand::Prove(job_id, proof) => session.prove(&job_id, proof),
+            GatewayCommand::ProveEnd(job_id, proof) => {
                 self.asked(job_id, session.prove_end(job_id, proof));
             }
-            Command::Errand(errand) => self.run_errand(session, &errand),
-            Command::Cancel(job_id, deadline, reason) => {
+            GatewayCommand::Errand(errand) => self.run_errand(session, &errand),
+            GatewayCommand::Cancel(job_id, deadline, reason) => {
                 self.asked(job_id, session.cancel(&job_id, deadline, reason));
             }
-            Command::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
-            Command::AskAggregate(job_id, reveals) => {
+            GatewayCommand::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
+            GatewayCommand::AskAggregate(job_id, reveals) => {
                 self.asked(job_id, session.ask_aggregate(job_id, *reveals));
             }
-            Command::Close(reason) => session.close(reason),
+            GatewayCommand::Close(reason) => session.close(reason),
         }
     }
 }
@@ -144,15 +151,15 @@ impl RunnerLink {
     fn established(&mut self, session: &mut Validator) {
         let (head, connectivity, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, errands, journal, .. } = &mut *shared;
+            let GatewayShared { state, view, links, errands, journal, .. } = &mut *shared;
             self.half_open = None;
             let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
                 .filter(|(_, _, runner)| pushes && *runner == self.runner)
-                .filter(|(_, job, runner)| stage(job, runner) == Stage::AtWork)
+                .filter(|(_, job, runner)| progress_of(job, runner) == MemberProgress::AtWork)
                 .filter_map(|(job_id, job, _)| assignment_of(job_id, job))
                 .collect();
-            let link = Link {
+            let link = GatewayLink {
                 serial: self.serial,
                 commands: self.commands.clone(),
                 since: state.height(),
@@ -163,7 +170,7 @@ impl RunnerLink {
             };
             if let Some(older) = links.insert(self.runner, link) {
                 errands.lost(&self.runner);
-                older.command(Command::Close(GoodbyeReason::DuplicateConnection));
+                older.command(GatewayCommand::Close(GoodbyeReason::DuplicateConnection));
             }
             view.opened(self.runner);
             journal.connected(self.runner);
@@ -203,7 +210,7 @@ impl RunnerLink {
     }
 
     /// Records the runner's answer to a dispatch, or that it missed the deadline.
-    fn answered(&self, job_id: &Hash, answer: Answer) {
+    fn answered(&self, job_id: &Hash, answer: DispatchAnswer) {
         let mut shared = self.gateway.0.shared.lock();
         shared.journal.answered(job_id, &self.runner, answer);
         let link = self.link(&mut shared);
@@ -244,7 +251,7 @@ impl RunnerLink {
     }
 
     /// Passes an errand's outcome to its sender; false if there is no such errand.
-    fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
+    fn reported(&self, id: &Hash, report: impl FnOnce() -> ErrandReport) -> bool {
         let mut shared = self.gateway.0.shared.lock();
         let out = shared.errands.of(id).is_some_and(|(runner, _)| runner == self.runner);
         if out {
@@ -290,7 +297,7 @@ impl RunnerLink {
             result: result.result_data.into_bytes(),
             runner_signature: result.runner_signed,
         };
-        self.hand_in(job_id, Handed::Result(submission));
+        self.hand_in(job_id, Submission::Result(submission));
     }
 
     /// Passes a commitment on, even when the chain does not wait for it: two different ones in one
@@ -304,7 +311,7 @@ impl RunnerLink {
             return;
         }
         let commit = CommitResult { job_id, runner, commitment, runner_signature: runner_signed };
-        self.hand_in(job_id, Handed::Commit { commit, deadline_block });
+        self.hand_in(job_id, Submission::Commit { commit, deadline_block });
     }
 
     /// Passes a failure report on if the chain still waits for the runner.
@@ -326,15 +333,15 @@ impl RunnerLink {
         let job_id = report.job_id;
         let state = self.gateway.0.shared.lock().state.clone();
         match check_failure(&state, &report) {
-            Ok(_) => self.hand_in(job_id, Handed::Failure(report)),
+            Ok(_) => self.hand_in(job_id, Submission::Failure(report)),
             Err(error) => {
                 tracing::debug!(runner = %self.runner, %job_id, %error, "report not wanted");
             }
         }
     }
 
-    fn hand_in(&self, job_id: Hash, handed: Handed) {
-        if self.gateway.0.handed_in.try_send(handed).is_err() {
+    fn hand_in(&self, job_id: Hash, submission: Submission) {
+        if self.gateway.0.handed_in.try_send(submission).is_err() {
             tracing::warn!(runner = %self.runner, %job_id, "result lost: too many are waiting");
         }
     }
@@ -356,7 +363,7 @@ impl RunnerLink {
     }
 
     /// The runner's current connection, if it is this one.
-    fn link<'a>(&self, shared: &'a mut Shared) -> Option<&'a mut Link> {
+    fn link<'a>(&self, shared: &'a mut GatewayShared) -> Option<&'a mut GatewayLink> {
         shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
     }
 

@@ -303,7 +303,7 @@ impl Machine<'_> {
         self.meter.text(self.heap.str(text).len())?;
         let format = self.heap.str(text).to_owned();
         let mut text = String::new();
-        let mut fields = Fields::default();
+        let mut fields = FormatFields::default();
         let mut rest = format.as_str();
         while let Some(at) = rest.find(['{', '}']) {
             self.meter.elements(1)?;
@@ -356,7 +356,7 @@ impl Machine<'_> {
         &mut self,
         args: &Args,
         field: &str,
-        fields: &mut Fields,
+        fields: &mut FormatFields,
     ) -> Result<Value, Fault> {
         let name = field.split_once('!').map_or(field, |(name, _)| name);
         let value = if name.is_empty() {
@@ -419,7 +419,7 @@ impl Machine<'_> {
         &mut self,
         args: &Args,
         specification: &str,
-        fields: &mut Fields,
+        fields: &mut FormatFields,
     ) -> Result<String, Fault> {
         self.meter.text(specification.len())?;
         let mut text = String::new();
@@ -446,7 +446,7 @@ impl Machine<'_> {
 
 /// How the fields of a format have named their arguments so far.
 #[derive(Default)]
-struct Fields {
+struct FormatFields {
     automatic: usize,
     manual: bool,
 }

@@ -6,7 +6,7 @@
 use super::{Builtin, Mock, known, text::text_argument};
 use crate::{
     actor::{
-        effect::{Call, Effect, JobRequest, Timer, World},
+        effect::{Call, Effect, JobRequest, TimerCall, World},
         error::{Fault, failed},
         eval::{Args, Machine},
         gas::{Cause, Meter},
@@ -536,7 +536,7 @@ impl<'a> Machine<'a> {
             Some(tier) => Some(self.name_in(Some(tier), "a priority tier")?),
             None => None,
         };
-        let timer = Timer {
+        let timer = TimerCall {
             height: Height::new(height),
             payload,
             handler,
@@ -578,7 +578,7 @@ impl<'a> Machine<'a> {
             Some(handler) => Some(self.long_name_in(Some(handler), "a handler's name")?),
             None => None,
         };
-        let timer = Timer {
+        let timer = TimerCall {
             height: self.host()?.height.after(blocks),
             payload,
             handler,
@@ -596,7 +596,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Asks for a timer whose arguments were read. Returns its id.
-    fn ask_for_timer(&mut self, timer: Timer) -> Result<Value, Fault> {
+    fn ask_for_timer(&mut self, timer: TimerCall) -> Result<Value, Fault> {
         // The id is a hash of the timer.
         self.meter.keccak(timer.payload.len())?;
         let host = self.host()?;

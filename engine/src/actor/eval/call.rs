@@ -1,6 +1,6 @@
 //! Calls: the callee, its arguments, and how arguments become parameters.
 
-use super::{Frame, Machine};
+use super::{CallFrame, Machine};
 use crate::actor::{
     error::{Depth, ErrorKind, Fault, failed},
     syntax::{FunctionCode, Parameter, ParameterKind, Symbol},
@@ -244,7 +244,7 @@ impl<'a> Machine<'a> {
             self.stack[slot] = Value::Bound(cell);
         }
         let (pc, loops) = (function_code.entry as usize, self.loops.len());
-        self.frames.push(Frame { code, function, pc, base, loops });
+        self.frames.push(CallFrame { code, function, pc, base, loops });
         Ok(())
     }
 
@@ -380,7 +380,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Checks that a function returns a value of its declared type.
-    pub(super) fn check_return(&mut self, frame: &Frame, value: Value) -> Result<(), Fault> {
+    pub(super) fn check_return(&mut self, frame: &CallFrame, value: Value) -> Result<(), Fault> {
         let function = &self.program.functions[frame.code as usize];
         let (true, Some(id)) = (function.returns, frame.function) else { return Ok(()) };
         let annotation = self.heap.function(id).types.last().copied().unwrap_or(Value::None);

@@ -1,6 +1,6 @@
 //! New values. Each checks its limits and takes its heap before it is made.
 
-use super::{Frame, Machine, annotate::require_type};
+use super::{CallFrame, Machine, annotate::require_type};
 use crate::actor::{
     error::Fault,
     syntax::Capture,
@@ -70,7 +70,7 @@ impl Machine<'_> {
     }
 
     /// Makes the function that was just defined, whose defaults and types are on the stack.
-    pub(super) fn make_function(&mut self, code: u32, frame: &Frame) -> Result<(), Fault> {
+    pub(super) fn make_function(&mut self, code: u32, frame: &CallFrame) -> Result<(), Fault> {
         let function = &self.program.functions[code as usize];
         let held = function.defaults + function.types + function.captures.len() as u32;
         self.meter.alloc(FUNCTION_COST + u64::from(held) * Value::COST)?;

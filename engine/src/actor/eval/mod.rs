@@ -30,7 +30,7 @@ use super::{
 
 /// A function being called.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct CallFrame {
     code: u32,
     /// The function; absent: the module's top level.
     function: Option<Id>,
@@ -58,7 +58,7 @@ pub(super) struct Machine<'a> {
     pub(super) globals: Globals<'a>,
     pub(super) host: Host<'a>,
     pub(super) stack: Vec<Value>,
-    frames: Vec<Frame>,
+    frames: Vec<CallFrame>,
     loops: Vec<Loop>,
     /// The number of stack places that are paid for.
     paid: usize,
@@ -489,7 +489,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn shared(&self, frame: &Frame, slot: u32) -> Value {
+    fn shared(&self, frame: &CallFrame, slot: u32) -> Value {
         match self.stack[frame.base + slot as usize] {
             Value::Bound(cell) => self.heap.cell(cell),
             _ => unreachable!("a shared slot holds its cell"),

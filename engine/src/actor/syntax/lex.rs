@@ -52,7 +52,7 @@ fn refused<T>(at: usize, why: impl Into<String>) -> Lexed<T> {
 }
 
 /// An f-string that is being read.
-struct Text {
+struct OpenText {
     begin: usize,
     quote: u8,
     triple: bool,
@@ -63,7 +63,7 @@ struct Text {
     specifications: usize,
 }
 
-impl Text {
+impl OpenText {
     /// Whether the next token belongs to an expression in one of its fields.
     const fn in_field(&self, open: usize) -> bool {
         open.saturating_sub(self.nesting) > self.specifications
@@ -79,7 +79,7 @@ pub(super) struct Lexer<'a> {
     dedents: usize,
     /// Open brackets and their positions.
     open: Vec<(u8, usize)>,
-    texts: Vec<Text>,
+    texts: Vec<OpenText>,
     /// Whether the line has nothing but white space so far.
     line_begins: bool,
     ended: bool,
@@ -384,7 +384,7 @@ impl<'a> Lexer<'a> {
         let triple = self.peek(1) == quote && self.peek(2) == quote;
         self.at += if triple { 3 } else { 1 };
         let nesting = self.open.len();
-        self.texts.push(Text { begin: start, quote, triple, raw, nesting, specifications: 0 });
+        self.texts.push(OpenText { begin: start, quote, triple, raw, nesting, specifications: 0 });
         self.lexeme(Token::TextBegin, start)
     }
 

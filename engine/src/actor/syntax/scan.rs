@@ -102,14 +102,14 @@ fn too_much(what: &'static str, got: u64, limit: u64) -> Result<(), ErrorKind> {
 struct Nesting {
     limits: Limits,
     /// Per open bracket; the first is the statement.
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// Sum of `depth` over `open`.
     depth: u64,
     blocks: u64,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenBracket {
     /// Whether the bracket is an f-string, whose fields are its elements.
     text: bool,
     /// Depth of the element that is being read.
@@ -120,10 +120,10 @@ struct Open {
 
 impl Nesting {
     fn new(limits: Limits) -> Self {
-        Self { limits, open: vec![Open::default()], depth: 0, blocks: 0 }
+        Self { limits, open: vec![OpenBracket::default()], depth: 0, blocks: 0 }
     }
 
-    fn innermost(&mut self) -> &mut Open {
+    fn innermost(&mut self) -> &mut OpenBracket {
         self.open.last_mut().expect("the statement stays open")
     }
 
@@ -145,7 +145,10 @@ impl Nesting {
         match token {
             Token::Open | Token::TextBegin => {
                 self.deepen(1)?;
-                self.open.push(Open { text: token == Token::TextBegin, ..Open::default() });
+                self.open.push(OpenBracket {
+                    text: token == Token::TextBegin,
+                    ..OpenBracket::default()
+                });
                 too_much("open brackets", self.open.len() as u64 - 1, self.limits.brackets)
             }
             Token::Close | Token::TextEnd => {

@@ -21,8 +21,8 @@
 //! [`pages::proof`](crate::timer::pages::proof).
 
 use super::{
-    Address, Entry, Evidence, Hash, Height, MAX_PROOF_BYTES, Newest, Oversize, PARTS, StateProof,
-    StateProofError, Subject, merkle,
+    Address, Evidence, Hash, Height, MAX_PROOF_BYTES, Newest, Oversize, PARTS, ProvedEntry,
+    StateProof, StateProofError, Subject, merkle,
 };
 use crate::{
     chain::validators::Held,
@@ -111,13 +111,13 @@ impl StateProof {
             Evidence::Entry { entry, order } => {
                 w.extend(order.iter().flat_map(|order| order.0));
                 match entry {
-                    Entry::Absent(merkle::Absence::Empty) => w.push(0),
-                    Entry::Present(value, proof) => {
+                    ProvedEntry::Absent(merkle::Absence::Empty) => w.push(0),
+                    ProvedEntry::Present(value, proof) => {
                         w.push(1);
                         long(&mut w, value)?;
                         write_steps(&mut w, proof);
                     }
-                    Entry::Absent(merkle::Absence::Occupied(neighbour, proof)) => {
+                    ProvedEntry::Absent(merkle::Absence::Occupied(neighbour, proof)) => {
                         w.push(2);
                         w.extend_from_slice(&neighbour.path.0);
                         w.extend_from_slice(&neighbour.value.0);
@@ -157,7 +157,7 @@ impl StateProof {
         if got > limit {
             return Err(StateProofError::Length { got, limit });
         }
-        let mut r = Input { bytes, at: 0 };
+        let mut r = ProofInput { bytes, at: 0 };
         if r.array().ok() != Some(*MAGIC) {
             return Err(StateProofError::NoProof);
         }
@@ -211,7 +211,7 @@ fn long(w: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Oversize> {
     Ok(())
 }
 
-fn write_steps(w: &mut Vec<u8>, proof: &merkle::Proof) {
+fn write_steps(w: &mut Vec<u8>, proof: &merkle::InclusionProof) {
     w.extend_from_slice(&(proof.steps.len() as u16).to_be_bytes());
     for step in &proof.steps {
         w.push(step.bit);
@@ -220,12 +220,12 @@ fn write_steps(w: &mut Vec<u8>, proof: &merkle::Proof) {
 }
 
 /// A reader over bytes.
-struct Input<'a> {
+struct ProofInput<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Input<'a> {
+impl<'a> ProofInput<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], StateProofError> {
         let what = "expected more bytes";
         let rest = &self.bytes[self.at..];
@@ -253,14 +253,14 @@ impl<'a> Input<'a> {
         from_slice(self.long()?).map_err(|error| StateProofError::Record { record, error })
     }
 
-    fn entry(&mut self) -> Result<Entry, StateProofError> {
+    fn entry(&mut self) -> Result<ProvedEntry, StateProofError> {
         match self.array()? {
-            [0] => Ok(Entry::Absent(merkle::Absence::Empty)),
-            [1] => Ok(Entry::Present(self.long()?.to_vec(), self.steps()?)),
+            [0] => Ok(ProvedEntry::Absent(merkle::Absence::Empty)),
+            [1] => Ok(ProvedEntry::Present(self.long()?.to_vec(), self.steps()?)),
             [2] => {
                 let (path, value) = (Hash(self.array()?), Hash(self.array()?));
                 let neighbour = merkle::Neighbour { path, value };
-                Ok(Entry::Absent(merkle::Absence::Occupied(neighbour, self.steps()?)))
+                Ok(ProvedEntry::Absent(merkle::Absence::Occupied(neighbour, self.steps()?)))
             }
             _ => Err(self.before("expected 0, 1 or 2")),
         }
@@ -282,7 +282,7 @@ impl<'a> Input<'a> {
         Ok(Held { since, value: self.long()?.to_vec(), proof: self.steps()? })
     }
 
-    fn steps(&mut self) -> Result<merkle::Proof, StateProofError> {
+    fn steps(&mut self) -> Result<merkle::InclusionProof, StateProofError> {
         let number = usize::from(u16::from_be_bytes(self.array()?));
         if number > MAX_PATH_STEPS {
             return Err(self.before("expected at most 256 steps"));
@@ -292,7 +292,7 @@ impl<'a> Input<'a> {
             let [bit] = self.array()?;
             steps.push(merkle::Step { bit, sibling: Hash(self.array()?) });
         }
-        Ok(merkle::Proof { steps })
+        Ok(merkle::InclusionProof { steps })
     }
 
     /// An error at the previous byte.

@@ -28,7 +28,7 @@ use crate::{
         keccak256, merkle,
     },
     timer::{
-        Commitment, book, heights,
+        QueueCommitment, book, heights,
         pages::proof::{Oversize, TreeError},
     },
 };
@@ -131,7 +131,7 @@ pub struct StateProof {
 pub enum Evidence {
     /// An entry of a map. `order` is keccak256 of the registry's order, if the map is the
     /// registry's.
-    Entry { entry: Entry, order: Option<Hash> },
+    Entry { entry: ProvedEntry, order: Option<Hash> },
     /// The encoded presence, whose hash is the part. `None`: no P(h) is known.
     Whole(Option<Vec<u8>>),
     /// An entry of one of the queue's two trees.
@@ -151,15 +151,15 @@ pub enum Evidence {
 
 /// The entry of a map under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum ProvedEntry {
     /// The encoded value.
-    Present(Vec<u8>, merkle::Proof),
+    Present(Vec<u8>, merkle::InclusionProof),
     Absent(merkle::Absence),
 }
 
 /// The statement of a proof, valid if its certificate is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement<'a> {
+pub struct ProvedStatement<'a> {
     /// The block that produced the state.
     pub height: Height,
     pub state_root: Hash,
@@ -242,7 +242,7 @@ impl StateProof {
     /// Checks that the certificate is for the header, that the header names the state root, and
     /// that the evidence belongs to that state. Does not check the certificate's signatures, or who
     /// signed it.
-    pub fn check(&self) -> Result<Statement<'_>, StateProofError> {
+    pub fn check(&self) -> Result<ProvedStatement<'_>, StateProofError> {
         let (header, certificate) = (&self.header, &self.certificate);
         let hash = header.hash();
         if certificate.block != hash {
@@ -262,7 +262,11 @@ impl StateProof {
             let kind = self.subject.kind();
             return Err(StateProofError::Part { kind, got, expected });
         }
-        Ok(Statement { height: header.executed.height, state_root: Part::root(&self.parts), found })
+        Ok(ProvedStatement {
+            height: header.executed.height,
+            state_root: Part::root(&self.parts),
+            found,
+        })
     }
 
     /// The value that the evidence shows, and the part of the state root that it belongs to.
@@ -277,7 +281,7 @@ impl StateProof {
             (Subject::Timer(id), Evidence::Queue { other_root, next_seq, epoch, tree }) => {
                 let (book, body) = book::check(tree, id).map_err(tree_error)?;
                 let (heights, next_seq, epoch) = (*other_root, *next_seq, *epoch);
-                let root = Commitment { book, heights, next_seq, epoch }.root();
+                let root = QueueCommitment { book, heights, next_seq, epoch }.root();
                 Ok((root, body.map_or(Found::Nothing, Found::Value)))
             }
             (
@@ -286,15 +290,17 @@ impl StateProof {
             ) => {
                 let (heights, timers) = heights::check(tree, *from, *to).map_err(tree_error)?;
                 let (book, next_seq, epoch) = (*other_root, *next_seq, *epoch);
-                let root = Commitment { book, heights, next_seq, epoch }.root();
+                let root = QueueCommitment { book, heights, next_seq, epoch }.root();
                 Ok((root, Found::Timers(timers)))
             }
             (Subject::Validators, Evidence::Newest(newest)) => validators::found(self, newest),
             (subject, Evidence::Entry { entry, order }) => {
                 let key = subject.map_key().ok_or(StateProofError::Steps { kind })?;
                 let (root, found) = match entry {
-                    Entry::Present(value, proof) => (proof.root(&key, value), Found::Value(value)),
-                    Entry::Absent(absence) => (absence.root(&key), Found::Nothing),
+                    ProvedEntry::Present(value, proof) => {
+                        (proof.root(&key, value), Found::Value(value))
+                    }
+                    ProvedEntry::Absent(absence) => (absence.root(&key), Found::Nothing),
                 };
                 let root = root.ok_or(StateProofError::Steps { kind })?;
                 Ok((order.map_or(root, |order| keccak256(&[&root.0, &order.0])), found))
@@ -360,8 +366,8 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
             let registry = &state.registry;
             let [_, order] = registry.roots();
             let entry = match (registry.get(runner), registry.prove(runner)) {
-                (Some(record), Some(proof)) => Entry::Present(to_vec(record), proof),
-                _ => Entry::Absent(registry.prove_absent(runner).expect("it is not there")),
+                (Some(record), Some(proof)) => ProvedEntry::Present(to_vec(record), proof),
+                _ => ProvedEntry::Absent(registry.prove_absent(runner).expect("it is not there")),
             };
             return Ok(Evidence::Entry { entry, order: Some(order) });
         }
@@ -369,12 +375,12 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
             return Ok(Evidence::Whole(state.known_presence().map(to_vec)));
         }
         Subject::Timer(id) => {
-            let Commitment { heights, next_seq, epoch, .. } = state.timers().commitment();
+            let QueueCommitment { heights, next_seq, epoch, .. } = state.timers().commitment();
             let tree = state.timers().prove(id, limit)?;
             return Ok(Evidence::Queue { other_root: heights, next_seq, epoch, tree });
         }
         Subject::Timers { from, to } => {
-            let Commitment { book, next_seq, epoch, .. } = state.timers().commitment();
+            let QueueCommitment { book, next_seq, epoch, .. } = state.timers().commitment();
             let tree = state.timers().prove_range(*from, *to, limit)?;
             return Ok(Evidence::Queue { other_root: book, next_seq, epoch, tree });
         }
@@ -388,13 +394,13 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
     Ok(Evidence::Entry { entry, order: None })
 }
 
-fn entry<K, V>(map: &merkle::Map<K, V>, key: &K) -> Entry
+fn entry<K, V>(map: &merkle::Map<K, V>, key: &K) -> ProvedEntry
 where
     K: Encode + Ord,
     V: Encode + Clone,
 {
     match (map.get(key), map.prove(key)) {
-        (Some(value), Some(proof)) => Entry::Present(to_vec(value), proof),
-        _ => Entry::Absent(map.prove_absent(key).expect("it is not there")),
+        (Some(value), Some(proof)) => ProvedEntry::Present(to_vec(value), proof),
+        _ => ProvedEntry::Absent(map.prove_absent(key).expect("it is not there")),
     }
 }

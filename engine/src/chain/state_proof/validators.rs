@@ -3,7 +3,7 @@
 use super::{Found, Hash, Height, Newest, Part, Roster, StateProof, StateProofError};
 use crate::{
     chain::{
-        SubsetEpoch, Validator,
+        GenesisValidator, SubsetEpoch,
         validators::{COMMITTEES, Held, SUBSETS},
     },
     primitives::codec::{Decode, Encode, from_slice},
@@ -42,7 +42,7 @@ fn roster(
     if committees.newest.since > next || subsets.newest.since > at {
         return Err(not_then());
     }
-    let committee = |epoch| -> Result<Arc<Vec<Validator>>, StateProofError> {
+    let committee = |epoch| -> Result<Arc<Vec<GenesisValidator>>, StateProofError> {
         read("list of validators", committees.holding_at(epoch).ok_or_else(not_then)?)
     };
     let mut counting: Vec<SubsetEpoch> = vec![read("subset epoch", &subsets.newest)?];

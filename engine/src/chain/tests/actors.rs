@@ -107,7 +107,7 @@ impl Chain {
     pub(super) fn deploy(&mut self, source: &str) -> Address {
         let payload = Payload::DeployActor(transaction::DeployActor { source: source.to_owned() });
         let (receipt, events) = self.metered(payload, PLENTY);
-        assert_eq!(receipt.status, Status::Success);
+        assert_eq!(receipt.status, ReceiptStatus::Success);
         assert_eq!(events.len(), 1);
         receipt.actor.unwrap().actor
     }
@@ -115,7 +115,7 @@ impl Chain {
     /// Calls a handler and returns the receipt of the successful call.
     pub(super) fn call(&mut self, actor: Address, handler: &str, payload: &str) -> ActorReceipt {
         let (receipt, _) = self.metered(calling(actor, handler, payload, Wei::ZERO), PLENTY);
-        assert_eq!(receipt.status, Status::Success);
+        assert_eq!(receipt.status, ReceiptStatus::Success);
         receipt.actor.unwrap()
     }
 
@@ -196,7 +196,7 @@ fn a_deployment_costs_what_loading_says_wherever_and_whenever() {
     assert!(error.starts_with("OutOfCycles: the limit is "), "{error}");
     assert_eq!(chain.state.actors().count(), 2);
     let exact = Budget { cycles: usage.cycles(), cells: usage.cells };
-    assert_eq!(chain.metered(payload(), exact).0.status, Status::Success);
+    assert_eq!(chain.metered(payload(), exact).0.status, ReceiptStatus::Success);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn limits_are_set_aside_and_given_back() {
     let most = (Cycles::new(meter::MAX_BLOCK_CYCLES), Cells::new(meter::MAX_BLOCK_CELLS));
     assert_eq!((bought, signed.reserve()), (most, most));
     let receipts = chain.push(vec![signed]).receipts;
-    assert_eq!(receipts[0].status, Status::Success);
+    assert_eq!(receipts[0].status, ReceiptStatus::Success);
     assert!(receipts[0].cycles.get() - receipts[0].unused.get() < 100_000);
 }
 
@@ -406,7 +406,7 @@ fn messages_are_delivered_in_the_order_of_sending() {
     let order = format!(r#"{{"to":"{second}","names":["a","b","c"],"value":10}}"#);
     let (receipt, events) = chain.metered(calling(first, "fan", &order, Wei::new(100)), PLENTY);
     let done = receipt.actor.unwrap();
-    assert_eq!((done.deliveries, receipt.status), (4, Status::Success));
+    assert_eq!((done.deliveries, receipt.status), (4, ReceiptStatus::Success));
     let log: Vec<_> = ["a", "b", "c"].map(|name| (second, format!("noted {name}"))).to_vec();
     assert_eq!(done.log, log);
     assert_eq!(chain.stored(&second, "seen"), Some(r#"["a","b","c"]"#));
@@ -457,7 +457,7 @@ fn actors_pay_accounts_and_actors() {
         let order = format!(r#"{{"to":"{to}","amount":{amount}}}"#);
         let payload = calling(relay, "pay", &order, Wei::new(100));
         let (receipt, events) = chain.metered(payload, PLENTY);
-        assert_eq!(receipt.status, Status::Success);
+        assert_eq!(receipt.status, ReceiptStatus::Success);
         assert_eq!(chain.held(&to), Wei::new(amount));
         let names: Vec<_> = events.iter().map(EventKind::name).collect();
         assert_eq!(names, ["Transferred", "ActorCalled", "Transferred"]);

@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     job::selection::Favoured,
     presence::{Connectivity, ThresholdRule},
-    timer::Setting,
+    timer::ProposedValue,
 };
 use event::{ConnectivityActivated, ConnectivityProposed, ParameterSet, SubsetEpochAdvanced};
 use transaction::{SetParameter, UpdateTimerConfig};
@@ -26,8 +26,8 @@ fn with(connectivity: Connectivity) -> Chain {
     Chain::new(&Genesis { params, ..genesis(4) })
 }
 
-fn settings(of: &[(&str, u64)]) -> Vec<Setting> {
-    of.iter().map(|(key, value)| Setting { key: (*key).to_owned(), value: *value }).collect()
+fn settings(of: &[(&str, u64)]) -> Vec<ProposedValue> {
+    of.iter().map(|(key, value)| ProposedValue { key: (*key).to_owned(), value: *value }).collect()
 }
 
 fn propose(of: &[(&str, u64)], height: Option<u64>) -> Payload {

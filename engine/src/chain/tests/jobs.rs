@@ -44,7 +44,7 @@ impl Chain {
     fn give(&mut self, name: &str, amount: Wei) {
         let to = key(name).address();
         let execution = self.one("alice", Payload::Transfer(transaction::Transfer { to, amount }));
-        assert_eq!(execution.receipts[0].status, Status::Success);
+        assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     }
 
     fn stake(&self, name: &str) -> Wei {
@@ -91,7 +91,7 @@ impl Chain {
 
     pub(super) fn accepted(&mut self, payload: Payload) -> Execution {
         let execution = self.one("bob", payload);
-        assert_eq!(execution.receipts[0].status, Status::Success);
+        assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
         execution
     }
 
@@ -531,7 +531,7 @@ fn the_actor_that_a_job_names_is_told_of_its_end() {
             .buying(budget)
             .sign(&key("alice"))
     };
-    assert_eq!(chain.push(vec![signed]).receipts[0].status, Status::Success);
+    assert_eq!(chain.push(vec![signed]).receipts[0].status, ReceiptStatus::Success);
     let actor = Address::of_actor(&key("alice").address(), nonce);
     let told = |execution: &Execution| {
         find(execution, |kind| match kind {
@@ -628,7 +628,7 @@ fn an_actor_submits_a_job_and_gets_the_answer() {
     // The deployer cancels the other job.
     let (other, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_none()).unwrap();
     let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: *other }));
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
 }
 
 /// Random committees in every mode that commit, reveal, lie, report, are late or silent. Every

@@ -154,7 +154,7 @@ fn heartbeats_are_accepted_and_paid_for_in_sunset() {
     });
     let (before, nonce) = (chain.balance("bob"), chain.state.account(&key("bob").address()).nonce);
     let execution = chain.one("bob", Payload::RunnerHeartbeat);
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     assert!(chain.balance("bob") < before);
     assert_eq!(chain.state.account(&key("bob").address()).nonce, nonce + 1);
     let record = chain.state.registry().get(&key("bob").address()).unwrap();

@@ -114,7 +114,7 @@ impl Tasks {
     fn done(&mut self, name: &str, payload: Payload) -> Vec<EventKind> {
         let execution = self.chain.one(name, payload);
         let receipt = &execution.receipts[0];
-        assert_eq!(receipt.status, Status::Success);
+        assert_eq!(receipt.status, ReceiptStatus::Success);
         let own = execution.events.into_iter().filter(|e| e.transaction.is_some());
         own.map(|event| event.kind).collect()
     }
@@ -288,7 +288,7 @@ fn a_parent_and_its_child_are_claimed_proved_and_paid() {
     let before = tasks.chain.balance("bob");
     let execution =
         tasks.chain.one("bob", Payload::CompleteTask(tasks.completion("parent", "bob")));
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     let paid = before.saturating_add(REWARD).saturating_sub(fee(&execution));
     assert_eq!(tasks.chain.balance("bob"), paid);
     let event = event::TaskCompleted { task_id: id("child"), agent: carol, paid: REWARD };
@@ -598,7 +598,7 @@ fn many_deadlines_at_once_take_several_blocks() {
         });
         let transactions = transactions.collect();
         let execution = tasks.chain.push(transactions);
-        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
         made += chunk;
     }
     assert_eq!(tasks.chain.state.open_tasks().count(), count);

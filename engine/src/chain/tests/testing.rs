@@ -267,7 +267,7 @@ fn wrong_calls_are_refused_as_on_any_chain() {
         let budget = Budget { cycles: 1_000_000, cells: 10_000 };
         let deployed = metered(&chain, "alice", deployment, budget);
         let execution = chain.push(vec![deployed, called]);
-        let Status::Failed(told) = &execution.receipts[1].status else {
+        let ReceiptStatus::Failed(told) = &execution.receipts[1].status else {
             panic!("{line}: {:?}", execution.receipts)
         };
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     actor::Budget,
     primitives::{Cells, Cycles},
-    timer::{Activation, Policy, Request},
+    timer::{Activation, Policy, TimerRequest},
 };
 use event::{TimerCancelledInsufficientFunds, TimerFired};
 mod agents;
@@ -102,15 +102,15 @@ fn policy(policy: Policy) -> Chain {
     with(|params| params.timers.policy = policy)
 }
 
-fn request(actor: Address, height: u64, payload: &str) -> Request {
+fn request(actor: Address, height: u64, payload: &str) -> TimerRequest {
     let payload = payload.as_bytes().to_vec();
-    Request { actor, height: Height::new(height), payload, ..Request::default() }
+    TimerRequest { actor, height: Height::new(height), payload, ..TimerRequest::default() }
 }
 
 impl Chain {
     fn fund(&mut self, account: Address, amount: Wei) {
         let pay = Payload::Transfer(transaction::Transfer { to: account, amount });
-        assert_eq!(self.one("bob", pay).receipts[0].status, Status::Success);
+        assert_eq!(self.one("bob", pay).receipts[0].status, ReceiptStatus::Success);
     }
 
     /// Deploys a clock with money.
@@ -132,9 +132,9 @@ impl Chain {
     }
 
     /// Schedules a timer by transaction and returns its id.
-    fn schedule(&mut self, request: Request) -> Hash {
+    fn schedule(&mut self, request: TimerRequest) -> Hash {
         let execution = self.one("alice", Payload::ScheduleTimer(Arc::new(request)));
-        assert_eq!(execution.receipts[0].status, Status::Success);
+        assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
         scheduled(&execution)[0]
     }
 
@@ -178,7 +178,7 @@ fn a_timer_fires_at_its_height_and_is_paid_for() {
     let cycle = chain.state.basefee_cycle();
     let execution = chain.push(vec![]);
     let [fire] = execution.fires.as_slice() else { panic!("one fires") };
-    assert_eq!((fire.timer_id, fire.status.clone()), (id, Status::Success));
+    assert_eq!((fire.timer_id, fire.status.clone()), (id, ReceiptStatus::Success));
     let (cycles, cells) = (u128::from(fire.cycles.get()), u128::from(fire.cells.get()));
     assert_eq!(fire.charged.burned_cycle, cycle.saturating_mul(cycles));
     assert_eq!(fire.charged.burned_lane, lane.saturating_mul(cycles));
@@ -232,7 +232,7 @@ fn handlers_select_fail_and_come_again() {
     chain.schedule(request(clock, at, "again 3"));
     let enveloped = r#"{"_handler":"ping","_payload":"aGVsbG8="}"#;
     chain.schedule(request(clock, at, enveloped));
-    let named = Request { handler: Some("ping".into()), ..request(clock, at, enveloped) };
+    let named = TimerRequest { handler: Some("ping".into()), ..request(clock, at, enveloped) };
     chain.schedule(named);
     chain.until(at - 1);
     let execution = chain.push(vec![]);
@@ -289,7 +289,7 @@ fn actors_schedule_cancel_and_extend_their_own() {
     let error = refused.receipts[0].status.error().unwrap();
     assert!(error.contains("ExpiryOutOfRange"), "{error}");
     let args = format!(r#"{{"id": "{}", "until": {}}}"#, ids[1], long.get() + 1);
-    assert_eq!(call(&mut chain, "extend", &args).receipts[0].status, Status::Success);
+    assert_eq!(call(&mut chain, "extend", &args).receipts[0].status, ReceiptStatus::Success);
     assert_eq!(chain.state.timer(&ids[1]).unwrap().expires_at, long.next());
     let cancelled = call(&mut chain, "cancel", &ids[0].to_string());
     assert!(kinds(&cancelled).contains(&"TimerCancelled"));
@@ -315,15 +315,15 @@ fn what_is_wrong_with_a_request_is_said_by_name() {
         let error = chain.refused(name, payload);
         assert!(error.starts_with(expected), "{error}");
     };
-    let schedule = |request: Request| Payload::ScheduleTimer(Arc::new(request));
+    let schedule = |request: TimerRequest| Payload::ScheduleTimer(Arc::new(request));
     let past = request(clock, 1, "");
     check(&mut chain, "alice", schedule(past), "HeightNotInFuture: ");
     check(&mut chain, "bob", schedule(request(clock, at, "")), "Unauthorized: ");
     let unowned = request(key("bob").address(), at, "");
     check(&mut chain, "alice", schedule(unowned), "UnknownActor: ");
-    let cheap = Request { max_fee_per_cycle: Some(Wei::ZERO), ..request(clock, at, "") };
+    let cheap = TimerRequest { max_fee_per_cycle: Some(Wei::ZERO), ..request(clock, at, "") };
     check(&mut chain, "alice", schedule(cheap), "TimerRejectedBelowBasefee: ");
-    let bid = Request { bid: true, ..request(clock, at, "") };
+    let bid = TimerRequest { bid: true, ..request(clock, at, "") };
     check(&mut chain, "alice", schedule(bid), "TimerArgDeprecated: ");
     let id = chain.schedule(request(clock, at, ""));
     let cancel = |timer_id| Payload::CancelTimer(transaction::CancelTimer { timer_id });
@@ -331,10 +331,10 @@ fn what_is_wrong_with_a_request_is_said_by_name() {
     check(&mut chain, "alice", cancel(Hash::ZERO), "UnknownTimer: ");
     let system = |timer_id| Payload::SysCancelTimer(transaction::CancelTimer { timer_id });
     check(&mut chain, "alice", system(id), "Unauthorized: ");
-    assert_eq!(chain.one("bob", system(id)).receipts[0].status, Status::Success);
+    assert_eq!(chain.one("bob", system(id)).receipts[0].status, ReceiptStatus::Success);
     assert!(chain.state.timer(&id).is_none());
     // For system deployers, a timer that is already gone is not an error.
-    assert_eq!(chain.one("bob", system(id)).receipts[0].status, Status::Success);
+    assert_eq!(chain.one("bob", system(id)).receipts[0].status, ReceiptStatus::Success);
     let call = calling(clock, "schedule", r#"{"in": 0}"#, Wei::ZERO);
     let signed = metered(&chain, "alice", call, BUDGET);
     let error = chain.push(vec![signed]).receipts[0].status.error().unwrap().to_owned();
@@ -372,7 +372,7 @@ fn a_payer_who_runs_out_loses_the_rest_in_rank_order() {
     let at = chain.here() + 30;
     let ids: Vec<_> = (0..10u128)
         .map(|n| {
-            chain.schedule(Request {
+            chain.schedule(TimerRequest {
                 gas_limit: Some(100_000),
                 max_fee_per_cycle: Some(Wei::new(5_000)),
                 max_priority_fee_per_cycle: Some(Wei::new(100 + n)),
@@ -426,11 +426,11 @@ fn an_agent_is_asked_when_its_timer_is_due() {
     let bids = |chain: &mut Chain, handler: &str, payload: &str| {
         let call = calling(agent, handler, payload, Wei::ZERO);
         let signed = metered(chain, "alice", call, BUDGET);
-        assert_eq!(chain.push(vec![signed]).receipts[0].status, Status::Success);
+        assert_eq!(chain.push(vec![signed]).receipts[0].status, ReceiptStatus::Success);
     };
     bids(&mut chain, "tip", "1");
     let at = chain.here() + 8;
-    let asked = Request { gba: Some(agent), ..request(clock, at, "a") };
+    let asked = TimerRequest { gba: Some(agent), ..request(clock, at, "a") };
     let id = chain.schedule(asked);
     chain.until(at - 1);
     let execution = chain.push(vec![]);
@@ -445,7 +445,7 @@ fn an_agent_is_asked_when_its_timer_is_due() {
     bids(&mut chain, "fail_from_now", "");
     let at = chain.here() + 8;
     for gba in [agent, clock, key("bob").address()] {
-        chain.schedule(Request { gba: Some(gba), ..request(clock, at, "b") });
+        chain.schedule(TimerRequest { gba: Some(gba), ..request(clock, at, "b") });
     }
     chain.until(at - 1);
     let execution = chain.push(vec![]);
@@ -473,7 +473,7 @@ fn policies_differ_in_order_price_and_place() {
         let at = chain.here() + 20;
         let ids: Vec<_> = agents
             .map(|(tip, gba)| {
-                chain.schedule(Request {
+                chain.schedule(TimerRequest {
                     gba,
                     max_fee_per_cycle: Some(Wei::new(1_000_000)),
                     max_priority_fee_per_cycle: Some(Wei::new(tip)),
@@ -506,8 +506,11 @@ fn an_activation_switches_a_running_chain() {
         params.timers.deprecation_blocks = 5;
     });
     let clock = chain.clock();
-    let bid =
-        |height| Request { bid: true, gas_limit: Some(100_000), ..request(clock, height, "old") };
+    let bid = |height| TimerRequest {
+        bid: true,
+        gas_limit: Some(100_000),
+        ..request(clock, height, "old")
+    };
     let ids = [8, 14].map(|height| chain.schedule(bid(height)));
     let fires = chain.until(8);
     assert_eq!(fires[0].timer_id, ids[0]);
@@ -532,7 +535,7 @@ fn who_has_not_fired_goes_before_who_has() {
     let mut chain = chain();
     let [busy, quiet] = [chain.clock(), chain.clock()];
     let at = chain.here() + 100;
-    let tipped = |actor, height| Request {
+    let tipped = |actor, height| TimerRequest {
         max_fee_per_cycle: Some(Wei::new(100_000)),
         max_priority_fee_per_cycle: Some(Wei::new(10)),
         ..request(actor, height, "tick")
@@ -593,7 +596,7 @@ fn a_storm_of_the_dead_does_not_delay_the_living() {
         });
         let block = chain.block(calls.collect());
         let execution = execute(&chain.state, &block).unwrap();
-        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
         chain.state = execution.state;
     }
     assert_eq!(chain.state.timers().len(), STORM + ids.len());

@@ -49,7 +49,7 @@ fn a_stake_grows_and_is_paid_for() {
     let more = MIN_STAKE.saturating_add(Wei::cby(600));
     let execution = chain.one("runner-0", staking(more));
     let receipt = &execution.receipts[0];
-    assert_eq!(receipt.status, Status::Success);
+    assert_eq!(receipt.status, ReceiptStatus::Success);
     let fee = receipt.burned.saturating_add(receipt.tip);
     assert_eq!(chain.balance("runner-0"), Wei::cby(400).saturating_sub(fee));
     assert_eq!(record(&chain).stake, more);
@@ -71,7 +71,7 @@ fn a_stake_grows_and_is_paid_for() {
     chain.one("runner-0", cheaper);
     assert_eq!((record(&chain).stake, record(&chain).price_per_second), (more, Wei::new(7)));
     let execution = chain.one("runner-0", Payload::DeregisterRunner);
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     refused(&mut chain, "runner-0", staking(beyond), "UnknownRunner: ");
 }
 
@@ -93,7 +93,7 @@ fn a_slashed_runner_that_tops_up_is_let_in_and_drawn_again() {
     assert!(record(&chain).stake < MIN_STAKE);
 
     let execution = chain.one("runner-0", staking(MIN_STAKE));
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     assert_eq!(record(&chain).stake, MIN_STAKE);
     let admitted = chain.state.admit(&runner.public_key(), &validator);
     assert_eq!(admitted, Ok(runner.address()));

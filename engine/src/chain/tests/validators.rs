@@ -26,11 +26,11 @@ fn governed(n: u8, rule: ThresholdRule) -> Chain {
     chain
 }
 
-fn validator(name: &str) -> Validator {
+fn validator(name: &str) -> GenesisValidator {
     // The y coordinates of points of small order serve as keys here.
     let mut consensus_key = [0; 32];
     consensus_key[0] = name.len() as u8 % 2;
-    Validator { pubkey: key(name).public_key(), consensus_key }
+    GenesisValidator { pubkey: key(name).public_key(), consensus_key }
 }
 
 fn remove(name: &str) -> Payload {
@@ -49,8 +49,8 @@ impl Chain {
 
     fn status(&mut self, name: &str, payload: Payload) -> Result<(), String> {
         match self.one(name, payload).receipts.remove(0).status {
-            Status::Success => Ok(()),
-            Status::Failed(error) | Status::Skipped(error) => {
+            ReceiptStatus::Success => Ok(()),
+            ReceiptStatus::Failed(error) | ReceiptStatus::Skipped(error) => {
                 Err(error.split(':').next().unwrap().to_owned())
             }
         }
@@ -75,7 +75,7 @@ fn a_committee_changes_with_the_epoch_after_the_transaction() {
     assert_eq!(chain.state.validators_in(0).len(), 4);
     assert!(chain.state.validators_in(0).iter().all(|v| v.pubkey != key("new").public_key()));
     let addresses =
-        |set: &[Validator]| -> Vec<_> { set.iter().map(|v| v.pubkey.address()).collect() };
+        |set: &[GenesisValidator]| -> Vec<_> { set.iter().map(|v| v.pubkey.address()).collect() };
     assert!(addresses(chain.state.validators()).is_sorted());
     assert!(chain.state.committee().is_sorted_by_key(|v| v.consensus_key));
     assert_eq!(chain.state.childs_subset_epoch(), 1);
@@ -96,9 +96,9 @@ fn only_system_deployers_change_it_and_only_to_something_that_works() {
     );
     assert_eq!(refused(chain.status("bob", remove("validator-0"))), "Unauthorized");
     assert_eq!(refused(chain.status("alice", remove("stranger"))), "UnknownValidator");
-    let known = Validator { pubkey: key("validator-1").public_key(), ..validator("x") };
+    let known = GenesisValidator { pubkey: key("validator-1").public_key(), ..validator("x") };
     assert_eq!(refused(chain.status("alice", Payload::AddValidator(known))), "ValidatorExists");
-    let same_key = Validator { consensus_key: [1; 32], ..validator("new") };
+    let same_key = GenesisValidator { consensus_key: [1; 32], ..validator("new") };
     assert_eq!(
         refused(chain.status("alice", Payload::AddValidator(same_key))),
         match CompressedEdwardsY([1; 32]).decompress() {
@@ -106,7 +106,7 @@ fn only_system_deployers_change_it_and_only_to_something_that_works() {
             None => "InvalidConsensusKey",
         }
     );
-    let no_key = Validator { consensus_key: [2; 32], ..validator("new") };
+    let no_key = GenesisValidator { consensus_key: [2; 32], ..validator("new") };
     assert_eq!(CompressedEdwardsY([2; 32]).decompress(), None);
     assert_eq!(
         refused(chain.status("alice", Payload::AddValidator(no_key))),
@@ -140,7 +140,7 @@ fn small_changes_add_up_until_the_subset_epoch_advances() {
 fn the_subsets_of_before_count_for_a_while() {
     let mut chain = governed(7, ThresholdRule::Committee);
     let runner = key("runner-0").public_key();
-    let names = |validators: Vec<&Validator>| -> BTreeSet<_> {
+    let names = |validators: Vec<&GenesisValidator>| -> BTreeSet<_> {
         validators.iter().map(|v| v.pubkey.address()).collect()
     };
     let before = names(chain.state.subset_of(&runner));
@@ -203,13 +203,13 @@ fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
     // Five votes, among them those of the runner's subset, each of which sees only this runner.
     let seen = Bitmap::from_fn(3, |at| order.as_slice()[at as usize] == runner.address());
     let unseen = Bitmap::new(3);
-    let votes_of = |committee: &[Validator]| -> Vec<(u32, &Bitmap)> {
+    let votes_of = |committee: &[GenesisValidator]| -> Vec<(u32, &Bitmap)> {
         (0..)
             .zip(committee)
             .map(|(i, v)| (i, if subset.contains(v) { &seen } else { &unseen }))
             .collect()
     };
-    let present = |state: &State, height: u64, committee: &[Validator]| {
+    let present = |state: &State, height: u64, committee: &[GenesisValidator]| {
         let bitmap = state.presence_from(Height::new(height), &votes_of(committee), &order);
         (0..3).filter(|at| bitmap.get(*at)).count()
     };

@@ -18,11 +18,11 @@
 use super::jobs::{self, JobError};
 use crate::{
     actor::{
-        self, Budget, Call, Effect, ErrorKind, JobRequest, Timer, Usage, World,
+        self, Budget, Call, Effect, ErrorKind, JobRequest, TimerCall, Usage, World,
         effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     chain::{
-        actors::{Actor, Code, load},
+        actors::{Actor, ActorCode, load},
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
         receipt::ActorReceipt,
         state::{MoneyError, State},
@@ -34,7 +34,7 @@ use crate::{
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
     registry::JobKind,
-    timer::{self, Ids, Request, Terms, Tier, TimerError},
+    timer::{self, Ids, ScheduleTerms, Tier, TimerError, TimerRequest},
 };
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -48,7 +48,7 @@ pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
 /// The block context in which actors run.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::chain) struct Place {
+pub(in crate::chain) struct BlockContext {
     pub parent: Hash,
     pub height: Height,
     /// Timestamp of the block, in Unix ms.
@@ -58,12 +58,12 @@ pub(in crate::chain) struct Place {
     /// The signer of the transaction; `None` for a fire.
     pub sender: Option<Address>,
     /// The terms for timers scheduled by the call.
-    pub terms: Terms,
+    pub terms: ScheduleTerms,
     /// Whether effects are kept, for tests of actors.
     pub watched: bool,
 }
 
-impl Place {
+impl BlockContext {
     /// The randomness seed of the call with this index.
     pub(in crate::chain) fn seed(&self, index: u32) -> Hash {
         keccak256(&[
@@ -77,7 +77,7 @@ impl Place {
 
 /// A call that waits for delivery.
 #[derive(Clone, Debug)]
-pub(in crate::chain) struct Delivery {
+pub(in crate::chain) struct PendingCall {
     pub sender: Address,
     pub to: Address,
     pub handler: String,
@@ -87,13 +87,13 @@ pub(in crate::chain) struct Delivery {
 
 /// What actors did for a transaction.
 #[derive(Debug)]
-pub(in crate::chain) struct Done {
+pub(in crate::chain) struct ActorEffects {
     /// The actor that was deployed or called.
     pub actor: Address,
     /// Total usage, whether or not the calls succeeded.
     pub usage: Usage,
     /// The first call's return value as JSON, or why everything is to be undone.
-    pub result: Result<Vec<u8>, Failure>,
+    pub result: Result<Vec<u8>, CallFailure>,
     /// Log lines, kept on failure.
     pub log: Vec<(Address, String)>,
     pub deliveries: u32,
@@ -108,10 +108,10 @@ pub(in crate::chain) struct Done {
 /// Why a deployment or a call fails. The text begins with the error's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}{}", .message.as_ref().map(ToString::to_string).unwrap_or_default())]
-pub struct Failure {
+pub struct CallFailure {
     pub error: FailureKind,
     /// The message whose delivery failed; absent for the transaction's own call.
-    pub message: Option<Box<Message>>,
+    pub message: Option<Box<FailedMessage>>,
 }
 
 /// The kinds of failure where actors run. The text begins with the variant's name.
@@ -160,7 +160,7 @@ pub enum FailureKind {
 /// A message under delivery. Its text is appended as another line of the error's stack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\n  in message {index} from {from} to {to}, handler {handler:?}")]
-pub struct Message {
+pub struct FailedMessage {
     /// Number within the transaction, from 1.
     pub index: u32,
     pub from: Address,
@@ -168,7 +168,7 @@ pub struct Message {
     pub handler: String,
 }
 
-impl From<FailureKind> for Failure {
+impl From<FailureKind> for CallFailure {
     fn from(error: FailureKind) -> Self {
         Self { error, message: None }
     }
@@ -182,7 +182,7 @@ pub(in crate::chain) fn deploy(
     (deployer, nonce): (Address, u64),
     source: &str,
     budget: Budget,
-) -> Done {
+) -> ActorEffects {
     let actor = Address::of_actor(&deployer, nonce);
     deploy_at(state, height, (deployer, actor), source, budget)
 }
@@ -194,15 +194,15 @@ pub(in crate::chain) fn deploy_at(
     (deployer, actor): (Address, Address),
     source: &str,
     budget: Budget,
-) -> Done {
-    let mut done = Done::new(actor);
+) -> ActorEffects {
+    let mut done = ActorEffects::new(actor);
     let (usage, loaded) = load(source, &state.params.actors, budget);
     done.usage = usage;
     match loaded {
         Ok(module) => {
-            let (code, retained) = (Code::hash(source), module.retained());
+            let (code, retained) = (ActorCode::hash(source), module.retained());
             if !state.code.contains_key(&code) {
-                state.code.insert(code, Code::loaded(source, module));
+                state.code.insert(code, ActorCode::loaded(source, module));
             }
             let (loading, loaded_at) = (usage.cycles(), height);
             let deployed_at = height;
@@ -220,11 +220,11 @@ pub(in crate::chain) fn deploy_at(
 /// and the caller must restore the previous one.
 pub(in crate::chain) fn call(
     state: &mut State,
-    (place, ids): (&Place, &Ids),
-    first: Delivery,
+    (place, ids): (&BlockContext, &Ids),
+    first: PendingCall,
     budget: Budget,
-) -> Done {
-    let mut done = Done::new(first.to);
+) -> ActorEffects {
+    let mut done = ActorEffects::new(first.to);
     let (queue, waiting) = (VecDeque::new(), 0);
     let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
     let result = calls.all(first);
@@ -236,24 +236,24 @@ pub(in crate::chain) fn call(
 /// follow. On failure the state is left half changed.
 pub(in crate::chain) fn apply(
     state: &mut State,
-    (place, ids): (&Place, &Ids),
+    (place, ids): (&BlockContext, &Ids),
     actor: Address,
     effects: Vec<Effect>,
     budget: Budget,
-) -> Done {
-    let mut done = Done::new(actor);
+) -> ActorEffects {
+    let mut done = ActorEffects::new(actor);
     done.deliveries = 1;
     let (queue, waiting) = (VecDeque::new(), 0);
     let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
     let applied = effects.into_iter().try_for_each(|effect| calls.apply(actor, effect));
-    let result = applied.map_err(Failure::from).and_then(|()| calls.rest());
+    let result = applied.map_err(CallFailure::from).and_then(|()| calls.rest());
     done.result = result;
     done
 }
 
-impl Done {
+impl ActorEffects {
     /// Splits into events, receipt and outcome.
-    pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), Failure>) {
+    pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), CallFailure>) {
         let Self { actor, usage, result, log, deliveries, events, .. } = self;
         let (result, ended) = match result {
             Ok(result) => (result, Ok(())),
@@ -279,33 +279,33 @@ impl Done {
 /// The calls of one transaction.
 struct Calls<'a> {
     state: &'a mut State,
-    place: &'a Place,
+    place: &'a BlockContext,
     /// Ids for the timers that are scheduled.
     ids: &'a Ids,
     budget: Budget,
-    queue: VecDeque<Delivery>,
+    queue: VecDeque<PendingCall>,
     /// Bytes of payloads in the queue.
     waiting: usize,
-    done: &'a mut Done,
+    done: &'a mut ActorEffects,
 }
 
 impl Calls<'_> {
-    fn all(&mut self, first: Delivery) -> Result<Vec<u8>, Failure> {
+    fn all(&mut self, first: PendingCall) -> Result<Vec<u8>, CallFailure> {
         self.send(first)?;
         self.rest()
     }
 
     /// Makes the waiting calls.
-    fn rest(&mut self) -> Result<Vec<u8>, Failure> {
+    fn rest(&mut self) -> Result<Vec<u8>, CallFailure> {
         let mut result = Vec::new();
         while let Some(delivery) = self.queue.pop_front() {
             self.waiting -= delivery.payload.len();
             let index = self.done.deliveries;
             self.done.deliveries += 1;
             let returned = self.deliver(&delivery, index).map_err(|error| {
-                let Delivery { sender: from, to, ref handler, .. } = delivery;
-                let message = Message { index, from, to, handler: handler.clone() };
-                Failure { error, message: (index > 0).then(|| Box::new(message)) }
+                let PendingCall { sender: from, to, ref handler, .. } = delivery;
+                let message = FailedMessage { index, from, to, handler: handler.clone() };
+                CallFailure { error, message: (index > 0).then(|| Box::new(message)) }
             })?;
             if index == 0 {
                 result = returned;
@@ -315,7 +315,7 @@ impl Calls<'_> {
     }
 
     /// Takes the value from the sender and puts the call into the queue.
-    fn send(&mut self, delivery: Delivery) -> Result<(), FailureKind> {
+    fn send(&mut self, delivery: PendingCall) -> Result<(), FailureKind> {
         let (got, limit) = (delivery.handler.len(), MAX_HANDLER_BYTES);
         if got > limit {
             return Err(FailureKind::HandlerTooLong { got, limit });
@@ -337,8 +337,8 @@ impl Calls<'_> {
         Ok(())
     }
 
-    fn deliver(&mut self, delivery: &Delivery, index: u32) -> Result<Vec<u8>, FailureKind> {
-        let Delivery { sender, to, ref handler, ref payload, value } = *delivery;
+    fn deliver(&mut self, delivery: &PendingCall, index: u32) -> Result<Vec<u8>, FailureKind> {
+        let PendingCall { sender, to, ref handler, ref payload, value } = *delivery;
         let actor = *self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
         let code = self.state.code(&actor.code).expect("an actor has code").clone();
         self.state.credit(to, value)?;
@@ -360,7 +360,7 @@ impl Calls<'_> {
         };
         let asking = Some((self.place, self.ids));
         let (height, seed) = (self.place.height, self.place.seed(index));
-        let seen = Seen { state: self.state, actor: to, height, seed, asking };
+        let seen = StateView { state: self.state, actor: to, height, seed, asking };
         let outcome = module.call(&params, &call, &seen, self.left());
         self.done.usage = self.done.usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
@@ -419,13 +419,13 @@ impl Calls<'_> {
                 self.moved(actor, to, amount);
             }
             Effect::Message { to, handler, payload, value } => {
-                self.send(Delivery { sender: actor, to, handler, payload, value })?;
+                self.send(PendingCall { sender: actor, to, handler, payload, value })?;
             }
             Effect::Emit { name, data } => {
                 self.done.events.push(ActorEmitted { actor, name, data }.into());
             }
             Effect::ScheduleTimer { id, timer } => {
-                let Place { terms, sender, .. } = self.place;
+                let BlockContext { terms, sender, .. } = self.place;
                 let admitted = terms.admit(request(actor, timer)?, *sender)?;
                 self.state.schedule_timer(terms, id, admitted, &mut self.done.events)?;
             }
@@ -449,12 +449,12 @@ impl Calls<'_> {
 }
 
 /// The timer request of an actor's call.
-fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
+fn request(actor: Address, timer: TimerCall) -> Result<TimerRequest, TimerError> {
     let tier = match timer.tier {
         Some(name) => Some(Tier::named(&name).ok_or(TimerError::UnknownTier(name))?),
         None => None,
     };
-    Ok(Request {
+    Ok(TimerRequest {
         actor,
         height: timer.height,
         payload: timer.payload,
@@ -486,7 +486,7 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
 }
 
 /// The view of a state that a call of an actor has.
-pub(in crate::chain) struct Seen<'a> {
+pub(in crate::chain) struct StateView<'a> {
     pub state: &'a State,
     pub actor: Address,
     pub height: Height,
@@ -494,10 +494,10 @@ pub(in crate::chain) struct Seen<'a> {
     pub seed: Hash,
     /// The context for scheduling timers; `None` for a gas bidding agent, which may not schedule
     /// any.
-    pub asking: Option<(&'a Place, &'a Ids)>,
+    pub asking: Option<(&'a BlockContext, &'a Ids)>,
 }
 
-impl World for Seen<'_> {
+impl World for StateView<'_> {
     fn state(&self, key: &str) -> Option<Vec<u8>> {
         self.state.stored_at(&self.actor, key).map(<[u8]>::to_vec)
     }
@@ -517,7 +517,7 @@ impl World for Seen<'_> {
         record.is_live(self.height, ttl).then_some(record.runner)
     }
 
-    fn timer(&self, timer: &Timer, _: u64) -> Result<Hash, String> {
+    fn timer(&self, timer: &TimerCall, _: u64) -> Result<Hash, String> {
         let (place, ids) = self.asking.ok_or("a gas bidding agent schedules no timers")?;
         let admit = || -> Result<Hash, TimerError> {
             // Report the error at the line that asks.

@@ -3,12 +3,12 @@
 //! The lane asks with the state that the current block has reached. A dry run of an agent asks in
 //! the same way, with the state of the newest block.
 
-use super::actors::{FailureKind, Place, Seen};
+use super::actors::{BlockContext, FailureKind, StateView};
 use crate::{
     actor::{Budget, Call, ErrorKind, Usage},
     chain::{State, actors::Actor},
     primitives::{Address, Height, Wei},
-    timer::{BID_CYCLES, Bid, Terms, eip1559},
+    timer::{BID_CYCLES, Bid, ScheduleTerms, eip1559},
 };
 
 /// The function through which an agent is asked (CIP-1 §7.2).
@@ -20,7 +20,7 @@ pub(in crate::chain) const MOST_CYCLES: u64 = BID_CYCLES + LOADING_CYCLES;
 
 /// The outcome of a question.
 #[derive(Debug)]
-pub(in crate::chain) struct Answer {
+pub(in crate::chain) struct AgentAnswer {
     /// Usage, including loading the module.
     pub usage: Usage,
     /// The bid, or why the agent gave none.
@@ -33,7 +33,7 @@ pub(in crate::chain) struct Answer {
 /// order.
 pub(in crate::chain) fn context(
     state: &State,
-    place: &Place,
+    place: &BlockContext,
     owner: Address,
     trigger: Height,
 ) -> [u128; 8] {
@@ -54,12 +54,12 @@ pub(in crate::chain) fn context(
 /// loaded by another call.
 pub(in crate::chain) fn ask(
     state: &State,
-    place: &Place,
+    place: &BlockContext,
     (gba, owner): (Address, Address),
     context: &[u128; 8],
-) -> Answer {
+) -> AgentAnswer {
     let refused =
-        |error: FailureKind| Answer { usage: Usage::default(), bid: Err(error), called: None };
+        |error: FailureKind| AgentAnswer { usage: Usage::default(), bid: Err(error), called: None };
     let Some(actor) = state.actor(&gba).copied() else {
         return refused(FailureKind::UnknownActor(gba));
     };
@@ -78,7 +78,7 @@ pub(in crate::chain) fn ask(
         Ok(module) => module,
         Err(error) => {
             let error = FailureKind::Actor(error.clone());
-            return Answer { called, ..refused(error) };
+            return AgentAnswer { called, ..refused(error) };
         }
     };
     let call = Call {
@@ -91,7 +91,8 @@ pub(in crate::chain) fn ask(
         timestamp_ms: place.timestamp_ms,
         seed: place.seed(0),
     };
-    let seen = Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
+    let seen =
+        StateView { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
     // Cells bound the log, which is not kept.
     let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
     let (mut usage, bid) = module.bid(params, context, &call, &seen, budget);
@@ -106,11 +107,11 @@ pub(in crate::chain) fn ask(
             max_priority_fee_per_cell: max_priority,
         }
     });
-    Answer { usage, bid, called }
+    AgentAnswer { usage, bid, called }
 }
 
 /// The default agent's bid under these terms.
-pub(in crate::chain) fn default_bid(terms: &Terms) -> eip1559::TxFeeParams {
+pub(in crate::chain) fn default_bid(terms: &ScheduleTerms) -> eip1559::TxFeeParams {
     eip1559::default_bid(terms.lane_price, terms.basefee_cell, terms.p50)
 }
 

@@ -6,7 +6,7 @@
 
 use super::{
     MAX_ERROR_BYTES, Run, Told,
-    actors::{self, Delivery},
+    actors::{self, PendingCall},
     shortened,
 };
 use crate::{
@@ -35,12 +35,12 @@ pub const DISPATCHER: Address = {
 
 /// A callback that is still to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chain) struct Callback {
+pub(in crate::chain) struct PendingCallback {
     job_id: Hash,
     /// The result, if the job was verified.
     result: Option<Arc<Vec<u8>>>,
 }
-record!(Callback { job_id, result });
+record!(PendingCallback { job_id, result });
 
 impl Run<'_> {
     /// Makes the callbacks that this block has room for.
@@ -49,7 +49,7 @@ impl Run<'_> {
             return;
         }
         let waiting = Arc::make_mut(&mut self.state.callbacks);
-        let now: Vec<Callback> = waiting.drain(..waiting.len().min(CALLBACKS)).collect();
+        let now: Vec<PendingCallback> = waiting.drain(..waiting.len().min(CALLBACKS)).collect();
         for callback in now {
             self.tell_of_end(&callback);
         }
@@ -57,10 +57,10 @@ impl Run<'_> {
 
     /// Queues the callback of a job, to be made after the block's jobs.
     pub(super) fn queue_callback(&mut self, job_id: Hash, result: Option<Arc<Vec<u8>>>) {
-        Arc::make_mut(&mut self.state.callbacks).push(Callback { job_id, result });
+        Arc::make_mut(&mut self.state.callbacks).push(PendingCallback { job_id, result });
     }
 
-    fn tell_of_end(&mut self, callback: &Callback) {
+    fn tell_of_end(&mut self, callback: &PendingCallback) {
         let job_id = callback.job_id;
         let job = self.state.jobs.get(&job_id).expect("jobs are never removed").clone();
         let Some(spec::Callback { actor, handler }) = job.spec.callback.clone() else { return };
@@ -77,7 +77,7 @@ impl Run<'_> {
             Ok(()) => {
                 let (place, ids) = (self.place(job_id, None), Ids::of_fire(self.height(), job_id));
                 let payload = payload(callback, &job);
-                let first = Delivery {
+                let first = PendingCall {
                     sender: DISPATCHER,
                     to: actor,
                     handler: handler.clone(),
@@ -115,8 +115,8 @@ impl Run<'_> {
 /// The payload: `job_id` and `status`; for a verified job also `runner`, `result_hash` and
 /// `result`; for a failed job also `reason`. `result` is the text itself if it is UTF-8, else
 /// 0x-hex; null if it does not fit into a payload.
-fn payload(callback: &Callback, job: &Job) -> Vec<u8> {
-    let Callback { job_id, result } = callback;
+fn payload(callback: &PendingCallback, job: &Job) -> Vec<u8> {
+    let PendingCallback { job_id, result } = callback;
     let mut json = format!("{{\"job_id\":\"{job_id}\",\"status\":\"{}\"", job.status.name());
     match &job.status {
         JobStatus::Verified(_, Outcome { runner, result_hash, .. }) => {

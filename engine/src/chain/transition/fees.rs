@@ -21,18 +21,18 @@ pub(super) struct Reserved {
     cycles: Cycles,
     cells: Cells,
     fee: Wei,
-    prices: Prices,
+    prices: GasPrices,
 }
 
 /// Wei per unit of each gas.
-struct Prices {
+struct GasPrices {
     /// Burned, per cycle and per cell.
     basefee: (Wei, Wei),
     /// Paid to the proposer, per cycle and per cell.
     tip: (Wei, Wei),
 }
 
-impl Prices {
+impl GasPrices {
     /// Price of the given usage: burned and tip. `None` on overflow.
     fn of(&self, cycles: Cycles, cells: Cells) -> Option<(Wei, Wei)> {
         let total = |(cycle, cell): (Wei, Wei)| {
@@ -66,7 +66,7 @@ impl Run<'_> {
         }
         let tip = admission::tips(signed, &self.state)?;
         let basefee = (self.state.basefee_cycle, self.state.basefee_cell);
-        let prices = Prices { basefee, tip };
+        let prices = GasPrices { basefee, tip };
         let fee = prices
             .of(cycles, cells)
             .and_then(|(burned, tip)| burned.checked_add(tip))

@@ -5,7 +5,7 @@
 //! the end of block H, the values pending for H + 1 come into force. When H + 1 begins, an event
 //! reports them and they are no longer pending.
 
-use super::{Refusal, Run};
+use super::{Run, TransactionFailure};
 use crate::{
     chain::{
         event::{
@@ -13,19 +13,19 @@ use crate::{
             TaskTermsProposed, TimerConfigActivated, TimerConfigProposed, TimerPolicyActivated,
             ValidatorAdded, ValidatorRemoved,
         },
-        genesis::Validator,
+        genesis::GenesisValidator,
         transaction::{SetParameter, UpdateTimerConfig},
     },
     primitives::{Address, Height},
-    timer::{Key, Proposal, Setting, proposals::propose},
+    timer::{Key, Proposal, ProposedValue, proposals::propose},
 };
 
 impl Run<'_> {
     pub(super) fn add_validator(
         &mut self,
         sender: Address,
-        validator: &Validator,
-    ) -> Result<(), Refusal> {
+        validator: &GenesisValidator,
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let (epoch, from) = self.next_epoch();
         self.state.validators.add(epoch, validator.clone())?;
@@ -37,7 +37,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         validator: Address,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let (epoch, from) = self.next_epoch();
         self.state.validators.remove(epoch, validator)?;
@@ -78,7 +78,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         UpdateTimerConfig { settings, height }: &UpdateTimerConfig,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let height = height.unwrap_or_else(|| self.height().next());
         self.propose(sender, height, settings.clone())?;
@@ -100,14 +100,14 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         SetParameter { key, value }: &SetParameter,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let next = self.height().next();
         let lane = &self.state.timers.lane;
         let pending = lane.pending.first().filter(|proposal| proposal.height == next);
         let settings = pending.map_or(&[][..], |proposal| &proposal.settings);
         let before = self.state.governed().with(settings)?.get(key).unwrap_or_default();
-        let setting = Setting { key: key.clone(), value: *value };
+        let setting = ProposedValue { key: key.clone(), value: *value };
         self.propose(sender, next, vec![setting])?;
         self.emit(ParameterSet { key: key.clone(), before, after: *value });
         Ok(())
@@ -117,8 +117,8 @@ impl Run<'_> {
         &mut self,
         by: Address,
         height: Height,
-        settings: Vec<Setting>,
-    ) -> Result<(), Refusal> {
+        settings: Vec<ProposedValue>,
+    ) -> Result<(), TransactionFailure> {
         let next = self.height().next();
         let now = self.state.governed();
         let lane = &mut self.state.timers.lane;
@@ -127,10 +127,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn check_system(&self, sender: Address) -> Result<(), Refusal> {
+    pub(super) fn check_system(&self, sender: Address) -> Result<(), TransactionFailure> {
         match self.parent.params.system_deployers.contains(&sender) {
             true => Ok(()),
-            false => Err(Refusal::NotSystemDeployer(sender)),
+            false => Err(TransactionFailure::NotSystemDeployer(sender)),
         }
     }
 }
@@ -138,14 +138,14 @@ impl Run<'_> {
 /// Settings by subject.
 struct Split {
     /// Timers and fees.
-    timers: Vec<Setting>,
-    connectivity: Vec<Setting>,
-    tasks: Vec<Setting>,
+    timers: Vec<ProposedValue>,
+    connectivity: Vec<ProposedValue>,
+    tasks: Vec<ProposedValue>,
 }
 
 impl Split {
-    fn of(settings: Vec<Setting>) -> Self {
-        let about = |subject| move |setting: &Setting| setting.key.starts_with(subject);
+    fn of(settings: Vec<ProposedValue>) -> Self {
+        let about = |subject| move |setting: &ProposedValue| setting.key.starts_with(subject);
         let (connectivity, rest): (Vec<_>, Vec<_>) =
             settings.into_iter().partition(about(Key::CONNECTIVITY));
         let (tasks, timers) = rest.into_iter().partition(about(Key::TASKS));

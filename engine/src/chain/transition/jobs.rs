@@ -1,6 +1,6 @@
 //! Jobs: how they are recorded, drawn, retried and ended (spec jobs.md §2–4, §6).
 
-use super::{DrawRecord, Refusal, Run, results::SILENCE};
+use super::{DrawRecord, Run, TransactionFailure, results::SILENCE};
 use crate::{
     chain::{
         event::{
@@ -72,7 +72,7 @@ impl Run<'_> {
         submitter: Address,
         spec: &Arc<JobSpec>,
         nonce: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         spec.check()?;
         let id = spec.job_id(&submitter, nonce);
         let (height, mut events) = (self.height(), Vec::new());
@@ -82,7 +82,11 @@ impl Run<'_> {
     }
 
     /// Cancels a job to which no runner has committed yet.
-    pub(super) fn cancel_job(&mut self, sender: Address, job_id: Hash) -> Result<(), Refusal> {
+    pub(super) fn cancel_job(
+        &mut self,
+        sender: Address,
+        job_id: Hash,
+    ) -> Result<(), TransactionFailure> {
         let job = self.state.jobs.get(&job_id).ok_or(JobError::Unknown(job_id))?.clone();
         let deployed =
             || self.state.actor(&job.submitter).is_some_and(|actor| actor.deployer == sender);

@@ -13,8 +13,8 @@
 
 use super::{
     MAX_ERROR_BYTES, Run,
-    actors::{self, Delivery},
-    agents::{self, Answer},
+    actors::{self, PendingCall},
+    agents::{self, AgentAnswer},
     shortened,
 };
 use crate::{
@@ -25,13 +25,13 @@ use crate::{
             AgentsAsked, GbaFailed, TimerCancelledInsufficientFunds, TimerExpired, TimerFired,
             TimerGasClamped,
         },
-        receipt::{Charged, Fire, LaneReport, Status},
+        receipt::{Charged, Fire, LaneReport, ReceiptStatus},
         timers::{Desk, Parked},
     },
     primitives::{Address, Cells, Cycles, Height, Wei},
     timer::{
         BLOCK_BID_CYCLES, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy, Timer, eip1559,
-        lane::{Accounts, Pick, Prices, Room, scan},
+        lane::{LaneAccounts, Pick, Prices, Room, scan},
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -66,14 +66,14 @@ struct Till {
 }
 
 /// The accounts that the scan asks for.
-struct Known<'a> {
+struct KnownAccounts<'a> {
     state: &'a State,
     calendar: &'a Calendar,
     policy: Policy,
     twice_median: u64,
 }
 
-impl Accounts for Known<'_> {
+impl LaneAccounts for KnownAccounts<'_> {
     fn balance(&mut self, number: u32) -> Wei {
         self.state.account(&self.calendar.address(number)).balance
     }
@@ -176,7 +176,7 @@ impl Run<'_> {
         calendar.apply(&mut self.state.timers.queue);
 
         let twice_median = self.state.fairness().twice_median();
-        let mut accounts = Known { state: &self.state, calendar, policy, twice_median };
+        let mut accounts = KnownAccounts { state: &self.state, calendar, policy, twice_median };
         let mut scanned = scan(calendar.due(), height, &till.prices, &mut accounts, buffers);
         till.removals = scanned.gc_left;
         till.report.priced_out = scanned.counts.priced_out;
@@ -269,7 +269,7 @@ impl Run<'_> {
             turns.push_back((owner, timers));
             let Some(mut timer) = self.due(calendar, index) else { continue };
             let Some(gba) = timer.gba else { continue };
-            let Answer { usage, bid: answer, called } = self.ask(&timer, gba);
+            let AgentAnswer { usage, bid: answer, called } = self.ask(&timer, gba);
             if let Some(called) = called {
                 self.state.actors.insert(gba, called);
             }
@@ -319,7 +319,7 @@ impl Run<'_> {
     }
 
     /// Asks a timer's agent for a bid.
-    fn ask(&self, timer: &Timer, gba: Address) -> Answer {
+    fn ask(&self, timer: &Timer, gba: Address) -> AgentAnswer {
         let place = self.place(timer.id, None);
         let context = agents::context(&self.state, &place, timer.actor, timer.height);
         agents::ask(&self.state, &place, (gba, timer.actor), &context)
@@ -369,7 +369,7 @@ impl Run<'_> {
         let (handler, payload) = timer.call();
         let (place, ids) = (self.place(timer.id, None), Ids::of_fire(height, timer.id));
         let actor = timer.actor;
-        let first = Delivery {
+        let first = PendingCall {
             sender: actor,
             to: actor,
             handler: handler.clone(),
@@ -384,17 +384,17 @@ impl Run<'_> {
         let status = match ended {
             Ok(()) => {
                 self.emit_all(events);
-                Status::Success
+                ReceiptStatus::Success
             }
             Err(failure) => {
                 self.state = before;
-                Status::Failed(shortened(failure.to_string(), MAX_ERROR_BYTES))
+                ReceiptStatus::Failed(shortened(failure.to_string(), MAX_ERROR_BYTES))
             }
         };
         let cycles = outcome.usage.cycles().min(timer.gas_limit);
         let cells = outcome.usage.cells.min(timer.cell_limit);
         let charged = self.charge(timer.fee_payer, required, &prices, (cycles, cells, priority));
-        let success = status == Status::Success;
+        let success = status == ReceiptStatus::Success;
         self.emit(TimerFired {
             timer_id: timer.id,
             actor,

@@ -1,6 +1,6 @@
 //! The migration phase, set by system deployers (spec connectivity.md §7).
 
-use super::{Refusal, Run};
+use super::{Run, TransactionFailure};
 use crate::{
     chain::{event::PhaseChanged, transaction::SetPhase},
     presence::Migration,
@@ -14,7 +14,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         SetPhase { phase }: SetPhase,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let from = self.state.phase();
         if phase != from {

@@ -9,7 +9,7 @@
 //!   submit: the runner loses its whole reputation and 1.5 times the job's price.
 
 use super::{
-    Refusal, Run,
+    Run, TransactionFailure,
     results::{ResultError, SILENCE, job},
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Run<'_> {
     pub(super) fn report_equivocation(
         &mut self,
         report: &ReportEquivocation,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let ReportEquivocation { job_id, runner, .. } = *report;
         let mut job = check_equivocation(&self.state, report)?.clone();
         let fine = bond(&job.spec);
@@ -129,7 +129,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         slash: &SlashRunner,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let job_id = slash.job_id;
         let mut job = job(&self.state, &job_id)?.clone();

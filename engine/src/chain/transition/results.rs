@@ -16,7 +16,7 @@
 //! [`WHOLE_BLOCKS`]: crate::job::state::WHOLE_BLOCKS
 //! [`AGGREGATOR_BLOCKS`]: crate::job::state::AGGREGATOR_BLOCKS
 
-use super::{Refusal, Run};
+use super::{Run, TransactionFailure};
 use crate::{
     chain::{
         event::{
@@ -29,8 +29,8 @@ use crate::{
     job::{
         mru::MruRecord,
         spec::{
-            Assignment, Closing, Commitment, FailureReason, Job, JobSpec, JobStatus, Outcome,
-            Reported, Round, Withheld, aggregation,
+            Assignment, Closing, Commitment, CommitteeRound, FailureReason, Job, JobSpec,
+            JobStatus, Outcome, Reported, Withheld, aggregation,
         },
         verification::Agreement,
     },
@@ -384,7 +384,10 @@ pub fn check_reveals<'a>(
 
 impl Run<'_> {
     /// For a job with one runner: the result is final when included.
-    pub(super) fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
+    pub(super) fn submit_result(
+        &mut self,
+        submitted: &SubmitResult,
+    ) -> Result<(), TransactionFailure> {
         let SubmitResult { job_id, runner, result, .. } = submitted;
         let claim = check_result(&self.state, submitted)?;
         let (job, assignment) = (claim.job.clone(), claim.assignment.clone());
@@ -398,14 +401,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn commit_result(&mut self, commit: &CommitResult) -> Result<(), Refusal> {
+    pub(super) fn commit_result(
+        &mut self,
+        commit: &CommitResult,
+    ) -> Result<(), TransactionFailure> {
         let CommitResult { job_id, runner, commitment, .. } = *commit;
         let mut job = check_commit(&self.state, commit)?.clone();
         let mut round = match std::mem::replace(&mut job.status, JobStatus::Pending) {
             JobStatus::Running(round) => round,
             JobStatus::Assigned(assignment) => {
                 self.emit(JobRunning { job_id });
-                Round { assignment, commitments: Vec::new(), closing: None }
+                CommitteeRound { assignment, commitments: Vec::new(), closing: None }
             }
             _ => unreachable!("only these two accept a commitment"),
         };
@@ -415,7 +421,7 @@ impl Run<'_> {
             timestamp_ms: self.block.header.timestamp_ms,
             result: None,
         });
-        let Round { assignment, commitments, .. } = &mut round;
+        let CommitteeRound { assignment, commitments, .. } = &mut round;
         let seat = |runner: &Address| assignment.committee.iter().position(|r| r == runner);
         commitments.sort_by_key(|commitment| seat(&commitment.runner));
         self.emit(ResultCommitted { job_id, runner, commitment });
@@ -424,7 +430,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn report_failure(&mut self, report: &ReportFailure) -> Result<(), Refusal> {
+    pub(super) fn report_failure(
+        &mut self,
+        report: &ReportFailure,
+    ) -> Result<(), TransactionFailure> {
         let ReportFailure { job_id, runner, ref said, .. } = *report;
         let mut job = check_failure(&self.state, report)?.clone();
         let reason = said.to_string();
@@ -451,7 +460,7 @@ impl Run<'_> {
     }
 
     /// Closes the commitments, of which there is at least one.
-    pub(super) fn close(&mut self, job_id: Hash, mut job: Job, mut round: Round) {
+    pub(super) fn close(&mut self, job_id: Hash, mut job: Job, mut round: CommitteeRound) {
         let reputation =
             |runner: &Address| self.state.registry.get(runner).map_or(0, |r| r.reputation);
         let committed: Vec<Address> = round.commitments.iter().map(|c| c.runner).collect();
@@ -467,7 +476,10 @@ impl Run<'_> {
         self.put(job_id, job);
     }
 
-    pub(super) fn reveal_results(&mut self, revealed: &RevealResults) -> Result<(), Refusal> {
+    pub(super) fn reveal_results(
+        &mut self,
+        revealed: &RevealResults,
+    ) -> Result<(), TransactionFailure> {
         let job_id = revealed.job_id;
         let mut job = check_reveals(&self.state, self.height(), revealed)?.clone();
         for Reveal { runner, result, .. } in &revealed.reveals {
@@ -501,7 +513,13 @@ impl Run<'_> {
 
     /// Compares the revealed results: the job is verified, the attempt fails, or the job waits for
     /// the missing results.
-    pub(super) fn compare(&mut self, job_id: Hash, job: Job, round: &Round, aggregated: bool) {
+    pub(super) fn compare(
+        &mut self,
+        job_id: Hash,
+        job: Job,
+        round: &CommitteeRound,
+        aggregated: bool,
+    ) {
         let shares: Vec<Share> = round
             .commitments
             .iter()
@@ -542,7 +560,7 @@ impl Run<'_> {
         &mut self,
         job_id: Hash,
         job: &Job,
-        round: &Round,
+        round: &CommitteeRound,
         (shares, agreement): (&[Share], &Agreement),
         aggregated: bool,
     ) {

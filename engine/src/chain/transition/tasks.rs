@@ -5,7 +5,7 @@
 //! transaction runs. A completion with a refused proof is the one failing transaction that changes
 //! more than fee and nonce: its commitment ends, for the reason `proof_failed`.
 
-use super::{Refusal, Run};
+use super::{Run, TransactionFailure};
 use crate::{
     chain::{
         block::Block,
@@ -349,7 +349,7 @@ impl Run<'_> {
         &mut self,
         creator: Address,
         create: &CreateTask,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let CreateTask { task_id, constraint_hash, reward, deadline, .. } = *create;
         let CreateTask { depends_on, order_only, requirements, .. } = create;
         if self.state.task(&task_id).is_some() {
@@ -426,7 +426,11 @@ impl Run<'_> {
     }
 
     /// Assigns a task to an agent: an open one, one with an expired claim, or its own for longer.
-    pub(super) fn claim_task(&mut self, agent: Address, claim: &ClaimTask) -> Result<(), Refusal> {
+    pub(super) fn claim_task(
+        &mut self,
+        agent: Address,
+        claim: &ClaimTask,
+    ) -> Result<(), TransactionFailure> {
         let ClaimTask { task_id, expires_at } = *claim;
         let (height, mut task) = (self.height(), pending(&self.state, &task_id)?.clone());
         let mut first = height.next();
@@ -457,7 +461,7 @@ impl Run<'_> {
         &mut self,
         agent: Address,
         create: &CreateCommitment,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let CreateCommitment { task_id, output_commitment, inputs, bond, expires_at } = *create;
         let height = self.height();
         let mut task = claimed(&self.state, height, &agent, &task_id)?.clone();
@@ -503,7 +507,7 @@ impl Run<'_> {
         &mut self,
         agent: Address,
         complete: &CompleteTask,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let (height, task_id) = (self.height(), complete.task_id);
         let verdict = self.transaction.and_then(|hash| self.proofs.get(&hash)).cloned();
         completes(&self.state, height, &agent, complete, verdict)?;
@@ -535,7 +539,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         resolve: &ResolveCommitment,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let ResolveCommitment { task_id, reason } = *resolve;
         let Some(reason) = reason else { return self.confirm_commitment(task_id) };
         let mut task = pending(&self.state, &task_id)?.clone();
@@ -593,7 +597,7 @@ impl Run<'_> {
     }
 
     /// Returns the bond of a completed task to its agent. Any account may ask for it.
-    fn confirm_commitment(&mut self, task_id: Hash) -> Result<(), Refusal> {
+    fn confirm_commitment(&mut self, task_id: Hash) -> Result<(), TransactionFailure> {
         let task = self.state.task(&task_id).ok_or(TaskError::Unknown(task_id))?;
         if task.status != TaskStatus::Completed {
             return Err(TaskError::NotCompleted { task_id, status: task.status }.into());

@@ -4,23 +4,23 @@
 //! deployer; a system deployer may cancel and extend any timer. Parameters are read once per block,
 //! so a change by a transaction applies from the next block on.
 
-use super::{Refusal, Run, actors::FailureKind};
+use super::{Run, TransactionFailure, actors::FailureKind};
 use crate::{
     chain::State,
     primitives::{Address, Hash, Height},
-    timer::{Ids, Request, Timer, TimerError},
+    timer::{Ids, Timer, TimerError, TimerRequest},
 };
 
 impl Run<'_> {
     pub(super) fn schedule_timer(
         &mut self,
         sender: Address,
-        request: &Request,
+        request: &TimerRequest,
         ids: &Ids,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let actor = request.actor;
         let Some(found) = self.state.actor(&actor) else {
-            return Err(Refusal::Actors(FailureKind::UnknownActor(actor).into()));
+            return Err(TransactionFailure::Actors(FailureKind::UnknownActor(actor).into()));
         };
         if found.deployer != sender {
             return Err(TimerError::Unauthorized { who: sender, actor }.into());
@@ -38,7 +38,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn cancel_timer(&mut self, sender: Address, id: &Hash) -> Result<(), Refusal> {
+    pub(super) fn cancel_timer(
+        &mut self,
+        sender: Address,
+        id: &Hash,
+    ) -> Result<(), TransactionFailure> {
         let mut events = Vec::new();
         let may = |state: &State, timer: &Timer| {
             timer.fee_payer == sender || state.deployed(sender, timer)
@@ -53,7 +57,7 @@ impl Run<'_> {
         sender: Address,
         id: &Hash,
         expires_at: Height,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         let (mut events, terms) = (Vec::new(), self.terms);
         let may = |state: &State, timer: &Timer| state.deployed(sender, timer);
         self.state.extend_timer(&terms, (id, expires_at), sender, may, &mut events)?;
@@ -66,7 +70,7 @@ impl Run<'_> {
         &mut self,
         sender: Address,
         id: &Hash,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let mut events = Vec::new();
         match self.state.cancel_timer(id, sender, |_, _| true, &mut events) {
@@ -82,7 +86,7 @@ impl Run<'_> {
         sender: Address,
         id: &Hash,
         expires_at: Height,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
         let (mut events, terms) = (Vec::new(), self.terms);
         self.state.extend_timer(&terms, (id, expires_at), sender, |_, _| true, &mut events)?;

@@ -159,9 +159,9 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
     }
 
     /// Proves the value of `key`; `None` if it has none.
-    pub fn prove(&self, key: &K) -> Option<Proof> {
+    pub fn prove(&self, key: &K) -> Option<InclusionProof> {
         let entry = order::get(&self.order, key)?;
-        Some(Proof { steps: trie::prove(self.trie.as_ref()?, &entry.path) })
+        Some(InclusionProof { steps: trie::prove(self.trie.as_ref()?, &entry.path) })
     }
 
     /// Proves that `key` has no value; `None` if it has one.
@@ -172,14 +172,14 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         (nearest.path != path).then(|| {
             let value = keccak256(&[&to_vec(&nearest.value)]);
             let neighbour = Neighbour { path: nearest.path, value };
-            Absence::Occupied(neighbour, Proof { steps: trie::prove(trie, &path) })
+            Absence::Occupied(neighbour, InclusionProof { steps: trie::prove(trie, &path) })
         })
     }
 }
 
 /// A proof that a key has a value in the map with a certain root: the path up from the leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub struct InclusionProof {
     /// From the leaf's parent to the root: at most 256, `bit` strictly descending.
     pub steps: Vec<Step>,
 }
@@ -194,7 +194,7 @@ pub struct Step {
     pub sibling: Hash,
 }
 
-impl Proof {
+impl InclusionProof {
     /// Whether `key` has `value` in the map whose root is `root`.
     pub fn verify<K, V>(&self, root: Hash, key: &K, value: &V) -> bool
     where

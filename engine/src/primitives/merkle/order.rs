@@ -4,9 +4,9 @@ use super::Entry;
 use std::{cmp::Ordering, iter, mem, sync::Arc};
 
 /// A tree of entries, which may be empty.
-pub(super) type Tree<K, V> = Option<Arc<Node<K, V>>>;
+pub(super) type Tree<K, V> = Option<Arc<OrderNode<K, V>>>;
 
-pub(super) struct Node<K, V> {
+pub(super) struct OrderNode<K, V> {
     entry: Arc<Entry<K, V>>,
     /// 1 + the height of the higher child.
     height: u8,
@@ -16,14 +16,14 @@ pub(super) struct Node<K, V> {
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
-impl<K, V> Clone for Node<K, V> {
+impl<K, V> Clone for OrderNode<K, V> {
     fn clone(&self) -> Self {
         let Self { entry, height, children } = self;
         Self { entry: Arc::clone(entry), height: *height, children: children.clone() }
     }
 }
 
-impl<K, V> Node<K, V> {
+impl<K, V> OrderNode<K, V> {
     fn update_height(&mut self) {
         self.height = 1 + self.children.each_ref().map(height).into_iter().max().unwrap_or(0);
     }
@@ -55,7 +55,7 @@ pub(super) fn insert<K: Ord, V>(
     entry: Arc<Entry<K, V>>,
 ) -> Option<Arc<Entry<K, V>>> {
     let Some(shared) = tree else {
-        *tree = Some(Arc::new(Node { entry, height: 1, children: [None, None] }));
+        *tree = Some(Arc::new(OrderNode { entry, height: 1, children: [None, None] }));
         return None;
     };
     let node = Arc::make_mut(shared);
@@ -101,7 +101,7 @@ fn remove_first<K, V>(tree: &mut Tree<K, V>) -> Option<Arc<Entry<K, V>>> {
 
 /// Restores the AVL invariant, that the heights of siblings differ by at most one, after one of
 /// them has grown or shrunk by one.
-fn rebalance<K, V>(tree: &mut Arc<Node<K, V>>) {
+fn rebalance<K, V>(tree: &mut Arc<OrderNode<K, V>>) {
     let node = Arc::make_mut(tree);
     node.update_height();
     let [left, right] = node.children.each_ref().map(height);
@@ -117,7 +117,7 @@ fn rebalance<K, V>(tree: &mut Arc<Node<K, V>>) {
 }
 
 /// Rotates the child on `side` up into its parent's place.
-fn lift<K, V>(tree: &mut Arc<Node<K, V>>, side: usize) {
+fn lift<K, V>(tree: &mut Arc<OrderNode<K, V>>, side: usize) {
     let parent = Arc::make_mut(tree);
     let mut lifted = parent.children[side].take().expect("only an existing child is lifted");
     let between = Arc::make_mut(&mut lifted).children[1 - side].take();
@@ -132,7 +132,7 @@ fn lift<K, V>(tree: &mut Arc<Node<K, V>>, side: usize) {
 /// Entries in ascending order of key.
 pub(super) struct Iter<'a, K, V> {
     /// Nodes still to visit, whose left side is done; the next node is on top.
-    open: Vec<&'a Node<K, V>>,
+    open: Vec<&'a OrderNode<K, V>>,
 }
 
 impl<'a, K, V> Iter<'a, K, V> {

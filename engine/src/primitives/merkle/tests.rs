@@ -190,7 +190,7 @@ proptest! {
             return Ok(());
         };
         let forged = |neighbour, steps| {
-            let forged = Absence::Occupied(neighbour, Proof { steps });
+            let forged = Absence::Occupied(neighbour, InclusionProof { steps });
             forged.root(&stranger) == Some(root)
         };
         let bit = |mut hash: Hash| {
@@ -248,7 +248,7 @@ fn a_proof_descends() {
     let (path, leaf) = expected_leaf(keccak256(&[&to_vec(&7u64)]), &8u64);
     let check = |bits: &[u8], expected: bool| {
         let steps = bits.iter().map(|bit| Step { bit: *bit, sibling: Hash([9; 32]) });
-        let proof = Proof { steps: steps.collect() };
+        let proof = InclusionProof { steps: steps.collect() };
         let root = proof.steps.iter().fold(leaf, |hash, step| {
             let is_set = path.0[usize::from(step.bit / 8)] & (0x80 >> (step.bit % 8)) != 0;
             branch(step.bit, if is_set { [step.sibling, hash] } else { [hash, step.sibling] })

@@ -13,7 +13,7 @@ use super::{keys::ProvingKey, quotient::Quotients, sums::Multiples};
 use crate::{
     primitives::{codec::to_vec, keccak256},
     proof::{
-        circuit::{Assignment, INPUTS},
+        circuit::{CircuitValues, INPUTS},
         format::Proof,
         statement::{Element, Statement, Witness},
     },
@@ -75,7 +75,7 @@ impl Prover {
 
     /// The proof that is blinded with these numbers.
     fn prove_with(&self, statement: Statement, witness: &Witness, r: Fr, s: Fr) -> Proof {
-        let (values, factors) = Assignment::of(&statement, witness).into_parts();
+        let (values, factors) = CircuitValues::of(&statement, witness).into_parts();
 
         let for_a: Vec<_> = values.iter().copied().chain([r]).collect();
         let a = self.a.sum(&for_a) + self.key.key.vk.alpha_g1;

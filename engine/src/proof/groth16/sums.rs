@@ -61,7 +61,7 @@ impl<P: SWCurveConfig> Multiples<P> {
         for &i in &self.numbers {
             digits.extend(split(numbers[i], self.bits));
         }
-        Buckets::of(1 << (self.bits - 1), &digits, &self.points).sum()
+        PointBuckets::of(1 << (self.bits - 1), &digits, &self.points).sum()
     }
 }
 
@@ -94,14 +94,14 @@ fn digit_bits(points: usize) -> usize {
 const RUNNING: u32 = 4;
 
 /// Points in buckets. The n-th counts n times, from 1; the number of buckets is a power of two.
-struct Buckets<P: SWCurveConfig> {
+struct PointBuckets<P: SWCurveConfig> {
     /// All buckets' points, one bucket after the other.
     points: Vec<Affine<P>>,
     /// The number of points in each bucket.
     lengths: Vec<usize>,
 }
 
-impl<P: SWCurveConfig> Buckets<P> {
+impl<P: SWCurveConfig> PointBuckets<P> {
     /// Puts each point into the bucket of its digit, negated if the digit is negative.
     fn of(buckets: usize, digits: &[i32], points: &[Affine<P>]) -> Self {
         let mut lengths = vec![0; buckets];

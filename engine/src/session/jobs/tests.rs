@@ -3,7 +3,7 @@
 use super::{super::MAX_PEER_STREAMS, *};
 use crate::{
     primitives::{SecretKey, keccak256},
-    wire::{Body, Reason, Reveal, Reveals},
+    wire::{Body, Reason, RevealedResult, Reveals},
 };
 
 const CHAIN: u64 = 1;
@@ -32,12 +32,12 @@ fn offer(table: &mut JobTable, from: &str, i: u32) -> Offer {
 }
 
 /// Job `i`, assigned by block 9 and due by block `deadline`.
-fn attempt(i: u32, deadline: u64) -> Attempt {
-    Attempt { job_id: job(i), assigned_at: Height::new(9), deadline: Height::new(deadline) }
+fn attempt(i: u32, deadline: u64) -> ProposedAttempt {
+    ProposedAttempt { job_id: job(i), assigned_at: Height::new(9), deadline: Height::new(deadline) }
 }
 
 /// Validator `from` assigns an attempt at head 10.
-fn decide(table: &mut JobTable, from: &str, attempt: Attempt) -> Decided {
+fn decide(table: &mut JobTable, from: &str, attempt: ProposedAttempt) -> Decided {
     table.offer(&validator(from).public_key(), attempt, Height::new(10), || Ok(()))
 }
 
@@ -68,7 +68,7 @@ fn a_job_that_is_polled_and_pushed_runs_once() {
     assert_eq!(polled(&mut table, 1), Offer::Reject(RejectReason::AtCapacity));
     let done = table.finish(result(0, 3)).unwrap();
     assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-    assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(Delivery::Result(done)));
+    assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(JobReport::Result(done)));
     assert!(!table.give_up(&job(0)));
     assert_eq!(polled(&mut table, 0), Offer::Duplicate);
     let late = table.offer_proved(attempt(2, 9), head, || Ok(()));
@@ -116,7 +116,7 @@ fn a_result_is_handed_over_until_taken_and_to_whoever_asks_again() {
     offer(&mut table, "a", 0);
     offer(&mut table, "b", 0);
     let done = table.finish(result(0, 3)).unwrap();
-    let done = Delivery::Result(done);
+    let done = JobReport::Result(done);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&done));
     assert_eq!(offer(&mut table, "c", 0), Offer::HandOver(done.clone()));
     table.delivered(&job(0), Some(&validator("c").public_key()));
@@ -130,7 +130,7 @@ fn a_result_is_handed_over_until_taken_and_to_whoever_asks_again() {
 fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
     let mut table = JobTable::new(1);
     offer(&mut table, "a", 0);
-    let failed = Delivery::Failure(table.fail(failure(0)).unwrap());
+    let failed = JobReport::Failure(table.fail(failure(0)).unwrap());
     assert_eq!(table.active(), 0);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&failed));
     assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(failed.clone()));
@@ -199,12 +199,12 @@ fn results_are_bounded_and_delivered_ones_go_first() {
 }
 
 /// Finishes job `i` with a commitment.
-fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
+fn commit(table: &mut JobTable, i: u32) -> (JobResult, JobReport) {
     let done = result(i, 3);
     let deadline = table.deadline(&job(i)).unwrap();
     let key = validator("runner");
     let commit = JobCommit::signed(CHAIN, &key, job(i), deadline, done.commitment());
-    let delivery = Delivery::Commit(table.commit(done.clone(), commit).unwrap());
+    let delivery = JobReport::Commit(table.commit(done.clone(), commit).unwrap());
     (done, delivery)
 }
 
@@ -253,7 +253,7 @@ fn a_committees_results_are_signed_once_a_height_and_with_the_own_one_among_them
     let own = validator("runner").address();
     let asked = |runner: Address, bytes: usize| {
         let result_data = Body::new(vec![0; bytes]).unwrap();
-        let reveal = Reveal { runner, result_data, runner_signed: done.runner_signed };
+        let reveal = RevealedResult { runner, result_data, runner_signed: done.runner_signed };
         let reveals = Reveals::new(vec![reveal]).unwrap();
         JobAggregate::signed(CHAIN, &validator("a"), job(0), reveals)
     };
@@ -286,7 +286,7 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
     let (key, deadline) = (validator("runner"), Height::new(30));
     let signed = JobCommit::signed(CHAIN, &key, job(0), deadline, second.commitment());
     let signed = table.commit(second.clone(), signed).unwrap();
-    assert_eq!(table.undelivered().collect::<Vec<_>>(), [Delivery::Commit(signed)]);
+    assert_eq!(table.undelivered().collect::<Vec<_>>(), [JobReport::Commit(signed)]);
     assert_eq!((table.result_bytes, table.finished.len()), (5, 1));
     assert_eq!(table.advance(Height::new(21)), []);
     assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&second));
@@ -306,7 +306,7 @@ fn a_restored_commitment_is_delivered_and_shown_and_not_worked_for_again() {
     let (key, deadline) = (validator("runner"), Height::new(20));
     let commit = JobCommit::signed(CHAIN, &key, job(0), deadline, done.commitment());
     table.restore(Pledge { result: done.clone(), commit: commit.clone(), deadline });
-    let made = Delivery::Commit(commit);
+    let made = JobReport::Commit(commit);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&made));
     assert_eq!(offer_until(&mut table, "a", 20), Offer::HandOver(made));
     let polled = table.offer_proved(attempt(0, 20), Height::new(10), || Ok(()));
@@ -382,7 +382,7 @@ fn a_job_starts_when_more_assign_it_alike_than_may_lie() {
     assert_eq!(decide(&mut table, "a", attempt(0, 20)), wait);
     assert_eq!(decide(&mut table, "a", attempt(0, 20)), wait, "one validator counts once");
     assert_eq!(decide(&mut table, "b", attempt(0, 21)), wait, "another deadline");
-    let another_block = Attempt { assigned_at: Height::new(8), ..attempt(0, 20) };
+    let another_block = ProposedAttempt { assigned_at: Height::new(8), ..attempt(0, 20) };
     assert_eq!(decide(&mut table, "c", another_block), wait, "another block");
     assert_eq!(decide(&mut table, "d", attempt(0, 20)), wait);
     assert_eq!(table.active(), 0);
@@ -503,7 +503,7 @@ fn a_proof_of_its_end_stops_what_was_assigned_before_it_and_forgets_no_result() 
     let mut table = JobTable::new(4);
     table.require(3);
     let proved = |table: &mut JobTable, i| {
-        let attempt = Attempt { assigned_at: Height::new(10), ..attempt(i, 50) };
+        let attempt = ProposedAttempt { assigned_at: Height::new(10), ..attempt(i, 50) };
         table.offer_proved(attempt, Height::new(11), || Ok(())).offer
     };
     assert_eq!((proved(&mut table, 0), proved(&mut table, 1)), (Offer::Accept, Offer::Accept));
@@ -515,7 +515,7 @@ fn a_proof_of_its_end_stops_what_was_assigned_before_it_and_forgets_no_result() 
     table.finish(result(1, 4)).unwrap();
     assert!(!table.end_proved(&job(1), Height::new(20)));
     assert_eq!(table.undelivered().count(), 1);
-    let again = Attempt { assigned_at: Height::new(60), ..attempt(1, 99) };
+    let again = ProposedAttempt { assigned_at: Height::new(60), ..attempt(1, 99) };
     assert_eq!(table.offer_proved(again, Height::new(61), || Ok(())).offer, Offer::Accept);
     assert!(!table.end_proved(&job(1), Height::new(59)), "that is the previous attempt");
     assert!(table.is_running(&job(1)));

@@ -26,8 +26,9 @@ fn a_job_that_another_validator_holds_is_cancelled_on_a_stream_of_its_own() {
     for i in 0..2 * MAX_JOB_STREAMS as u32 {
         pair.validator.cancel(&job(i), DEADLINE, reason).unwrap();
         pair.pump();
-        let cancelled = runner::Event::Cancelled { job_id: job(i), deadline: DEADLINE, reason };
-        assert_eq!(pair.runner_said(), [runner::Output::Event(cancelled)]);
+        let cancelled =
+            runner::RunnerEvent::Cancelled { job_id: job(i), deadline: DEADLINE, reason };
+        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Event(cancelled)]);
     }
     assert_eq!(pair.validator_said(), []);
 }
@@ -45,8 +46,8 @@ fn a_proof_that_a_job_has_ended_comes_on_a_stream_of_its_own() {
     for i in 0..2 * MAX_JOB_STREAMS as u32 {
         pair.validator.prove_end(job(i), proof()).unwrap();
         pair.pump();
-        let shown = runner::Event::EndProved { job_id: job(i), proof: proof() };
-        assert_eq!(pair.runner_said(), [runner::Output::Event(shown)]);
+        let shown = runner::RunnerEvent::EndProved { job_id: job(i), proof: proof() };
+        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Event(shown)]);
     }
     assert_eq!(pair.validator_said(), []);
 }
@@ -60,7 +61,7 @@ fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
     assert!(pair.runner.deliver(&result(0)));
     pair.pump();
     assert_eq!(pair.validator_said(), [accepted(0)]);
-    let cancelled = runner::Output::Event(runner::Event::Cancelled {
+    let cancelled = runner::RunnerOutput::Event(runner::RunnerEvent::Cancelled {
         job_id: job(0),
         deadline: DEADLINE,
         reason: CancelReason::Reassigned,
@@ -79,13 +80,13 @@ fn duplicates_and_rejects_end_the_stream_softly() {
     assert_eq!(
         pair.validator_said(),
         [
-            outcome(0, Outcome::Duplicate),
-            validator::Output::Event(validator::Event::Rejected(job_ack(
+            outcome(0, DispatchOutcome::Duplicate),
+            validator::ValidatorOutput::Event(validator::ValidatorEvent::Rejected(job_ack(
                 "runner",
                 1,
                 AckStatus::Reject(reason)
             ))),
-            outcome(1, Outcome::SoftFailure(Some(reason)))
+            outcome(1, DispatchOutcome::SoftFailure(Some(reason)))
         ]
     );
     assert!(!pair.runner.holds(&job(0)) && !pair.runner.holds(&job(1)));

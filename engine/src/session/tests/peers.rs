@@ -10,8 +10,8 @@ fn runner_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
         runner.handle_data(StreamId::CONTROL, frame);
         while let Some(output) = runner.poll_output() {
             match output {
-                runner::Output::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
-                runner::Output::Closed(end) => {
+                runner::RunnerOutput::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
+                runner::RunnerOutput::Closed(end) => {
                     assert_eq!(end, End::Local(reason.expect("a goodbye comes first")));
                 }
                 _ => {}
@@ -55,7 +55,7 @@ fn a_runner_refuses_a_wrong_validator() {
 
 #[test]
 fn a_certificate_of_another_key_than_the_expected_one_is_refused() {
-    let config = runner::Config {
+    let config = runner::RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: key("validator").public_key(),
@@ -68,7 +68,7 @@ fn a_certificate_of_another_key_than_the_expected_one_is_refused() {
     runner.handle_data(StreamId::CONTROL, &hello);
     let last = std::iter::from_fn(|| runner.poll_output()).last();
     let end = End::Local(GoodbyeReason::IdentityMismatch);
-    assert_eq!(last, Some(runner::Output::Closed(end)));
+    assert_eq!(last, Some(runner::RunnerOutput::Closed(end)));
 }
 
 #[test]
@@ -84,10 +84,12 @@ fn a_runner_takes_no_job_before_the_handshake_and_none_that_its_validator_did_no
             let mut closed = None;
             while let Some(output) = pair.runner.poll_output() {
                 match output {
-                    runner::Output::Event(runner::Event::Assigned { stream, .. }) => {
+                    runner::RunnerOutput::Event(runner::RunnerEvent::Assigned {
+                        stream, ..
+                    }) => {
                         pair.runner.answer(stream, AckStatus::Accepted);
                     }
-                    runner::Output::Closed(end) => closed = Some(end),
+                    runner::RunnerOutput::Closed(end) => closed = Some(end),
                     _ => {}
                 }
             }
@@ -133,7 +135,7 @@ fn three_validators_dispatch_and_the_job_runs_once() {
         .enumerate()
         .map(|(i, pair)| {
             let from = key(&format!("validator-{i}")).public_key();
-            let attempt = Attempt { job_id: job(0), assigned_at: HEAD, deadline: DEADLINE };
+            let attempt = ProposedAttempt { job_id: job(0), assigned_at: HEAD, deadline: DEADLINE };
             let offer = table.offer(&from, attempt, HEAD, || Ok(())).offer;
             pair.answer = offer.status().unwrap();
             pair.assign(0);
@@ -142,7 +144,7 @@ fn three_validators_dispatch_and_the_job_runs_once() {
         .collect();
     assert_eq!(offers, [Offer::Accept, Offer::Duplicate, Offer::Duplicate]);
     assert_eq!(pairs[0].validator_said(), [accepted(0)]);
-    assert_eq!(pairs[1].validator_said(), [outcome(0, Outcome::Duplicate)]);
+    assert_eq!(pairs[1].validator_said(), [outcome(0, DispatchOutcome::Duplicate)]);
 
     // The validator that has the assignment disconnects before the result is there.
     pairs[0].validator.close(GoodbyeReason::ShuttingDown);
@@ -153,11 +155,11 @@ fn three_validators_dispatch_and_the_job_runs_once() {
     pairs[1].pump();
     assert_eq!(
         pairs[1].validator_said(),
-        [validator::Output::Event(validator::Event::Result(result(0)))]
+        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0)))]
     );
     assert_eq!(
         pairs[1].runner_said().last(),
-        Some(&runner::Output::Event(runner::Event::Delivered { job_id: job(0) }))
+        Some(&runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) }))
     );
     table.delivered(&job(0), None);
     assert_eq!(table.undelivered().count(), 0);
@@ -187,8 +189,12 @@ fn noise_ends_a_connection_and_never_a_process() {
         for stream in [stream, StreamId::CONTROL] {
             pair.runner.handle_data(stream, &noise);
         }
-        let says_result =
-            |output| matches!(output, validator::Output::Event(validator::Event::Result(_)));
+        let says_result = |output| {
+            matches!(
+                output,
+                validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(_))
+            )
+        };
         assert!(!std::iter::from_fn(|| pair.validator.poll_output()).any(says_result));
     }
 }

@@ -9,8 +9,8 @@ fn with(connectivity: Connectivity) -> Pair {
 }
 
 fn pinged(pair: &mut Pair) -> bool {
-    let is_ping = |said: &validator::Output| {
-        matches!(said, validator::Output::Event(validator::Event::Pinged { .. }))
+    let is_ping = |said: &validator::ValidatorOutput| {
+        matches!(said, validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged { .. }))
     };
     pair.validator_said().iter().any(is_ping)
 }
@@ -41,7 +41,7 @@ fn an_assignment_waits_for_as_many_blocks_as_are_governed() {
         let mut failed = |blocks| {
             pair.validator.handle_head(HEAD.after(blocks));
             let mut said = std::iter::from_fn(|| pair.validator.poll_output());
-            said.any(|output| output == outcome(0, Outcome::HardFailure))
+            said.any(|output| output == outcome(0, DispatchOutcome::HardFailure))
         };
         assert!(!(1..=ack_timeout_blocks).any(&mut failed), "{ack_timeout_blocks}");
         assert!(failed(ack_timeout_blocks + 1), "{ack_timeout_blocks}");
@@ -58,5 +58,5 @@ fn another_timeout_counts_for_what_is_under_way() {
     pair.validator.govern(Connectivity::DEFAULT);
     pair.validator.handle_head(HEAD.after(6));
     let said: Vec<_> = std::iter::from_fn(|| pair.validator.poll_output()).collect();
-    assert!(said.contains(&outcome(0, Outcome::HardFailure)), "{said:?}");
+    assert!(said.contains(&outcome(0, DispatchOutcome::HardFailure)), "{said:?}");
 }

@@ -2,10 +2,11 @@
 
 use super::{
     super::{
-        Answer, CommitmentStatus, Output, ProofStatus, Speculation, Status, TaskId,
+        CommitmentStatus, DependencyStatus, EngineOutput, ProofStatus, Speculation,
+        SubmissionResult, TaskId,
         away::{LONGEST_TRY_MS, TRIES},
     },
-    CLAIM, Request, id, machine, opening, oracle,
+    CLAIM, RunRequest, id, machine, opening, oracle,
 };
 
 /// A machine with everything that has a deadline, each due within seconds.
@@ -20,7 +21,7 @@ fn varied() -> (Speculation, Vec<(TaskId, u64)>) {
     ]);
     for (name, claim) in [("flying", CLAIM), ("queued", CLAIM), ("made", CLAIM), ("claimed", 5_000)]
     {
-        machine.schedule(Request::new(id(name), &[], claim), 0).unwrap();
+        machine.schedule(RunRequest::new(id(name), &[], claim), 0).unwrap();
     }
     machine.complete(id("flying"), opening(id("flying")), &super::PROOF, 0).unwrap();
     for name in ["queued", "made"] {
@@ -44,20 +45,20 @@ fn without_a_chain_nothing_expires() {
     machine.take();
     machine.chain_back(101_000);
     let outputs = machine.take();
-    assert!(outputs.contains(&Output::ChainBack { away_ms: 100_000 }), "{outputs:?}");
+    assert!(outputs.contains(&EngineOutput::ChainBack { away_ms: 100_000 }), "{outputs:?}");
     oracle::check(&machine);
     // Deadlines that were 4 s away when the chain was lost are 4 s away; proofs have their whole
     // time.
     assert_eq!(machine.task(&id("claimed")).unwrap().claim_expires_at, 105_000);
     machine.advance(104_999);
     assert_eq!(machine.graph().live(), 4);
-    machine.answer(flying[0].0, flying[0].1, Answer::Confirmed, 104_999).unwrap_err();
+    machine.answer(flying[0].0, flying[0].1, SubmissionResult::Confirmed, 104_999).unwrap_err();
     machine.confirm(id("flying"), 104_999).unwrap();
     machine.advance(105_000);
-    assert_eq!(machine.status("claimed"), Status::Failed);
-    assert_eq!(machine.status("made"), Status::Speculative);
+    assert_eq!(machine.status("claimed"), DependencyStatus::Failed);
+    assert_eq!(machine.status("made"), DependencyStatus::Speculative);
     machine.advance(106_000);
-    assert_eq!(machine.status("made"), Status::Failed);
+    assert_eq!(machine.status("made"), DependencyStatus::Failed);
     oracle::check(&machine);
 }
 
@@ -67,7 +68,7 @@ fn what_the_chain_does_not_take_while_it_is_away_goes_out_again() {
     let (mut machine, flying) = varied();
     let (task, submission) = flying[0];
     machine.chain_lost(0, 0);
-    let answered = machine.answer(task, submission, Answer::Lost, 10).unwrap();
+    let answered = machine.answer(task, submission, SubmissionResult::Lost, 10).unwrap();
     assert_eq!(answered.retry_in_ms, None);
     assert_eq!(machine.task(&task).unwrap().proof, ProofStatus::Ready);
     assert_eq!(machine.commitment(&task).unwrap().status, CommitmentStatus::ProofGenerated);
@@ -77,7 +78,7 @@ fn what_the_chain_does_not_take_while_it_is_away_goes_out_again() {
     machine.chain_back(20_000);
     let (again, submission) = machine.submissions()[0];
     assert_eq!((again, machine.task(&task).unwrap().submissions), (task, 1));
-    machine.answer(task, submission, Answer::Confirmed, 20_001).unwrap();
+    machine.answer(task, submission, SubmissionResult::Confirmed, 20_001).unwrap();
     oracle::check(&machine);
 }
 
@@ -93,7 +94,7 @@ fn after_ten_tries_nothing_is_accepted_until_the_chain_is_back() {
         assert!(machine.take().is_empty());
         machine.advance(due);
         let attempt = tries.len() as u32 + 1;
-        assert_eq!(machine.take(), [Output::TryChain { attempt }]);
+        assert_eq!(machine.take(), [EngineOutput::TryChain { attempt }]);
         tries.push(due);
     }
     let waits: Vec<_> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -114,12 +115,12 @@ fn after_ten_tries_nothing_is_accepted_until_the_chain_is_back() {
 #[test]
 fn a_chain_is_away_since_it_was_seen_last() {
     let mut machine = machine(&[("claimBufferMs", "1")]);
-    machine.schedule(Request::new(id("A"), &[], 10_000), 0).unwrap();
+    machine.schedule(RunRequest::new(id("A"), &[], 10_000), 0).unwrap();
     machine.chain_lost(1_000, 2_000);
     machine.chain_lost(5_000, 6_000);
     machine.chain_lost(3_000, 7_000);
     assert_eq!(machine.away().unwrap().since, 5_000);
-    machine.schedule(Request::new(id("B"), &[], 17_000), 7_000).unwrap();
+    machine.schedule(RunRequest::new(id("B"), &[], 17_000), 7_000).unwrap();
     machine.chain_back(8_000);
     let expires = |name: &str| machine.task(&id(name)).unwrap().claim_expires_at;
     assert_eq!((expires("A"), expires("B")), (13_000, 18_000));

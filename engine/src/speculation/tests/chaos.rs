@@ -2,8 +2,9 @@
 
 use super::{
     super::{
-        Answer, Config, Link, Output, Policy, Reason, Request, RollbackReason, Speculation, Status,
-        TaskId, away::TRIES, breaker::Breaker, engine::Counters,
+        Config, DependencyStatus, EngineOutput, ParentLink, Reason, RollbackPolicy, RollbackReason,
+        RunRequest, Speculation, SubmissionResult, TaskId, away::TRIES, breaker::Breaker,
+        engine::Counters,
     },
     PROOF, opening, oracle,
 };
@@ -60,7 +61,7 @@ impl World {
         let mut machine = Speculation::new(config(&mut random), 0);
         machine.set_stake(Wei::new(40_000_000));
         Self {
-            waits: machine.config().rollback_policy == Policy::Selective,
+            waits: machine.config().rollback_policy == RollbackPolicy::Selective,
             random,
             machine,
             past: oracle::Past::default(),
@@ -78,7 +79,9 @@ impl World {
         let task = random.task();
         match random.below(100) {
             0..30 => {
-                let dead = |status| matches!(status, Status::Failed | Status::RolledBack);
+                let dead = |status| {
+                    matches!(status, DependencyStatus::Failed | DependencyStatus::RolledBack)
+                };
                 let good = machine.graph().tasks().filter(|&(_, status)| !dead(status));
                 let good: Vec<TaskId> = good.map(|(id, _)| *id).collect();
                 let parents: Vec<_> = (0..random.below(4))
@@ -87,14 +90,14 @@ impl World {
                             1.. if !good.is_empty() => random.pick(&good),
                             _ => random.task(),
                         };
-                        (parent, random.pick(&[Link::Reads, Link::OrderOnly]))
+                        (parent, random.pick(&[ParentLink::Reads, ParentLink::OrderOnly]))
                     })
                     .collect();
                 let lasts = random.pick(&[1_000, 60_001, 70_000, 400_000, 400_000, 400_000]);
                 let claim_expires_at = now + lasts;
-                let request = Request {
+                let request = RunRequest {
                     inputs: Hash([random.below(2) as u8; 32]),
-                    ..Request::new(task, &parents, claim_expires_at)
+                    ..RunRequest::new(task, &parents, claim_expires_at)
                 };
                 machine.schedule(request, now).is_err()
             }
@@ -110,8 +113,12 @@ impl World {
                 let (task, submission) =
                     if known.is_empty() { (task, 0) } else { random.pick(&known) };
                 let good = random.below(4) > 0;
-                let bad = random.pick(&[Answer::Lost, Answer::Lost, Answer::Rejected]);
-                let answer = if good { Answer::Confirmed } else { bad };
+                let bad = random.pick(&[
+                    SubmissionResult::Lost,
+                    SubmissionResult::Lost,
+                    SubmissionResult::Rejected,
+                ]);
+                let answer = if good { SubmissionResult::Confirmed } else { bad };
                 if random.below(4) == 0 {
                     machine.submitted(task, submission, now).is_err()
                 } else {
@@ -176,11 +183,11 @@ impl World {
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Submit { task, submission, .. } => {
+                EngineOutput::Submit { task, submission, .. } => {
                     self.flying.insert(task, submission);
                 }
-                Output::Confirmed { .. } => self.confirmed += 1,
-                Output::RolledBack(plan) => {
+                EngineOutput::Confirmed { .. } => self.confirmed += 1,
+                EngineOutput::RolledBack(plan) => {
                     self.undone += plan.tasks.len() as u64;
                     let graph = self.machine.graph();
                     let place: BTreeMap<_, _> = plan.tasks.iter().zip(0..).collect();
@@ -192,14 +199,16 @@ impl World {
                         }
                     }
                 }
-                Output::Prove { .. }
-                | Output::LateSuccess { .. }
-                | Output::Breaker(_)
-                | Output::TryChain { .. }
-                | Output::ChainBack { .. } => {}
+                EngineOutput::Prove { .. }
+                | EngineOutput::LateSuccess { .. }
+                | EngineOutput::Breaker(_)
+                | EngineOutput::TryChain { .. }
+                | EngineOutput::ChainBack { .. } => {}
             }
         }
-        let live = |task: &TaskId| self.machine.graph().status(task).is_some_and(Status::is_live);
+        let live = |task: &TaskId| {
+            self.machine.graph().status(task).is_some_and(DependencyStatus::is_live)
+        };
         self.flying.retain(|task, _| live(task) || task.0[31] == 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The components' events, and that enabling them changes nothing.
 
 use super::{
-    super::{Answer, Event, EventKind, RollbackReason, TaskId},
+    super::{Event, RollbackReason, SpeculationEventKind, SubmissionResult, TaskId},
     Speculation, id, machine, opening,
 };
 use crate::primitives::Wei;
@@ -30,12 +30,12 @@ fn every_component_tells_what_happens_in_the_order_of_happening() {
         of.proved(id("B"), &super::PROOF, 3).unwrap();
         let submission = |of: &mut Speculation| of.submissions()[0].1;
         let first = submission(of);
-        of.answer(id("A"), first, Answer::Lost, 4).unwrap();
+        of.answer(id("A"), first, SubmissionResult::Lost, 4).unwrap();
         of.advance(2_000);
         let second = submission(of);
         of.submitted(id("A"), second, 2_001).unwrap();
         of.try_task("wide", &["unknown"]).unwrap_err();
-        of.answer(id("A"), second, Answer::Rejected, 2_002).unwrap();
+        of.answer(id("A"), second, SubmissionResult::Rejected, 2_002).unwrap();
         of.chain_lost(2_002, 2_003);
         of.chain_back(2_004);
         if tells {
@@ -103,14 +103,16 @@ fn every_component_tells_what_happens_in_the_order_of_happening() {
     let (mut locked, mut slashed) = (Wei::ZERO, Wei::ZERO);
     for event in &events {
         match event.kind {
-            EventKind::StakeLocked { amount } => locked = locked.saturating_add(amount),
-            EventKind::StakeReleased { amount } => locked = locked.saturating_sub(amount),
-            EventKind::StakeSlashed { amount } => {
+            SpeculationEventKind::StakeLocked { amount } => locked = locked.saturating_add(amount),
+            SpeculationEventKind::StakeReleased { amount } => {
+                locked = locked.saturating_sub(amount);
+            }
+            SpeculationEventKind::StakeSlashed { amount } => {
                 (locked, slashed) = (locked.saturating_sub(amount), slashed.saturating_add(amount));
             }
             _ => {}
         }
-        assert!(EventKind::NAMES.contains(&event.kind.name()), "{event:?}");
+        assert!(SpeculationEventKind::NAMES.contains(&event.kind.name()), "{event:?}");
     }
     assert_eq!((locked, slashed), (Wei::ZERO, machine.stake().slashed));
     assert!(events.is_sorted_by_key(|event| event.at));
@@ -127,7 +129,7 @@ fn a_parent_tells_how_many_its_confirmation_unblocks() {
     machine.confirm(id("A"), 1).unwrap();
     let unblocked = |events: &[Event]| -> Vec<(Option<TaskId>, u64)> {
         let of = |event: &Event| match event.kind {
-            EventKind::AncestorConfirmed { unblocked } => Some((event.task, unblocked)),
+            SpeculationEventKind::AncestorConfirmed { unblocked } => Some((event.task, unblocked)),
             _ => None,
         };
         events.iter().filter_map(of).collect()

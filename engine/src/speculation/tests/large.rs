@@ -1,7 +1,9 @@
 //! Large graphs: no recursion over the graph, and no step costs time for all of it.
 
 use super::{
-    super::{Answer, Graph, Link, Output, Request, Status, TaskId},
+    super::{
+        DependencyStatus, EngineOutput, Graph, ParentLink, RunRequest, SubmissionResult, TaskId,
+    },
     CLAIM, PROOF, machine, opening,
 };
 use crate::primitives::Hash;
@@ -19,7 +21,7 @@ fn chain() -> Graph {
     let mut graph = Graph::default();
     graph.add(id(0), &[]).unwrap();
     for n in 1..MANY {
-        graph.add(id(n), &[(id(n - 1), Link::Reads)]).unwrap();
+        graph.add(id(n), &[(id(n - 1), ParentLink::Reads)]).unwrap();
     }
     graph
 }
@@ -49,8 +51,8 @@ fn a_chain_of_a_million_is_rolled_back() {
     let descendants = graph.descendants(&id(0));
     assert_eq!((descendants.len(), descendants[0]), (MANY as usize - 1, id(MANY - 1)));
     assert_eq!(graph.fail(&id(0)), MANY as usize);
-    assert_eq!(graph.status(&id(0)), Some(Status::Failed));
-    assert_eq!(graph.status(&id(MANY - 1)), Some(Status::RolledBack));
+    assert_eq!(graph.status(&id(0)), Some(DependencyStatus::Failed));
+    assert_eq!(graph.status(&id(MANY - 1)), Some(DependencyStatus::RolledBack));
     assert_eq!((graph.live(), graph.branches()), (0, 0));
 }
 
@@ -61,15 +63,15 @@ fn a_million_tasks_pass_through_the_machine_in_bounded_memory() {
     let mut most = 0;
     for n in 0..MANY {
         let now = u64::from(n);
-        let parent = n.checked_sub(1).map(|n| (id(n), Link::Reads));
+        let parent = n.checked_sub(1).map(|n| (id(n), ParentLink::Reads));
         let parents: Vec<_> = parent.into_iter().collect();
-        let request = Request::new(id(n), &parents, CLAIM);
+        let request = RunRequest::new(id(n), &parents, CLAIM);
         machine.schedule(request, now).unwrap();
         machine.complete(id(n), opening(id(n)), &PROOF, now).unwrap();
         let mut answered = false;
         while let Some(output) = machine.poll_output() {
-            if let Output::Submit { task, submission, .. } = output {
-                machine.answer(task, submission, Answer::Confirmed, now).unwrap();
+            if let EngineOutput::Submit { task, submission, .. } = output {
+                machine.answer(task, submission, SubmissionResult::Confirmed, now).unwrap();
                 answered = true;
             }
         }

@@ -2,7 +2,8 @@
 
 use super::{
     super::{
-        Answer, BreakerState, Link, Output, Reason, Request, RollbackReason, TaskId, breaker::Cause,
+        BreakerState, EngineOutput, ParentLink, Reason, RollbackReason, RunRequest,
+        SubmissionResult, TaskId, breaker::BreakerCause,
     },
     CLAIM, PROOF, Speculation, id, machine, opening, oracle,
 };
@@ -50,7 +51,7 @@ fn memory_is_bounded_and_comes_back_when_tasks_are_pruned() {
         id[..4].copy_from_slice(&n.to_be_bytes());
         Hash(id)
     };
-    let request = |n: u32| Request::new(task(n), &[], CLAIM);
+    let request = |n: u32| RunRequest::new(task(n), &[], CLAIM);
     let refused = (0..100_000).find_map(|n| {
         let refused = machine.schedule(request(n), 0).err();
         if refused.is_none() {
@@ -104,7 +105,7 @@ fn the_breaker_opens_upon_rollbacks_and_closes_upon_a_success() {
         machine.fail(id(&name), RollbackReason::ProofFailed, 0).unwrap();
     }
     assert_eq!(machine.breaker_state(), BreakerState::Open);
-    assert!(machine.take().contains(&Output::Breaker(BreakerState::Open)));
+    assert!(machine.take().contains(&EngineOutput::Breaker(BreakerState::Open)));
     // Open: only tasks that need no speculation are accepted, and running tasks may finish.
     assert_eq!(reason(&mut machine, "child", &["root"]), "breaker_open");
     machine.try_task("alone", &[]).unwrap();
@@ -135,7 +136,7 @@ fn the_half_open_breaker_lets_one_through_until_that_is_resolved() {
     confirmed.take();
     confirmed.confirm(id("two"), 60_002).unwrap();
     assert_eq!(confirmed.breaker_state(), BreakerState::Closed);
-    assert!(confirmed.take().contains(&Output::Breaker(BreakerState::Closed)));
+    assert!(confirmed.take().contains(&EngineOutput::Breaker(BreakerState::Closed)));
     confirmed.done("child", &["two"]);
     oracle::check(&confirmed);
 
@@ -143,7 +144,7 @@ fn the_half_open_breaker_lets_one_through_until_that_is_resolved() {
     failed.fail(id("two"), RollbackReason::ClaimExpired, 60_002).unwrap();
     assert_eq!(failed.breaker_state(), BreakerState::Open);
     let opened = failed.breaker().opened().unwrap();
-    assert_eq!((opened.cause, opened.failures[0].task), (Cause::Probe, id("two")));
+    assert_eq!((opened.cause, opened.failures[0].task), (BreakerCause::Probe, id("two")));
     assert_eq!(failed.breaker().lets_through_at(failed.config().breaker), Some(120_003));
 }
 
@@ -168,7 +169,7 @@ fn a_probe_that_goes_with_its_ancestor_opens_the_breaker() {
     machine.try_task("probe", &["root"]).unwrap();
     machine.fail(id("root"), RollbackReason::ProofFailed, 60_002).unwrap();
     assert_eq!(machine.breaker_state(), BreakerState::Open);
-    assert_eq!(machine.breaker().opened().unwrap().cause, Cause::Probe);
+    assert_eq!(machine.breaker().opened().unwrap().cause, BreakerCause::Probe);
     oracle::check(&machine);
 }
 
@@ -176,8 +177,8 @@ fn a_probe_that_goes_with_its_ancestor_opens_the_breaker() {
 fn the_same_refusal_of_the_same_task_counts_once() {
     let mut machine = machine(&[("enabled", "false")]);
     machine.done("A", &[]);
-    let parents = [(id("A"), Link::Reads)];
-    let mut request = Request::new(id("B"), &parents, CLAIM);
+    let parents = [(id("A"), ParentLink::Reads)];
+    let mut request = RunRequest::new(id("B"), &parents, CLAIM);
     for _ in 0..3 {
         let refused = machine.schedule(request, 0).unwrap_err();
         request.refused = Some(refused.reason);
@@ -207,7 +208,7 @@ fn disabled_is_the_synchronous_pipeline() {
     machine.done("A", &[]);
     assert_eq!(reason(&mut machine, "B", &["A"]), "disabled");
     let (task, submission) = machine.submissions()[0];
-    machine.answer(task, submission, Answer::Confirmed, 0).unwrap();
+    machine.answer(task, submission, SubmissionResult::Confirmed, 0).unwrap();
     machine.done("B", &["A"]);
     assert_eq!(machine.submissions()[0].0, id("B"));
 }
@@ -277,15 +278,15 @@ fn slashing_that_runs_away_ends_speculation_and_an_operator_may_hold_it() {
     machine.book_slash(Wei::new(1_000), 1);
     assert_eq!(machine.take(), []);
     machine.book_slash(Wei::new(1), 2);
-    assert_eq!(machine.take(), [Output::Breaker(BreakerState::Open)]);
+    assert_eq!(machine.take(), [EngineOutput::Breaker(BreakerState::Open)]);
     let refused = machine.try_task("B", &["A"]).unwrap_err();
     assert_eq!(refused.reason, Reason::BreakerOpen);
     // The cause of the opening survives a restart.
     machine = Speculation::restore(&machine.snapshot(), 3).unwrap();
-    assert_eq!(machine.breaker().opened().unwrap().cause, Cause::Slashes);
+    assert_eq!(machine.breaker().opened().unwrap().cause, BreakerCause::Slashes);
     machine.take();
     machine.configure([("breaker.override", "closed")], 4).unwrap();
-    assert_eq!(machine.take(), [Output::Breaker(BreakerState::Closed)]);
+    assert_eq!(machine.take(), [EngineOutput::Breaker(BreakerState::Closed)]);
     machine.try_task("B", &["A"]).unwrap();
     machine.configure([("breaker.override", "open")], 5).unwrap();
     assert_eq!(machine.try_task("C", &["A"]).unwrap_err().reason, Reason::BreakerOpen);

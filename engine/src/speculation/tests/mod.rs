@@ -12,8 +12,8 @@ mod proofs;
 mod snapshots;
 
 use super::{
-    Config, Link, Opening, Output, PROOF_BYTES, Plan, Refused, Request, Scheduled, Speculation,
-    Status, TaskId, engine::reads,
+    Config, DependencyStatus, EngineOutput, Opening, PROOF_BYTES, ParentLink, Plan, Refused,
+    RunRequest, Scheduled, Speculation, TaskId, engine::reads,
 };
 use crate::primitives::{Hash, Wei, keccak256};
 
@@ -56,7 +56,7 @@ fn undone(plan: &Plan, names: &[&str]) -> Vec<String> {
 impl Speculation {
     fn try_task(&mut self, name: &str, parents: &[&str]) -> Result<Scheduled, Refused> {
         let parents: Vec<_> = parents.iter().map(|parent| id(parent)).collect();
-        self.schedule(Request::new(id(name), &reads(&parents), CLAIM), self.now())
+        self.schedule(RunRequest::new(id(name), &reads(&parents), CLAIM), self.now())
     }
 
     /// Schedules a task that reads its parents' outputs, and completes it.
@@ -67,22 +67,22 @@ impl Speculation {
 
     /// Schedules and completes a task that only comes after its parents.
     fn done_after(&mut self, name: &str, parents: &[&str]) {
-        let parents: Vec<_> = parents.iter().map(|one| (id(one), Link::OrderOnly)).collect();
-        self.schedule(Request::new(id(name), &parents, CLAIM), self.now()).unwrap();
+        let parents: Vec<_> = parents.iter().map(|one| (id(one), ParentLink::OrderOnly)).collect();
+        self.schedule(RunRequest::new(id(name), &parents, CLAIM), self.now()).unwrap();
         self.complete(id(name), opening(id(name)), &PROOF, self.now()).unwrap();
     }
 
-    fn status(&self, name: &str) -> Status {
+    fn status(&self, name: &str) -> DependencyStatus {
         self.graph().status(&id(name)).unwrap()
     }
 
-    fn take(&mut self) -> Vec<Output> {
+    fn take(&mut self) -> Vec<EngineOutput> {
         std::iter::from_fn(|| self.poll_output()).collect()
     }
 
     fn plans(&mut self) -> Vec<Plan> {
         let plan = |output| match output {
-            Output::RolledBack(plan) => Some(plan),
+            EngineOutput::RolledBack(plan) => Some(plan),
             _ => None,
         };
         self.take().into_iter().filter_map(plan).collect()
@@ -91,7 +91,7 @@ impl Speculation {
     /// The pending submissions: task and number.
     fn submissions(&mut self) -> Vec<(TaskId, u64)> {
         let submission = |output| match output {
-            Output::Submit { task, submission, .. } => Some((task, submission)),
+            EngineOutput::Submit { task, submission, .. } => Some((task, submission)),
             _ => None,
         };
         self.take().into_iter().filter_map(submission).collect()

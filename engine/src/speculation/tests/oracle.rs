@@ -1,21 +1,21 @@
 //! Recomputes everything that the machine stores but could derive.
 
 use super::super::{
-    CommitmentStatus, Link, ProofStatus, Speculation, Status, TaskId,
+    CommitmentStatus, DependencyStatus, ParentLink, ProofStatus, Speculation, TaskId,
     settle::NEVER,
-    table::{EdgeAt, Task},
+    table::{EdgeAt, TaskIndex},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Panics if the machine contradicts itself or the rules.
 pub fn check(machine: &Speculation) {
     let graph = &machine.graph;
-    let order: Vec<Task> =
+    let order: Vec<TaskIndex> =
         graph.topological_order().iter().map(|id| graph.find(id).unwrap()).collect();
     assert_eq!(order.len(), graph.len(), "a cycle");
 
-    let mut depths: BTreeMap<Task, u32> = BTreeMap::new();
-    let mut live_children: BTreeMap<Task, u32> = BTreeMap::new();
+    let mut depths: BTreeMap<TaskIndex, u32> = BTreeMap::new();
+    let mut live_children: BTreeMap<TaskIndex, u32> = BTreeMap::new();
     let (mut live, mut tips, mut bonds, mut in_flight) = (0, 0, 0, 0);
     let (mut open, mut proofs, mut commitments, mut held) = (0, 0, 0, 0);
     let mut deadlines = BTreeSet::new();
@@ -31,10 +31,15 @@ pub fn check(machine: &Speculation) {
             let parent = graph.status_of(edge.parent);
             if status.is_live() {
                 *live_children.entry(edge.parent).or_default() += 1;
-                let outlived = matches!(parent, Status::Failed | Status::RolledBack);
-                assert!(!outlived || edge.link == Link::OrderOnly, "outlived {:?}", edge.parent);
+                let outlived =
+                    matches!(parent, DependencyStatus::Failed | DependencyStatus::RolledBack);
+                assert!(
+                    !outlived || edge.link == ParentLink::OrderOnly,
+                    "outlived {:?}",
+                    edge.parent
+                );
             }
-            if parent != Status::Confirmed {
+            if parent != DependencyStatus::Confirmed {
                 unconfirmed += 1;
                 depth = depth.max(depths[&edge.parent] + 1);
             }
@@ -43,7 +48,11 @@ pub fn check(machine: &Speculation) {
         assert_eq!(node.unconfirmed, unconfirmed, "unconfirmed parents of {}", node.id);
         assert_eq!(u32::from(node.depth), depth, "depth of {}", node.id);
         assert_eq!(graph.depth(&node.id), Some(depth));
-        assert!(status != Status::Confirmed || unconfirmed == 0, "{} confirmed early", node.id);
+        assert!(
+            status != DependencyStatus::Confirmed || unconfirmed == 0,
+            "{} confirmed early",
+            node.id
+        );
 
         let terms = &machine.terms[task];
         let entry = machine.deferral.get(task);
@@ -62,16 +71,18 @@ pub fn check(machine: &Speculation) {
         let created = commitment.is_some_and(|one| one.status == CommitmentStatus::Created);
         let clear = unconfirmed == 0;
         let fits = match (status, entry.status) {
-            (Status::Pending, ProofStatus::None) => commitment.is_none(),
-            (Status::Speculative, ProofStatus::Held) => created && !clear,
-            (Status::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
-            (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
+            (DependencyStatus::Pending, ProofStatus::None) => commitment.is_none(),
+            (DependencyStatus::Speculative, ProofStatus::Held) => created && !clear,
+            (DependencyStatus::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
+            (DependencyStatus::Speculative, ProofStatus::Waiting) => proved && !clear,
             (
-                Status::Speculative,
+                DependencyStatus::Speculative,
                 ProofStatus::Ready | ProofStatus::BackOff | ProofStatus::Submitting,
             ) => proved && clear,
-            (Status::Confirmed, ProofStatus::Confirmed)
-            | (Status::Failed | Status::RolledBack, ProofStatus::Cancelled) => !proved,
+            (DependencyStatus::Confirmed, ProofStatus::Confirmed)
+            | (DependencyStatus::Failed | DependencyStatus::RolledBack, ProofStatus::Cancelled) => {
+                !proved
+            }
             _ => false,
         };
         assert!(fits, "{status}, {}, {commitment:?}", entry.status);
@@ -112,7 +123,10 @@ pub fn check(machine: &Speculation) {
         "something is overdue"
     );
     let probe = machine.breaker.probe().map(|probe| graph.status(&probe));
-    assert!(probe.is_none_or(|status| status.is_some_and(Status::is_live)), "the probe is gone");
+    assert!(
+        probe.is_none_or(|status| status.is_some_and(DependencyStatus::is_live)),
+        "the probe is gone"
+    );
     assert!(
         away || ready == 0 || in_flight as u64 >= machine.config.max_concurrent,
         "a slot is free"
@@ -122,7 +136,7 @@ pub fn check(machine: &Speculation) {
 /// The values that must not change from one operation to the next.
 #[derive(Default)]
 pub struct Past {
-    tasks: BTreeMap<TaskId, (u32, Status, u32)>,
+    tasks: BTreeMap<TaskId, (u32, DependencyStatus, u32)>,
 }
 
 impl Past {

@@ -1,7 +1,10 @@
 //! The tasks that a rollback undoes under each policy, their order, and the next attempts.
 
 use super::{
-    super::{Link, Output, Request, RollbackReason, Status, engine::Confirmation},
+    super::{
+        DependencyStatus, EngineOutput, ParentLink, RollbackReason, RunRequest,
+        engine::Confirmation,
+    },
     CLAIM, PROOF, Speculation, id, machine, opening, oracle, undone,
 };
 
@@ -19,7 +22,7 @@ fn selective_spares_who_reads_nothing_of_what_failed() {
     assert_eq!(machine.fail(id("A"), FAILED, 0), Ok(3));
     let plans = machine.plans();
     assert_eq!(undone(&plans[0], &names), ["reads the reader", "reads", "A"]);
-    assert_eq!(machine.status("after"), Status::Speculative);
+    assert_eq!(machine.status("after"), DependencyStatus::Speculative);
     assert_eq!(machine.graph().depth(&id("reads who comes after")), Some(2));
     oracle::check(&machine);
 
@@ -36,8 +39,8 @@ fn who_only_comes_after_another_one_is_undone_before_it_nevertheless() {
     let mut machine = machine(&[("rollbackPolicy", "selective")]);
     machine.done("A", &[]);
     machine.done("B", &["A"]);
-    let parents = [(id("A"), Link::Reads), (id("B"), Link::OrderOnly)];
-    machine.schedule(Request::new(id("C"), &parents, CLAIM), 0).unwrap();
+    let parents = [(id("A"), ParentLink::Reads), (id("B"), ParentLink::OrderOnly)];
+    machine.schedule(RunRequest::new(id("C"), &parents, CLAIM), 0).unwrap();
     machine.fail(id("A"), FAILED, 0).unwrap();
     assert_eq!(undone(&machine.plans()[0], &["A", "B", "C"]), ["C", "B", "A"]);
 }
@@ -49,7 +52,7 @@ fn the_other_policies_take_all_that_is_below() {
         machine.done("A", &[]);
         machine.done_after("after", &["A"]);
         assert_eq!(machine.fail(id("A"), FAILED, 0), Ok(2));
-        assert_eq!(machine.status("after"), Status::RolledBack);
+        assert_eq!(machine.status("after"), DependencyStatus::RolledBack);
     }
 }
 
@@ -82,8 +85,9 @@ fn a_checkpoint_keeps_an_output_for_the_next_attempt() {
 fn a_checkpoint_serves_only_what_reads_the_same() {
     let mut machine = machine(&[("rollbackPolicy", "checkpoint")]);
     let reading = |machine: &mut Speculation, inputs: &str| {
-        let parents = [(id("A"), Link::Reads)];
-        let request = Request { inputs: id(inputs), ..Request::new(id("B"), &parents, CLAIM) };
+        let parents = [(id("A"), ParentLink::Reads)];
+        let request =
+            RunRequest { inputs: id(inputs), ..RunRequest::new(id("B"), &parents, CLAIM) };
         machine.schedule(request, 0).unwrap().checkpoint
     };
     let again = |machine: &mut Speculation| {
@@ -202,7 +206,7 @@ fn held_confirmations_run_down_the_chain_at_once() {
         .take()
         .into_iter()
         .filter_map(|output| match output {
-            Output::Confirmed { task, .. } => Some(task),
+            EngineOutput::Confirmed { task, .. } => Some(task),
             _ => None,
         })
         .collect();
@@ -219,5 +223,5 @@ fn a_confirmation_of_what_was_rolled_back_is_reported() {
     machine.fail(id("A"), RollbackReason::ManualCancel, 0).unwrap();
     machine.take();
     machine.confirm(id("A"), 0).unwrap_err();
-    assert_eq!(machine.take(), [Output::LateSuccess { task: id("A") }]);
+    assert_eq!(machine.take(), [EngineOutput::LateSuccess { task: id("A") }]);
 }

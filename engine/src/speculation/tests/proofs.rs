@@ -2,7 +2,8 @@
 
 use super::{
     super::{
-        Answer, CommitmentStatus, CompletionError, Output, ProofStatus, RollbackReason, Status,
+        CommitmentStatus, CompletionError, DependencyStatus, EngineOutput, ProofStatus,
+        RollbackReason, SubmissionResult,
     },
     PROOF, Speculation, id, machine, opening, oracle,
 };
@@ -14,7 +15,7 @@ fn a_proof_is_asked_for_and_may_not_take_for_ever() {
     assert_eq!(machine.proving(id("A"), 0), Err(CompletionError::NoOutput(id("A"))));
     machine.proved(id("A"), &PROOF, 0).unwrap_err();
     machine.executed(id("A"), opening(id("A")), 0).unwrap();
-    assert_eq!(machine.take(), [Output::Prove { task: id("A") }]);
+    assert_eq!(machine.take(), [EngineOutput::Prove { task: id("A") }]);
     let commitment = machine.commitment(&id("A")).unwrap();
     assert_eq!((commitment.status, &commitment.proof), (CommitmentStatus::Created, &None));
     oracle::check(&machine);
@@ -46,7 +47,7 @@ fn a_proof_does_not_wait_for_a_prover_for_ever() {
     assert_eq!((gauges.pending_proofs, gauges.queued_proofs, gauges.proving), (1, 1, 0));
     // After a restart it starts over in the queue.
     machine = Speculation::restore(&machine.snapshot(), 3_000).unwrap();
-    assert_eq!(machine.take(), [Output::Prove { task: id("A") }]);
+    assert_eq!(machine.take(), [EngineOutput::Prove { task: id("A") }]);
     assert_eq!(machine.next_deadline(), Some(10_000));
     machine.advance(10_000);
     assert_eq!(machine.plans()[0].summary.reason, RollbackReason::ProofTimeout);
@@ -68,7 +69,7 @@ fn a_proof_that_comes_in_time_goes_out() {
     let (task, submission) = machine.submissions()[0];
     machine.submitted(task, submission, 20).unwrap();
     assert_eq!(machine.commitment(&task).unwrap().status, CommitmentStatus::Submitted);
-    machine.answer(task, submission, Answer::Confirmed, 30).unwrap();
+    machine.answer(task, submission, SubmissionResult::Confirmed, 30).unwrap();
     // The proof of a confirmed task is dropped.
     assert_eq!(machine.proof(&task), None);
     assert_eq!(machine.task(&task).unwrap().proof, ProofStatus::Confirmed);
@@ -84,8 +85,8 @@ fn without_optimism_a_proof_is_asked_for_when_ancestors_are_confirmed() {
     let (task, submission) = machine.submissions()[0];
     assert_eq!(machine.task(&id("B")).unwrap().proof, ProofStatus::Held);
     oracle::check(&machine);
-    machine.answer(task, submission, Answer::Confirmed, 0).unwrap();
-    assert!(machine.take().contains(&Output::Prove { task: id("B") }));
+    machine.answer(task, submission, SubmissionResult::Confirmed, 0).unwrap();
+    assert!(machine.take().contains(&EngineOutput::Prove { task: id("B") }));
     oracle::check(&machine);
 }
 
@@ -96,7 +97,7 @@ fn the_time_to_confirm_begins_with_the_submission() {
     let (task, submission) = machine.submissions()[0];
     machine.submitted(task, submission, 20_000).unwrap();
     machine.advance(49_999);
-    assert_eq!(machine.status("A"), Status::Speculative);
+    assert_eq!(machine.status("A"), DependencyStatus::Speculative);
     machine.advance(50_000);
     assert_eq!(machine.plans()[0].summary.reason, RollbackReason::ProofTimeout);
     machine.submitted(task, submission, 50_000).unwrap_err();
@@ -109,9 +110,9 @@ fn an_answer_to_an_earlier_attempt_is_not_one_to_this() {
     let (task, first) = machine.submissions()[0];
     machine.fail(task, RollbackReason::ManualCancel, 0).unwrap();
     machine.done("A", &[]);
-    let stale = machine.answer(task, first, Answer::Rejected, 0).unwrap_err();
+    let stale = machine.answer(task, first, SubmissionResult::Rejected, 0).unwrap_err();
     assert_eq!((stale.task, stale.submission), (task, first));
-    assert_eq!(machine.status("A"), Status::Speculative);
+    assert_eq!(machine.status("A"), DependencyStatus::Speculative);
 }
 
 #[test]
@@ -135,12 +136,12 @@ fn delivery_that_fails_for_good_is_a_failed_proof() {
     let mut machine = machine(&[("maxRetries", "2")]);
     machine.done("A", &[]);
     let (task, submission) = machine.submissions()[0];
-    let answered = machine.answer(task, submission, Answer::Lost, 0).unwrap();
+    let answered = machine.answer(task, submission, SubmissionResult::Lost, 0).unwrap();
     assert_eq!(answered.retry_in_ms, Some(1_000));
     assert_eq!(machine.next_deadline(), Some(1_000));
     machine.advance(1_000);
     let (task, submission) = machine.submissions()[0];
-    let answered = machine.answer(task, submission, Answer::Lost, 1_000).unwrap();
+    let answered = machine.answer(task, submission, SubmissionResult::Lost, 1_000).unwrap();
     assert_eq!(answered.retry_in_ms, None);
     let summary = machine.history().next().unwrap();
     assert_eq!((summary.reason, summary.slashed.get()), (RollbackReason::ProofFailed, 100_000));

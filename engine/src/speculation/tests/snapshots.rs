@@ -2,7 +2,8 @@
 
 use super::{
     super::{
-        Answer, Output, ProofStatus, RollbackReason, SnapshotError, Status, away::Away, breaker,
+        DependencyStatus, EngineOutput, ProofStatus, RollbackReason, SnapshotError,
+        SubmissionResult, away::Away, breaker,
     },
     PROOF, Speculation,
     chaos::Random,
@@ -27,7 +28,7 @@ fn varied() -> Speculation {
     machine.fail(id("failed"), RollbackReason::ClaimExpired, 6).unwrap();
     machine.done("back off", &["confirmed"]);
     let (task, submission) = machine.submissions().pop().unwrap();
-    machine.answer(task, submission, Answer::Lost, 7).unwrap();
+    machine.answer(task, submission, SubmissionResult::Lost, 7).unwrap();
     machine.done("waiting", &["back off"]);
     machine.confirm(id("waiting"), 8).unwrap();
     machine.try_task("pending", &["waiting"]).unwrap();
@@ -72,15 +73,16 @@ fn what_was_in_flight_goes_out_again_as_the_same_attempt() {
     let first = machine.submissions();
     let mut restored = Speculation::restore(&machine.snapshot(), 20_000).unwrap();
     let outputs = restored.take();
-    let again = |name: &str, submission| Output::Submit { task: id(name), submission, attempt: 1 };
-    assert_eq!(outputs, [again("A", 2), again("B", 3), Output::Prove { task: id("D") }]);
+    let again =
+        |name: &str, submission| EngineOutput::Submit { task: id(name), submission, attempt: 1 };
+    assert_eq!(outputs, [again("A", 2), again("B", 3), EngineOutput::Prove { task: id("D") }]);
     oracle::check(&restored);
     // Answers to the previous machine no longer count, and timeouts restart.
     let (task, submission) = first[0];
-    restored.answer(task, submission, Answer::Confirmed, 20_000).unwrap_err();
+    restored.answer(task, submission, SubmissionResult::Confirmed, 20_000).unwrap_err();
     restored.advance(49_999);
-    assert_eq!(restored.status("A"), Status::Speculative);
-    restored.answer(task, 2, Answer::Confirmed, 49_999).unwrap();
+    assert_eq!(restored.status("A"), DependencyStatus::Speculative);
+    restored.answer(task, 2, SubmissionResult::Confirmed, 49_999).unwrap();
     assert_eq!(restored.task(&id("C")).unwrap().proof, ProofStatus::Submitting);
 }
 
@@ -91,7 +93,7 @@ fn what_expired_meanwhile_is_rolled_back_before_anything_goes_out() {
     machine.done("B", &["A"]);
     let mut restored = Speculation::restore(&machine.snapshot(), 300_000).unwrap();
     let outputs = restored.take();
-    assert!(matches!(&outputs[..], [Output::RolledBack(plan)] if plan.tasks.len() == 2));
+    assert!(matches!(&outputs[..], [EngineOutput::RolledBack(plan)] if plan.tasks.len() == 2));
 }
 
 #[test]
@@ -124,14 +126,14 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     refused(
         |machine| {
             let task = at(machine, "after");
-            machine.graph.nodes[task].status = Status::Confirmed;
+            machine.graph.nodes[task].status = DependencyStatus::Confirmed;
         },
         "the retired tasks are not those that no live task depends on",
     );
     refused(
         |machine| {
             let task = at(machine, "pending");
-            machine.graph.nodes[task].status = Status::Speculative;
+            machine.graph.nodes[task].status = DependencyStatus::Speculative;
         },
         "a task, its commitment and its proof are not at the same point",
     );
@@ -153,9 +155,13 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     refused(|machine| machine.pruned_at = 10, "it was pruned later than now");
     refused(
         |machine| {
-            let limits = breaker::Limits { threshold: 1, reset_ms: 0, ..breaker::Limits::DEFAULT };
+            let limits = breaker::BreakerLimits {
+                threshold: 1,
+                reset_ms: 0,
+                ..breaker::BreakerLimits::DEFAULT
+            };
             let (task, reason) = (id("confirmed"), RollbackReason::ProofFailed);
-            let failure = breaker::Failure { task, reason, at: 9 };
+            let failure = breaker::TaskFailure { task, reason, at: 9 };
             machine.breaker.record_failure(limits, failure, &[]);
             machine.breaker.proceed(limits, 10, task);
         },

@@ -124,7 +124,8 @@ fn what_is_stored_is_read_back() {
 
     let check = |weight: Option<u64>, due: u64| {
         let weights = weight.map(|weight| (actor(1), weight)).into_iter().collect();
-        let tallies = [(actor(1), Tally { due, ..Tally::default() })].into_iter().collect();
+        let tallies =
+            [(actor(1), AuctionTally { due, ..AuctionTally::default() })].into_iter().collect();
         from_slice::<Auction>(&to_vec(&Auction { weights, tallies, budget: 0 })).is_ok()
     };
     assert!(check(None, 1) && check(Some(RULES.max), 1));

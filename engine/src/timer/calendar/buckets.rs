@@ -64,7 +64,7 @@ impl Bucket {
 }
 
 /// The storage for the entries of all buckets.
-pub(super) struct Pool {
+pub(super) struct EntryPool {
     slabs: Vec<Box<[Due]>>,
     /// The next piece after the piece that starts at a unit, in its bucket or in the list of free
     /// pieces.
@@ -75,7 +75,7 @@ pub(super) struct Pool {
     fresh: usize,
 }
 
-impl Pool {
+impl EntryPool {
     pub(super) const fn new() -> Self {
         Self { slabs: Vec::new(), next: Vec::new(), free: [Piece::NONE; SIZES.len()], fresh: SLAB }
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_bucket_keeps_its_order_and_leaves_its_pieces() {
-        let mut pool = Pool::new();
+        let mut pool = EntryPool::new();
         let all = entries(0..10_000);
         for _ in 0..3 {
             let mut buckets = [Bucket::EMPTY; 3];

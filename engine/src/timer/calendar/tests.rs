@@ -218,20 +218,20 @@ impl Chain {
     /// Checks the calendar's counts and buckets against the timers.
     fn check_places(&mut self) {
         self.calendar.apply(&mut self.queue);
-        let (mut counts, mut overflow) = (Counts::default(), 0);
+        let (mut counts, mut overflow) = (CalendarCounts::default(), 0);
         let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
         for timer in self.model.values() {
-            match Place::of(timer.height, timer.scheduled_at, self.now) {
-                Place::CarryOver => counts.carry_over += 1,
-                Place::Ring => {
+            match TimerPlace::of(timer.height, timer.scheduled_at, self.now) {
+                TimerPlace::CarryOver => counts.carry_over += 1,
+                TimerPlace::Ring => {
                     counts.ring += 1;
                     *ring.entry(timer.height).or_default() += 1;
                 }
-                Place::Epoch => {
+                TimerPlace::Epoch => {
                     counts.epochs += 1;
                     *epochs.entry(epoch(timer.height)).or_default() += 1;
                 }
-                Place::Overflow => overflow += 1,
+                TimerPlace::Overflow => overflow += 1,
             }
         }
         assert_eq!(self.calendar.counts(), counts);

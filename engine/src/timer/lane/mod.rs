@@ -45,7 +45,7 @@ use top::Top;
 
 /// The scan's questions about accounts, by their numbers in the calendar: each question at most
 /// once per account and block.
-pub trait Accounts {
+pub trait LaneAccounts {
     /// The account's balance.
     fn balance(&mut self, number: u32) -> Wei;
 
@@ -74,13 +74,13 @@ pub struct Scan<'a> {
     /// Number of further removals that the GC budget pays for.
     pub gc_left: u64,
     /// Number of timers per outcome.
-    pub counts: Counts,
+    pub counts: LaneCounts,
     pub ranking: Ranking<'a>,
 }
 
 /// Number of due timers per outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct LaneCounts {
     /// All live timers.
     pub live: u64,
     /// Ranked timers.
@@ -101,7 +101,7 @@ pub fn scan<'a>(
     due: &'a [Due],
     now: Height,
     prices: &Prices,
-    accounts: &mut impl Accounts,
+    accounts: &mut impl LaneAccounts,
     buffers: &'a mut Buffers,
 ) -> Scan<'a> {
     let rates = Rates::new(prices);
@@ -112,7 +112,7 @@ pub fn scan<'a>(
     let now = u32::try_from(now.get()).unwrap_or(u32::MAX);
 
     let (mut expired, mut insolvent) = (Vec::new(), Vec::new());
-    let mut counts = Counts::default();
+    let mut counts = LaneCounts::default();
     let mut least = Room { cycles: u64::MAX, cells: u64::MAX };
     let mut collect = |list: &mut Vec<u32>, waiting: &mut u64, index: u32| {
         if gc_left == 0 {

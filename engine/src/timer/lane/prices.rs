@@ -3,7 +3,7 @@
 use super::top::Rank;
 use crate::{
     primitives::Wei,
-    timer::{Config, Due, Policy, eip1559, record},
+    timer::{Due, Policy, TimerConfig, eip1559, record},
 };
 
 /// The prices that are the same for all timers of a block.
@@ -18,7 +18,7 @@ pub struct Prices {
     pub basefee_cell: Wei,
     /// Median priority of the previous block's fires, in wei per cycle.
     pub p50: Wei,
-    pub config: Config,
+    pub config: TimerConfig,
 }
 
 impl Prices {

@@ -1,6 +1,6 @@
 //! Answers about accounts in this block, by the accounts' numbers.
 
-use super::Accounts;
+use super::LaneAccounts;
 use crate::{primitives::Wei, timer::auction::Standing};
 
 /// Answers, each valid only in its block.
@@ -46,7 +46,7 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn balance(&mut self, number: u32, accounts: &mut impl Accounts) -> Wei {
+    pub(super) fn balance(&mut self, number: u32, accounts: &mut impl LaneAccounts) -> Wei {
         let block = self.block;
         let known = self.at(number);
         if known.balance_in != block {
@@ -57,7 +57,7 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn weight(&mut self, number: u32, accounts: &mut impl Accounts) -> u64 {
+    pub(super) fn weight(&mut self, number: u32, accounts: &mut impl LaneAccounts) -> u64 {
         let block = self.block;
         let known = self.at(number);
         if known.weight_in != block {
@@ -75,7 +75,7 @@ impl Table {
 
     /// Adds an actor with a due timer (`gba-auction`).
     #[inline]
-    pub(super) fn enter(&mut self, number: u32, accounts: &mut impl Accounts) -> &mut Entrant {
+    pub(super) fn enter(&mut self, number: u32, accounts: &mut impl LaneAccounts) -> &mut Entrant {
         if self.at(number).weight_in != self.block {
             self.weight(number, accounts);
             self.places.resize(self.accounts.len(), 0);

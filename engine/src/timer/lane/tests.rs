@@ -1,7 +1,7 @@
 //! The lane against a simple model: classify, sort everything, fill.
 
 use super::*;
-use crate::timer::{Config, auction::Standing, eip1559, record};
+use crate::timer::{TimerConfig, auction::Standing, eip1559, record};
 use proptest::prelude::*;
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -36,7 +36,7 @@ impl World {
     }
 }
 
-impl Accounts for World {
+impl LaneAccounts for World {
     fn balance(&mut self, number: u32) -> Wei {
         self.asked[number as usize][0] += 1;
         self.balances[number as usize]
@@ -71,13 +71,13 @@ fn case(policy: Policy, seed: u64) -> Case {
         2 => &[90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100],
         _ => &[60, 120],
     };
-    let config = Config {
+    let config = TimerConfig {
         lane_timer_cycles: random.of(&[100, 1_000, 20_000]),
         max_cycles_per_fire: 150,
         max_cycles_per_fire_auction_phase: 110,
         gc_cycles_per_block: GC_CYCLES * random.of(&[0, 3, 100_000]) + 199,
         lane_timer_cells: random.of(&[640, 6_400, 1_000_000]),
-        ..Config::default()
+        ..TimerConfig::default()
     };
     let (mut due, mut uses) = (Vec::new(), Vec::new());
     for seq in 0..timers {
@@ -124,7 +124,7 @@ struct Outcome {
     insolvent: Vec<u32>,
     fired: Vec<(u32, u128)>,
     consumed: Room,
-    counts: Counts,
+    counts: LaneCounts,
     standings: BTreeMap<u32, Standing>,
 }
 
@@ -295,7 +295,7 @@ proptest! {
             (Height::new(NOW.into()), World::new(case.balances.clone(), case.weights.clone()));
         let mut buffers = Buffers::default();
         let scan = scan(&case.due, now, &case.prices, &mut world, &mut buffers);
-        let mut counts = Counts::default();
+        let mut counts = LaneCounts::default();
         let (mut expired, mut unfunded) = (0, 0);
         for due in case.due.iter().filter(|due| due.is_live()) {
             counts.live += 1;
@@ -329,7 +329,7 @@ fn prices_compare_at_the_ends_of_their_width() {
             basefee_lane: price,
             basefee_cell: Wei::ZERO,
             p50: Wei::new(7),
-            config: Config::default(),
+            config: TimerConfig::default(),
         };
         let priority = prices.priority(&Due { max_fee, max_priority, ..TIMER });
         let expected = expected.map(|wei| Wei::new(wei.into()));

@@ -17,7 +17,7 @@
 //! in it: hidden parts have no key of the range.
 
 use super::{
-    BRANCH_TAG, FAN_OUT, LENGTH_BYTES, Node, PAGE_TAG, Pages, digit, first, first_difference,
+    BRANCH_TAG, FAN_OUT, LENGTH_BYTES, PAGE_TAG, PageNode, Pages, digit, first, first_difference,
     nearest,
 };
 use crate::primitives::{Hash, keccak256};
@@ -75,7 +75,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
     }
 }
 
-impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
+impl<const K: usize, const PAGE: usize> PageNode<K, PAGE> {
     fn prove(
         &self,
         (low, high): (&[u8; K], &[u8; K]),
@@ -148,9 +148,9 @@ pub fn check<'a, const K: usize>(
     if bytes == [NOTHING] {
         return Ok(Shown { root: Hash::ZERO, records: Vec::new() });
     }
-    let mut input = Input { bytes, at: 0 };
+    let mut input = PageInput { bytes, at: 0 };
     // Digits ascend along the path, so its depth is at most 4 K.
-    let mut path: Vec<Frame<'a, K>> = Vec::new();
+    let mut path: Vec<BranchFrame<'a, K>> = Vec::new();
     let mut records = Vec::new();
     loop {
         let at = input.at;
@@ -178,7 +178,7 @@ pub fn check<'a, const K: usize>(
                 if bitmap.count_ones() < 2 || bitmap >> FAN_OUT != 0 {
                     return Err(malformed("expected two to four children"));
                 }
-                path.push(Frame::new(digit, bitmap));
+                path.push(BranchFrame::new(digit, bitmap));
                 continue;
             }
             _ => return Err(malformed("expected a node that belongs there")),
@@ -211,7 +211,7 @@ struct Checked<'a, const K: usize> {
 }
 
 /// A branch some of whose children were read.
-struct Frame<'a, const K: usize> {
+struct BranchFrame<'a, const K: usize> {
     digit: u8,
     bitmap: u8,
     /// The bitmap of the children still to come.
@@ -222,7 +222,7 @@ struct Frame<'a, const K: usize> {
     keys: Option<(&'a [u8; K], &'a [u8; K])>,
 }
 
-impl<'a, const K: usize> Frame<'a, K> {
+impl<'a, const K: usize> BranchFrame<'a, K> {
     const fn new(digit: u8, bitmap: u8) -> Self {
         let hashes = [0; FAN_OUT * 32];
         Self { digit, bitmap, left: bitmap, opened: 0, hashes, end: 0, keys: None }
@@ -285,12 +285,12 @@ fn read_page<'a, const K: usize>(
 }
 
 /// A byte string that is read from the front.
-struct Input<'a> {
+struct PageInput<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Input<'a> {
+impl<'a> PageInput<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], TreeError> {
         let rest = &self.bytes[self.at..];
         let what = "expected more bytes";

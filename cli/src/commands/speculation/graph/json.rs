@@ -18,7 +18,7 @@ pub struct Graph<'a> {
     elapsed_ms: u64,
     outputs_ms: Option<u64>,
     synchronous_ms: Option<u64>,
-    tasks: Vec<Node<'a>>,
+    tasks: Vec<TaskNode<'a>>,
     edges: Vec<Edge<'a>>,
     #[serde(skip)]
     drawn: &'a Pipeline,
@@ -27,7 +27,7 @@ pub struct Graph<'a> {
 /// A task: the API's fields, and its name and its parents' under the names that scripts use.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Node<'a> {
+pub struct TaskNode<'a> {
     id: &'a str,
     parents: Vec<&'a str>,
     #[serde(flatten)]
@@ -47,7 +47,7 @@ impl<'a> Graph<'a> {
     pub fn of(pipeline: &'a Pipeline) -> Self {
         let tasks = &pipeline.graph;
         let name = |at: usize| tasks[at].task.as_str();
-        let node = |task: &'a SpeculativeTask| Node {
+        let node = |task: &'a SpeculativeTask| TaskNode {
             id: &task.task,
             parents: task.depends_on.iter().map(|parent| parent.task.as_str()).collect(),
             task,

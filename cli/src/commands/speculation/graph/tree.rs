@@ -5,7 +5,7 @@ use crate::{
     commands::speculation::show::headline,
     output::{
         FAINT, HEADING, amount, cut_lines,
-        forest::{Forest, Line},
+        forest::{Forest, TreeLine},
         millis,
         pipeline::{one_line, reached_ms},
         room,
@@ -106,7 +106,7 @@ fn shown(widths: &[usize]) -> usize {
     widths.iter().take_while(fits).count()
 }
 
-impl Line {
+impl TreeLine {
     fn width(&self, tasks: &[SpeculativeTask]) -> usize {
         self.lead.chars().count() + tasks[self.task].task.chars().count()
     }
@@ -143,7 +143,7 @@ fn cells(task: &SpeculativeTask) -> [String; 5] {
 }
 
 /// Notes that no column shows: other parents, attempts, and why it failed.
-fn note(forest: &Forest, line: &Line, tasks: &[SpeculativeTask]) -> Option<String> {
+fn note(forest: &Forest, line: &TreeLine, tasks: &[SpeculativeTask]) -> Option<String> {
     let task = &tasks[line.task];
     let mut notes = Vec::new();
     let under = forest.under[line.task];

@@ -15,7 +15,7 @@ use crate::{
     dashboard::{
         filter::Filter,
         look::Look,
-        panes::{Cx, GraphLevel as Level, Speculation},
+        panes::{Cx, GraphLevel, Speculation},
     },
     output::{
         amount, cut, grouped, millis,
@@ -70,7 +70,7 @@ const ROLLBACKS: [Column; 8] = [
 
 /// The layout of the pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct SpeculationAreas {
     agent: Rect,
     pipelines: Rect,
     rollbacks: Rect,
@@ -78,7 +78,7 @@ pub struct Shape {
     about: Rect,
 }
 
-impl Shape {
+impl SpeculationAreas {
     /// Number of pipelines that fit.
     pub fn pipeline_rows(&self) -> usize {
         self.pipelines.height.saturating_sub(2).into()
@@ -113,13 +113,13 @@ fn part(area: Rect, from: u16, height: u16) -> Rect {
 }
 
 /// The layout of the pane's area.
-pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
+pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> SpeculationAreas {
     let area = cx.area;
     let none = Rect { height: 0, ..area };
-    if let Level::Graph { .. } = pane.level {
+    if let GraphLevel::Graph { .. } = pane.level {
         let graph = part(area, 0, area.height.saturating_sub(ABOUT));
         let about = part(area, graph.height, ABOUT);
-        return Shape { agent: none, pipelines: none, rollbacks: none, graph, about };
+        return SpeculationAreas { agent: none, pipelines: none, rollbacks: none, graph, about };
     }
     let agent = part(area, 0, AGENT);
     let rest = part(area, agent.height, area.height);
@@ -134,14 +134,14 @@ pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
         let graph = Rect { x, width: rest.right() - x, ..rest };
         let pipelines = part(left, 0, left.height - undone);
         let rollbacks = part(left, pipelines.height, undone);
-        return Shape { agent, pipelines, rollbacks, graph, about: none };
+        return SpeculationAreas { agent, pipelines, rollbacks, graph, about: none };
     }
     // On a low terminal the rollbacks only have their own page.
     let undone = if rest.height < 24 { 0 } else { undone };
     let pipelines = part(rest, 0, count.min(rest.height / 3).max(4));
     let graph = part(rest, pipelines.height, rest.height - pipelines.height - undone);
     let rollbacks = part(rest, pipelines.height + graph.height, undone);
-    Shape { agent, pipelines, rollbacks, graph, about: none }
+    SpeculationAreas { agent, pipelines, rollbacks, graph, about: none }
 }
 
 /// The style of a pipeline's status.
@@ -158,7 +158,7 @@ fn style_of(status: PipelineStatus, look: Look) -> Style {
 pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
     let shape = shape(pane, cx);
     match &pane.level {
-        Level::Pipelines => {
+        GraphLevel::Pipelines => {
             draw_agent(pane, cx, shape.agent, buffer);
             draw_pipelines(pane, cx, &shape, buffer);
             draw_preview(pane, cx, shape.graph, buffer);
@@ -172,17 +172,17 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
                 grid(&ROLLBACKS, &rows, None, area, cx.look, buffer);
             }
         }
-        Level::Rollbacks(first) => {
+        GraphLevel::Rollbacks(first) => {
             let title = format!("rollbacks: {}", pane.rollbacks.len());
             let area = section(&title, cx.area, cx.look, buffer);
             rollbacks(&pane.rollbacks, cx).draw(*first, area, buffer);
         }
-        Level::Graph { pipeline, task: Some(opened), .. } => {
+        GraphLevel::Graph { pipeline, task: Some(opened), .. } => {
             let title = format!("{} of pipeline {pipeline}", opened.key);
             let area = section(&title, cx.area, cx.look, buffer);
             task(opened, cx).draw(opened.first, area, buffer);
         }
-        Level::Graph { pipeline, cursor, task: None } => {
+        GraphLevel::Graph { pipeline, cursor, task: None } => {
             let Some(graph) = pane.graph(*pipeline) else {
                 let area = section(&format!("pipeline {pipeline}"), cx.area, cx.look, buffer);
                 let withheld = pane.withheld.as_ref().filter(|(number, _)| number == pipeline);
@@ -277,7 +277,7 @@ fn stake(status: &SpeculationStatus, look: Look) -> Facts {
     facts.map(|(name, text, style)| (name, facts::styled(text, style))).into()
 }
 
-fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) {
+fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &SpeculationAreas, buffer: &mut Buffer) {
     let (all, accepted) = (pane.all().unwrap_or_default().len(), pane.accepted(cx));
     let title = match accepted.len() == all {
         true => format!("pipelines: {}", grouped(all as u128)),

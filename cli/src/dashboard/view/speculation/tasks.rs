@@ -4,7 +4,7 @@
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Drawn, OpenedTask},
+        panes::{Cx, DrawnTask, OpenedTask},
         rows::Cursor,
         view::{
             grid::{Cell, Column, grid, plain},
@@ -60,14 +60,14 @@ fn style(status: TaskStatus, look: Look) -> Style {
 /// Draws tasks, one row each; with their times as bars if there is room.
 pub fn draw_tasks(
     graph: &Pipeline,
-    drawn: &[Drawn],
+    drawn: &[DrawnTask],
     selected: Option<usize>,
     cx: &Cx<'_>,
     area: Rect,
     buffer: &mut Buffer,
 ) {
     let or_dash = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
-    let row = |line: &Drawn| {
+    let row = |line: &DrawnTask| {
         let task = &graph.graph[line.task];
         let tries = if task.attempt > 1 { cx.look.warn() } else { Style::new() };
         vec![

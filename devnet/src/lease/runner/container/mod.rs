@@ -35,7 +35,7 @@ pub use engine::{Choice, Engine, EngineError};
 
 use super::{
     SHELL,
-    hold::{Halt, Hold},
+    heartbeat::{Halt, Heartbeats},
     output::Output,
     step::{self, End},
 };
@@ -149,7 +149,7 @@ impl<'a> Container<'a> {
         &mut self,
         image: &str,
         env: &BTreeMap<String, OsString>,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) -> Result<(), Unmade> {
         let containers = self.containers.ok_or_else(|| failed("the runner", "no containers"))?;
@@ -184,7 +184,7 @@ impl<'a> Container<'a> {
         &self,
         containers: &Containers,
         image: &str,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) -> Result<(), Unmade> {
         let look = ["image", "inspect", "--format", "{{.Id}}", "--", image];
@@ -213,7 +213,7 @@ impl<'a> Container<'a> {
         containers: &Containers,
         name: &str,
         image: &str,
-        hold: &Hold,
+        hold: &Heartbeats,
         output: &mut Output<'_>,
     ) -> Result<(), Unmade> {
         let options = containers.engine.options(self.job, INSIDE).map_err(Unmade::Failed)?;
@@ -335,7 +335,7 @@ impl<'a> Container<'a> {
         containers: &Containers,
         args: impl IntoIterator<Item = S>,
         limit: Duration,
-        hold: &Hold,
+        hold: &Heartbeats,
     ) -> Result<Result<String, AskError>, Unmade> {
         let mark = self.mark();
         tokio::select! {
@@ -373,7 +373,7 @@ fn creation(
 }
 
 /// Writes a note to the job's log unless the job has to stop.
-async fn tell(text: &str, hold: &Hold, output: &mut Output<'_>) {
+async fn tell(text: &str, hold: &Heartbeats, output: &mut Output<'_>) {
     tokio::select! {
         biased;
         _ = hold.halted() => {}

@@ -14,7 +14,7 @@ mod tests;
 
 pub(super) use secrets::Secrets;
 
-use readings::{Found, Readings};
+use readings::{FoundSecrets, Readings};
 use std::sync::Arc;
 
 /// The replacement of a secret.
@@ -48,12 +48,12 @@ pub(super) struct Masker {
     passed: usize,
     /// Ranges of secrets that are not completely passed. One that begins before `passed` already
     /// has its mask.
-    found: Found,
+    found: FoundSecrets,
 }
 
 impl Masker {
     pub(super) fn new(secrets: Arc<Secrets>) -> Self {
-        let (readings, held, found) = (Readings::new(), Vec::new(), Found::new());
+        let (readings, held, found) = (Readings::new(), Vec::new(), FoundSecrets::new());
         Self { secrets, readings, held, passed: 0, found }
     }
 
@@ -65,7 +65,7 @@ impl Masker {
         }
         let from = self.passed + self.held.len();
         self.held.extend_from_slice(bytes);
-        let mut found = Found::new();
+        let mut found = FoundSecrets::new();
         self.readings.read(&self.secrets, from, bytes, &mut found);
         self.cover(found);
         let end = from + bytes.len();
@@ -75,7 +75,7 @@ impl Masker {
 
     /// Passes on the rest, because no more bytes follow.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
-        let mut found = Found::new();
+        let mut found = FoundSecrets::new();
         self.readings.end(&self.secrets, &mut found);
         self.cover(found);
         self.pass(self.passed + self.held.len(), out);
@@ -83,7 +83,7 @@ impl Masker {
 
     /// Adds ranges to the known ones. If the beginning of a secret was already passed at a line's
     /// end, only its rest is covered.
-    fn cover(&mut self, found: Found) {
+    fn cover(&mut self, found: FoundSecrets) {
         let left = found.into_iter().map(|(start, end)| (start.max(self.passed), end));
         self.found.extend(left);
         self.found.sort_unstable();

@@ -12,7 +12,7 @@
 //! where a byte may begin: four for base64, two for hexadecimal. Programs break long rows of digits
 //! into lines or groups, so a little white space between digits is skipped.
 
-use super::secrets::{Cursor, Run, Secrets};
+use super::secrets::{ByteRun, Cursor, Secrets};
 use std::ops::Range;
 
 /// Shortest secret that is looked for in rows of digits, in bytes: a shorter one might be part of
@@ -36,7 +36,7 @@ pub(super) const MAX_BYTE: usize = {
 };
 
 /// Ranges of secrets: start and end offsets in the stream.
-pub(super) type Found = Vec<(usize, usize)>;
+pub(super) type FoundSecrets = Vec<(usize, usize)>;
 
 /// All readings of a stream.
 #[derive(Debug)]
@@ -60,7 +60,13 @@ impl Readings {
     }
 
     /// Takes the bytes at offset `from`, and adds the ranges of secrets that they complete.
-    pub(super) fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+    pub(super) fn read(
+        &mut self,
+        secrets: &Secrets,
+        from: usize,
+        bytes: &[u8],
+        found: &mut FoundSecrets,
+    ) {
         let fresh = self.plain.is_fresh();
         for (at, byte) in (from..).zip(bytes) {
             if let Some(run) = self.plain.step(secrets, *byte, at) {
@@ -91,7 +97,7 @@ impl Readings {
     }
 
     /// Ends the stream, and adds the secrets that are complete without further bytes.
-    pub(super) fn end(&mut self, secrets: &Secrets, found: &mut Found) {
+    pub(super) fn end(&mut self, secrets: &Secrets, found: &mut FoundSecrets) {
         self.percent.end(secrets, found);
         self.json.end(secrets, found);
         *self = Self::new();
@@ -153,14 +159,14 @@ impl Escapes {
             && !self.signs.iter().any(|sign| bytes.contains(sign))
     }
 
-    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut FoundSecrets) {
         for (at, byte) in (from..).zip(bytes) {
             self.step(secrets, *byte, at, found);
         }
     }
 
     #[inline]
-    fn step(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut Found) {
+    fn step(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut FoundSecrets) {
         if self.escape.is_empty() {
             if byte != self.signs[0] && byte != self.signs[1] {
                 return self.take(secrets, byte, at..at + 1, found);
@@ -170,7 +176,7 @@ impl Escapes {
         self.escape(secrets, byte, at, found);
     }
 
-    fn escape(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut Found) {
+    fn escape(&mut self, secrets: &Secrets, byte: u8, at: usize, found: &mut FoundSecrets) {
         self.escape.push(byte);
         match (self.read)(&self.escape) {
             Read::More => {}
@@ -186,7 +192,7 @@ impl Escapes {
 
     /// What looked like an escape is not one: its first byte means itself, the others are read
     /// again.
-    fn give_up(&mut self, secrets: &Secrets, found: &mut Found) {
+    fn give_up(&mut self, secrets: &Secrets, found: &mut FoundSecrets) {
         let (bytes, from) = (std::mem::take(&mut self.escape), self.from);
         self.take(secrets, bytes[0], from..from + 1, found);
         for (at, byte) in (from + 1..).zip(&bytes[1..]) {
@@ -195,7 +201,7 @@ impl Escapes {
     }
 
     #[inline]
-    fn take(&mut self, secrets: &Secrets, byte: u8, place: Range<usize>, found: &mut Found) {
+    fn take(&mut self, secrets: &Secrets, byte: u8, place: Range<usize>, found: &mut FoundSecrets) {
         if let Some(run) = self.cursor.step(secrets, byte, place.start) {
             found.push((run.start, place.end));
         }
@@ -207,7 +213,7 @@ impl Escapes {
         begun.into_iter().chain(escape).min()
     }
 
-    fn end(&mut self, secrets: &Secrets, found: &mut Found) {
+    fn end(&mut self, secrets: &Secrets, found: &mut FoundSecrets) {
         while !self.escape.is_empty() {
             self.give_up(secrets, found);
         }
@@ -300,7 +306,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
         Self { values, cursors, count: 0, last: (0, 0), gap: 0, cut: false }
     }
 
-    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut Found) {
+    fn read(&mut self, secrets: &Secrets, from: usize, bytes: &[u8], found: &mut FoundSecrets) {
         for (at, byte) in (from..).zip(bytes) {
             match self.values[usize::from(*byte)] {
                 NO_DIGIT => self.part(*byte),
@@ -310,7 +316,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
     }
 
     #[inline]
-    fn step(&mut self, secrets: &Secrets, value: u8, at: usize, found: &mut Found) {
+    fn step(&mut self, secrets: &Secrets, value: u8, at: usize, found: &mut FoundSecrets) {
         if self.count > 0 {
             let (last, start) = self.last;
             let both = usize::from(last) << BITS | usize::from(value);
@@ -346,7 +352,7 @@ impl<const BITS: usize, const GROUP: usize> Digits<BITS, GROUP> {
     }
 
     fn open(&self, secrets: &Secrets) -> Option<usize> {
-        let held = |run: &Run| !self.cut || run.length >= MIN_HELD;
+        let held = |run: &ByteRun| !self.cut || run.length >= MIN_HELD;
         let begun = self.cursors.iter().filter_map(|cursor| cursor.open(secrets)).filter(held);
         let last = (self.count > 0 && !self.cut).then_some(self.last.1);
         begun.map(|run| run.start).chain(last).min()

@@ -8,23 +8,23 @@ use std::{collections::VecDeque, fmt};
 const MIN_LINE: usize = 4;
 
 /// A state of [`Secrets`]; [`ROOT`] is the empty prefix.
-type State = u32;
-const ROOT: State = 0;
+type PrefixState = u32;
+const ROOT: PrefixState = 0;
 
 /// Texts that a log must not show.
 pub(in super::super) struct Secrets {
     nodes: Vec<Node>,
     /// The state for each first byte.
-    first: [State; 256],
+    first: [PrefixState; 256],
 }
 
 /// A prefix of a secret.
 #[derive(Default)]
 struct Node {
     /// The states after each next byte, sorted by byte.
-    next: Vec<(u8, State)>,
+    next: Vec<(u8, PrefixState)>,
     /// The longest other prefix with which this one ends.
-    shorter: State,
+    shorter: PrefixState,
     depth: usize,
     /// Length of the longest prefix with which this one ends and that goes on, possibly itself.
     open: usize,
@@ -68,7 +68,7 @@ impl Secrets {
             at = match edges.binary_search_by_key(&byte, |(edge, _)| *edge) {
                 Ok(found) => edges[found].1,
                 Err(place) => {
-                    let new = State::try_from(self.nodes.len())
+                    let new = PrefixState::try_from(self.nodes.len())
                         .expect("an environment is far shorter than 4 GiB");
                     self.nodes[at as usize].next.insert(place, (byte, new));
                     self.nodes.push(Node { depth, ..Node::default() });
@@ -106,7 +106,7 @@ impl Secrets {
     }
 
     /// The longest prefix after one more byte.
-    fn step(&self, mut at: State, byte: u8) -> State {
+    fn step(&self, mut at: PrefixState, byte: u8) -> PrefixState {
         while at != ROOT {
             let node = &self.nodes[at as usize];
             match node.next.binary_search_by_key(&byte, |(edge, _)| *edge) {
@@ -121,14 +121,14 @@ impl Secrets {
 /// The progress of one reading of a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cursor {
-    state: State,
+    state: PrefixState,
     /// The offset from which each byte of the state's prefix was read.
     starts: VecDeque<usize>,
 }
 
 /// A range of bytes that were read: their number, and the offset of the first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct ByteRun {
     pub(super) length: usize,
     pub(super) start: usize,
 }
@@ -136,14 +136,14 @@ pub(super) struct Run {
 impl Cursor {
     /// Takes a byte read at offset `start`. Returns the longest secret that ends with it.
     #[inline]
-    pub(super) fn step(&mut self, secrets: &Secrets, byte: u8, start: usize) -> Option<Run> {
+    pub(super) fn step(&mut self, secrets: &Secrets, byte: u8, start: usize) -> Option<ByteRun> {
         if self.state == ROOT && secrets.first[usize::from(byte)] == ROOT {
             return None;
         }
         self.go_on(secrets, byte, start)
     }
 
-    fn go_on(&mut self, secrets: &Secrets, byte: u8, start: usize) -> Option<Run> {
+    fn go_on(&mut self, secrets: &Secrets, byte: u8, start: usize) -> Option<ByteRun> {
         self.state = secrets.step(self.state, byte);
         if self.state == ROOT {
             self.starts.clear();
@@ -156,13 +156,13 @@ impl Cursor {
     }
 
     /// The longest prefix of a secret that may go on.
-    pub(super) fn open(&self, secrets: &Secrets) -> Option<Run> {
+    pub(super) fn open(&self, secrets: &Secrets) -> Option<ByteRun> {
         let node = &secrets.nodes[self.state as usize];
         self.run(node.depth, node.open)
     }
 
-    fn run(&self, depth: usize, length: usize) -> Option<Run> {
-        (length > 0).then(|| Run { length, start: self.starts[depth - length] })
+    fn run(&self, depth: usize, length: usize) -> Option<ByteRun> {
+        (length > 0).then(|| ByteRun { length, start: self.starts[depth - length] })
     }
 
     /// Whether no secret may have begun.

@@ -6,7 +6,7 @@
 //! skipped and the schedule records the reason; if the run cannot be written, the fire must be
 //! reported again.
 
-use super::{Answer, Core, Outcome, json, refused};
+use super::{Answer, Core, ServiceResult, json, refused};
 use crate::lease::{
     messages::{MAX_SCHEDULES, NewRun, NewSchedule},
     schedules::Fire,
@@ -29,7 +29,7 @@ impl Trigger {
 
 impl Core {
     /// Adds a schedule whose run has been checked. Returns its id.
-    pub fn add_schedule(&mut self, actor: Address, new: NewSchedule) -> Outcome<String> {
+    pub fn add_schedule(&mut self, actor: Address, new: NewSchedule) -> ServiceResult<String> {
         let since = match self.shared.chain_head() {
             ChainHead::None => return Err(ServiceError::NoChain),
             ChainHead::Unknown => return Err(ServiceError::ChainBegins),
@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// Refuses a run that would be refused even with an empty queue.
-    fn would_take(&self, run: &NewRun) -> Outcome<()> {
+    fn would_take(&self, run: &NewRun) -> ServiceResult<()> {
         spec::known_artifacts(run, &self.board)?;
         let ids = run.jobs.iter().map(|job| (job.name.clone(), JobId(job.name.clone())));
         let ids = ids.collect();
@@ -81,7 +81,7 @@ impl Core {
     }
 
     /// Removes a schedule and its secrets.
-    pub fn remove_schedule(&mut self, id: &str) -> Outcome<()> {
+    pub fn remove_schedule(&mut self, id: &str) -> ServiceResult<()> {
         let at = self.schedules.iter().position(|schedule| schedule.id == id);
         self.schedules.remove(at.ok_or(Refusal::NotFound)?);
         self.record.schedules.push(ScheduleChange::Gone(id.to_owned()));
@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// Submits a schedule's run for a fire, unless the schedule is gone or has processed the fire.
-    pub fn scheduled(&mut self, id: &str, fire: Fire) -> Outcome<()> {
+    pub fn scheduled(&mut self, id: &str, fire: Fire) -> ServiceResult<()> {
         let awaits = |schedule: &Trigger| schedule.id == id && schedule.awaits(&fire);
         let Some(at) = self.schedules.iter().position(awaits) else { return Ok(()) };
         let made = match self.store.scheduled_run(id) {
@@ -138,7 +138,7 @@ impl Core {
 
     /// Marks all blocks up to this one as processed: fires that were not reported do not match or,
     /// if `missed` gives a reason, are lost.
-    pub fn followed(&mut self, height: u64, missed: Option<&'static str>) -> Outcome<()> {
+    pub fn followed(&mut self, height: u64, missed: Option<&'static str>) -> ServiceResult<()> {
         let behind = self.schedules.iter_mut().filter(|schedule| schedule.next.0 <= height);
         let count = behind.map(|schedule| schedule.next = (height + 1, 0)).count();
         if count > 0 {

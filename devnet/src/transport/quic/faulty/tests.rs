@@ -4,7 +4,7 @@ use crate::{
     faults::{At, Fault, Faults, Rule, Tap},
     transport::{
         Connection as _, Dial as _, Listen as _, RecvStream as _, SendStream as _,
-        quic::{Client, Dialer, Listener, QuicConnection},
+        quic::{Dialer, QuicClient, QuicConnection, QuicListener},
         suite,
         tls::Identity,
     },
@@ -26,8 +26,8 @@ fn secret(name: &str) -> SecretKey {
 /// A runner's and a validator's end, both behind taps.
 struct Ends {
     faults: Faults,
-    listener: Listener,
-    client: Client,
+    listener: QuicListener,
+    client: QuicClient,
     dialer: Dialer,
     runner: Tap,
 }
@@ -39,8 +39,9 @@ impl Ends {
             (Tap::new(faults.clone(), "validator"), Tap::new(faults.clone(), "runner"));
         let identity = |name| Identity::new(&secret(name)).unwrap();
         let listener =
-            Listener::bind_tapped(&identity("validator"), LOOPBACK, validator, |_| true).unwrap();
-        let client = Client::bind_tapped(LOOPBACK, runner.clone()).unwrap();
+            QuicListener::bind_tapped(&identity("validator"), LOOPBACK, validator, |_| true)
+                .unwrap();
+        let client = QuicClient::bind_tapped(LOOPBACK, runner.clone()).unwrap();
         let dialer = client.dialer(identity("runner"));
         Self { faults, listener, client, dialer, runner }
     }

@@ -1,6 +1,6 @@
 //! Expressions, calls and comprehensions.
 
-use super::{Compiler, at, function::Code};
+use super::{Compiler, at, function::FunctionSource};
 use crate::actor::{
     error::Fault,
     gas::Cause,
@@ -61,7 +61,7 @@ impl<'a> Compiler<'a, '_> {
                 self.emit(Op::Slice(mask), span);
             }
             Expr::Lambda(lambda) => {
-                let body = Code::Expression(&lambda.body);
+                let body = FunctionSource::Expression(&lambda.body);
                 self.function(LAMBDA, lambda.parameters.as_deref(), None, body, span)?;
             }
             Expr::UnaryOp(of) => {

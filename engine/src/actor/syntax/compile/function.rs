@@ -1,6 +1,6 @@
 //! Functions: parameters, defaults and types, and their bodies.
 
-use super::{Body, Compiler, at};
+use super::{Compiler, FunctionBody, at};
 use crate::actor::{
     error::Fault,
     syntax::{
@@ -17,7 +17,7 @@ impl<'a> Compiler<'a, '_> {
         name: &str,
         parameters: Option<&'a ast::Parameters>,
         returns: Option<&'a Expr>,
-        code: Code<'a>,
+        code: FunctionSource<'a>,
         span: u32,
     ) -> Result<(), Fault> {
         let mut scope = Scope::default();
@@ -47,7 +47,7 @@ impl<'a> Compiler<'a, '_> {
             }
             self.expression(annotation)?;
         }
-        if let Code::Block(body) = code {
+        if let FunctionSource::Block(body) = code {
             let mut names = Vec::new();
             assigned(body, &mut names);
             for name in names {
@@ -81,13 +81,13 @@ impl<'a> Compiler<'a, '_> {
             captures: Vec::new(),
         });
         self.scopes.push(scope);
-        self.bodies.push(Body::default());
+        self.bodies.push(FunctionBody::default());
         match code {
-            Code::Block(body) => {
+            FunctionSource::Block(body) => {
                 self.block(body)?;
                 self.emit(Op::End, span);
             }
-            Code::Expression(value) => {
+            FunctionSource::Expression(value) => {
                 self.expression(value)?;
                 self.emit(Op::Return, at(value));
             }
@@ -128,7 +128,7 @@ type Written<'a> = (&'a ast::Parameter, ParameterKind, Option<&'a Expr>);
 
 /// The body of a function.
 #[derive(Clone, Copy)]
-pub(super) enum Code<'a> {
+pub(super) enum FunctionSource<'a> {
     Block(&'a [Stmt]),
     Expression(&'a Expr),
 }

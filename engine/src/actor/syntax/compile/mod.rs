@@ -60,7 +60,7 @@ pub(in crate::actor) fn compile(
 
 /// A function's operations during compilation; jumps are relative to its beginning.
 #[derive(Default)]
-struct Body {
+struct FunctionBody {
     ops: Vec<Op>,
     offsets: Vec<u32>,
     depth: i64,
@@ -77,7 +77,7 @@ struct Compiler<'a, 'm> {
     arena: &'m mut Arena,
     meter: &'m mut Meter,
     scopes: Vec<Scope<'a>>,
-    bodies: Vec<Body>,
+    bodies: Vec<FunctionBody>,
     texts: BTreeMap<&'a str, u32>,
     program: Program,
 }
@@ -97,7 +97,7 @@ impl<'a> Compiler<'a, '_> {
         symbol
     }
 
-    fn body(&mut self) -> &mut Body {
+    fn body(&mut self) -> &mut FunctionBody {
         self.bodies.last_mut().expect("something is compiled")
     }
 
@@ -250,7 +250,7 @@ impl<'a> Compiler<'a, '_> {
             captures: Vec::new(),
         });
         self.scopes.push(Scope::default());
-        self.bodies.push(Body::default());
+        self.bodies.push(FunctionBody::default());
         self.block(statements)?;
         self.emit(Op::End, 0);
         self.finish(0);

@@ -1,6 +1,6 @@
 //! Statements and assignments.
 
-use super::{Compiler, LoopBody, at, function::Code};
+use super::{Compiler, LoopBody, at, function::FunctionSource};
 use crate::actor::{
     builtin,
     error::Fault,
@@ -89,7 +89,7 @@ impl<'a> Compiler<'a, '_> {
                         .refuse(at(&**types), "there are no type parameters; use typing.Any");
                 }
                 let name = def.name.as_str();
-                let code = Code::Block(&def.body);
+                let code = FunctionSource::Block(&def.body);
                 self.function(name, Some(&def.parameters), def.returns.as_deref(), code, span)?;
                 self.store(name, at(&def.name));
             }

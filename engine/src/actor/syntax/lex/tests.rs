@@ -1,7 +1,7 @@
 //! The lexer's tokens are the parser's tokens, so the limits see what is parsed.
 
 use super::*;
-use crate::actor::{Budget, Module, Params};
+use crate::actor::{ActorParams, Budget, Module};
 use proptest::prelude::*;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::parse_module;
@@ -188,7 +188,7 @@ proptest! {
     #[test]
     fn sources_of_pieces_end_alike(source in pieces()) {
         let budget = Budget { cycles: 100_000, cells: 0 };
-        let load = || Module::load(&source, &Params::default(), budget);
+        let load = || Module::load(&source, &ActorParams::default(), budget);
         let ((first, loaded), (second, again)) = (load(), load());
         prop_assert_eq!(first, second, "{:?}", source);
         prop_assert_eq!(loaded.err(), again.err(), "{:?}", source);

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     chain::transaction::{SetParameter, UpdateTimerConfig},
     speculation::Slashing,
-    timer::Setting,
+    timer::ProposedValue,
 };
 use event::{ParameterSet, TaskTermsActivated, TaskTermsProposed};
 
@@ -65,7 +65,7 @@ fn depth_is_counted_with_bounded_work() {
         });
         let transactions = transactions.collect();
         let execution = tasks.chain.push(transactions);
-        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
         let depth = tasks.chain.state.depth_now(tasks.task(&names[0]));
         // 128 tasks are eight layers.
         assert_eq!(depth, layer.min(8), "layer {layer}");
@@ -258,7 +258,7 @@ fn bonds_are_governed() {
 
     // Several at a height, together with timer parameters.
     let height = Height::new(tasks.next() + 3);
-    let setting = |name: &str, value| Setting { key: key_of(name), value };
+    let setting = |name: &str, value| ProposedValue { key: key_of(name), value };
     let settings = vec![setting("slash_manual_cancel", 5_000), setting("slash_proof_failed", 1)];
     let update = UpdateTimerConfig { settings: settings.clone(), height: Some(height) };
     let told = tasks.done("bob", Payload::SysUpdateTimerConfig(update));

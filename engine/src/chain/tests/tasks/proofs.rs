@@ -144,7 +144,7 @@ fn of_a_block_s_proofs_the_bad_one_alone_is_refused() {
     for (name, receipt) in names.iter().zip(&execution.receipts) {
         match name.as_str() {
             "2" => assert_eq!(receipt.status.error(), Some("BadProof: the proof does not hold")),
-            _ => assert_eq!(receipt.status, Status::Success, "{name}"),
+            _ => assert_eq!(receipt.status, ReceiptStatus::Success, "{name}"),
         }
         let status = if name == "2" { TaskStatus::Open } else { TaskStatus::Completed };
         assert_eq!(tasks.task(name).status, status);
@@ -164,13 +164,13 @@ fn a_parent_and_its_child_in_one_block() {
     let execution = block_of(&mut tasks, &reversed, None);
     let error = execution.receipts[0].status.error().unwrap();
     assert!(error.starts_with("ParentNotCompleted: "), "{error}");
-    assert_eq!(execution.receipts[1].status, Status::Success);
+    assert_eq!(execution.receipts[1].status, ReceiptStatus::Success);
     tasks.complete("1", "bob");
     let mut tasks = Tasks::real();
     tasks.committed("0", &[], "bob");
     tasks.committed("1", &["0"], "bob");
     let execution = block_of(&mut tasks, &names, None);
-    assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+    assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
 }
 
 /// Sends bob's payloads for all names in one block.
@@ -180,7 +180,7 @@ fn all(tasks: &mut Tasks, names: &[String], payload: &dyn Fn(&str) -> Payload) {
     let transactions = transactions.map(|(n, name)| tasks.chain.sign_at("bob", n, payload(name)));
     let transactions = transactions.collect();
     let execution = tasks.chain.push(transactions);
-    assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+    assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
 }
 
 #[test]
@@ -192,6 +192,6 @@ fn a_block_holds_so_many_completions_and_no_more() {
     all(&mut tasks, &names, &commit);
     let execution = block_of(&mut tasks, &names, None);
     let (last, others) = execution.receipts.split_last().unwrap();
-    assert!(others.iter().all(|receipt| receipt.status == Status::Success));
+    assert!(others.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
     assert!(last.status.error().unwrap().starts_with("BlockFull: "), "{:?}", last.status);
 }

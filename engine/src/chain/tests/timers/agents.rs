@@ -26,7 +26,7 @@ fn under_gba_auction_every_timer_names_an_agent() {
     assert!(chain.state.timers().is_empty());
 
     let agent = chain.agent(3);
-    let id = chain.schedule(Request { gba: Some(agent), ..request(clock, at, "") });
+    let id = chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, at, "") });
     chain.call(clock, "schedule", &format!(r#"{{"in": 5, "gba": "{agent}"}}"#));
     let fires = chain.until(at);
     assert_eq!(fires.len(), 2);
@@ -39,12 +39,12 @@ fn a_fire_that_schedules_without_an_agent_fails_under_gba_auction() {
     let mut chain = policy(Policy::GbaAuction);
     let (clock, agent) = (chain.clock(), chain.agent(1));
     let at = chain.here() + 4;
-    chain.schedule(Request { gba: Some(agent), ..request(clock, at, "again 2") });
+    chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, at, "again 2") });
     let fires = chain.until(at);
     assert!(refused_fire(&fires[0]).contains("GbaRequired"), "{fires:?}");
     chain.call(clock, "bid_by", &agent.to_string());
     let at = chain.here() + 4;
-    chain.schedule(Request { gba: Some(agent), ..request(clock, at, "again 2") });
+    chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, at, "again 2") });
     assert_eq!(chain.until(at + 4).len(), 3);
 }
 
@@ -60,13 +60,13 @@ fn timers_from_before_gba_auction_bid_their_own_fees() {
         params.timers.activation = Some(Activation { policy: Policy::GbaAuction, height });
     });
     let (clock, agent) = (chain.clock(), chain.agent(5));
-    let own = |tip| Request {
+    let own = |tip| TimerRequest {
         max_fee_per_cycle: Some(Wei::new(1_000_000)),
         max_priority_fee_per_cycle: Some(Wei::new(tip)),
         ..request(clock, 25, "own")
     };
     let [dear, cheap] = [own(9), own(1)].map(|request| chain.schedule(request));
-    let asked = chain.schedule(Request { gba: Some(agent), ..request(clock, 25, "asked") });
+    let asked = chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, 25, "asked") });
     chain.until(20);
     let error = chain.refused("alice", Payload::ScheduleTimer(Arc::new(own(7))));
     assert!(error.starts_with("GbaRequired: "), "{error}");
@@ -85,7 +85,7 @@ fn fires_under_gba_auction_count_for_fairness() {
     let (clock, agent) = (chain.clock(), chain.agent(1));
     let at = chain.here() + 5;
     for n in 0..3 {
-        chain.schedule(Request { gba: Some(agent), ..request(clock, at + n, "x") });
+        chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, at + n, "x") });
     }
     assert_eq!(chain.until(at + 2).len(), 3);
     assert_eq!(chain.state.fairness().recent(&clock), 3);
@@ -132,7 +132,7 @@ fn events_about_a_timer_name_its_owner() {
     let mut chain = chain();
     let clock = chain.clock();
     let at = chain.here() + 50;
-    let clamped = Request {
+    let clamped = TimerRequest {
         gas_limit: Some(300_000),
         max_priority_fee_per_cycle: Some(Wei::new(u128::from(u64::MAX))),
         ..request(clock, at, "x")
@@ -172,7 +172,7 @@ fn the_outlook_is_what_the_next_block_does() {
         let agents: Vec<_> = [1u128, 4, 9].into_iter().map(|tip| chain.agent(tip)).collect();
         let stingy = chain.deploy(&AGENT.replace("2 * context.basefee_lane_timer", "1"));
         let at = chain.here() + 40;
-        let with = |actor, gas_limit, gba| Request {
+        let with = |actor, gas_limit, gba| TimerRequest {
             gas_limit: Some(gas_limit),
             gba: Some(gba),
             ..request(actor, at, "spin")
@@ -183,7 +183,10 @@ fn the_outlook_is_what_the_next_block_does() {
         chain.schedule(with(poor, 20_000, agents[0]));
         chain.schedule(with(rich, 20_000, stingy));
         chain.schedule(with(rich, 400_000, agents[0]));
-        chain.schedule(Request { expires_at: Some(Height::new(at)), ..with(rich, 60_000, stingy) });
+        chain.schedule(TimerRequest {
+            expires_at: Some(Height::new(at)),
+            ..with(rich, 60_000, stingy)
+        });
         chain.until(at - 1);
         for block in 0..6 {
             let Outlook { height, timers, .. } = outlook(&chain.state, None);
@@ -235,7 +238,7 @@ fn a_quote_is_what_the_next_block_asks() {
         chain.call(broken, "fail_from_now", "");
         let at = chain.here() + 6;
         let [asks, fails] = [agent, broken]
-            .map(|gba| chain.schedule(Request { gba: Some(gba), ..request(clock, at, "x") }));
+            .map(|gba| chain.schedule(TimerRequest { gba: Some(gba), ..request(clock, at, "x") }));
         let early = quote(&chain.state, &asks).unwrap();
         assert_eq!(early.prospect.unasked, Some(Unasked::NotDue));
         assert_eq!((early.prospect.rank, early.ranked), (Some(1), 1));
@@ -279,7 +282,7 @@ fn a_quote_is_what_the_next_block_asks() {
 
 #[test]
 fn why_an_agent_is_not_asked_is_told() {
-    let why = |policy: Policy, make: fn(&mut Chain, Address) -> Request| {
+    let why = |policy: Policy, make: fn(&mut Chain, Address) -> TimerRequest| {
         let mut chain = super::policy(policy);
         let agent = chain.agent(1);
         let request = make(&mut chain, agent);
@@ -295,26 +298,31 @@ fn why_an_agent_is_not_asked_is_told() {
     };
     let due = |chain: &mut Chain, agent| {
         let clock = chain.clock();
-        Request { gba: Some(agent), ..request(clock, chain.here() + 4, "x") }
+        TimerRequest { gba: Some(agent), ..request(clock, chain.here() + 4, "x") }
     };
     assert_eq!(why(Policy::GbaAuction, due), None);
     assert_eq!(why(Policy::Fifo, due), Some(Unasked::Policy));
     let over = |chain: &mut Chain, agent| {
         let clock = chain.clock();
         let gas_limit = Some(300_000);
-        Request { gba: Some(agent), gas_limit, ..request(clock, chain.here() + 4, "x") }
+        TimerRequest { gba: Some(agent), gas_limit, ..request(clock, chain.here() + 4, "x") }
     };
     assert_eq!(why(Policy::Eip1559, over), Some(Unasked::OverCap));
     let poor = |chain: &mut Chain, agent| {
         let clock = chain.deploy(CLOCK);
-        Request { gba: Some(agent), ..request(clock, chain.here() + 4, "x") }
+        TimerRequest { gba: Some(agent), ..request(clock, chain.here() + 4, "x") }
     };
     assert_eq!(why(Policy::GbaAuction, poor), Some(Unasked::Payer));
     let small = |chain: &mut Chain, agent| {
         let clock = chain.deploy(CLOCK);
         chain.fund(clock, Wei::new(5_000_000));
         let (gas_limit, cell_limit) = (Some(1_000), Some(64));
-        Request { gba: Some(agent), gas_limit, cell_limit, ..request(clock, chain.here() + 4, "x") }
+        TimerRequest {
+            gba: Some(agent),
+            gas_limit,
+            cell_limit,
+            ..request(clock, chain.here() + 4, "x")
+        }
     };
     assert_eq!(why(Policy::GbaAuction, small), Some(Unasked::Owner));
 }
@@ -353,7 +361,7 @@ fn what_is_burned_is_told_by_lane() {
     let mut chain = chain();
     let (clock, agent) = (chain.clock(), chain.agent(2));
     let at = chain.here() + 5;
-    chain.schedule(Request { gba: Some(agent), ..request(clock, at, "x") });
+    chain.schedule(TimerRequest { gba: Some(agent), ..request(clock, at, "x") });
     chain.until(at - 1);
     let before = chain.state.burned();
     assert_eq!(before.total(), chain.state.supply().burned);

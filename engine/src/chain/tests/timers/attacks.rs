@@ -53,7 +53,7 @@ fn a_caller_never_pays_more_for_timers_than_it_allows() {
     assert!(chain.push(vec![refused]).receipts[0].status.error().is_some());
     let taken = calls(&chain, thief, "3", allowed);
     let execution = chain.push(vec![taken]);
-    assert_eq!(execution.receipts[0].status, Status::Success);
+    assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
     let ids = scheduled(&execution);
     let told = execution.events.iter().filter_map(|event| match &event.kind {
         EventKind::TimerScheduled(TimerScheduled { fee_payer, max_cost, .. }) => {
@@ -68,7 +68,7 @@ fn a_caller_never_pays_more_for_timers_than_it_allows() {
     assert!(chain.refused("bob", cancel.clone()).starts_with("Unauthorized: "));
     let before = chain.balance("alice");
     let cancelled = chain.one("alice", cancel);
-    assert_eq!(cancelled.receipts[0].status, Status::Success);
+    assert_eq!(cancelled.receipts[0].status, ReceiptStatus::Success);
     let fee = cancelled.receipts[0].burned.saturating_add(cancelled.receipts[0].tip);
     let mut fired = cancelled.fires;
     fired.extend(chain.until(chain.here() + 5));
@@ -103,7 +103,7 @@ fn a_fire_that_would_cost_more_than_was_promised_does_not_happen() {
 
 /// Fires one timer with an agent among an attacker's timers, and returns the execution of that
 /// block.
-fn among(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execution, Hash) {
+fn among(chain: &mut Chain, attack: impl Fn(Address, u64) -> TimerRequest) -> (Execution, Hash) {
     let agent = chain.deploy(AGENT);
     let victim = chain.clock();
     let source = CLOCK.replace("def ping", "def pong");
@@ -115,7 +115,7 @@ fn among(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execut
     let call = calling(agent, "tip", "7", Wei::ZERO);
     let signed = metered(chain, "alice", call, BUDGET);
     chain.push(vec![signed]);
-    let id = chain.schedule(Request { gba: Some(agent), ..request(victim, at, "v") });
+    let id = chain.schedule(TimerRequest { gba: Some(agent), ..request(victim, at, "v") });
     chain.until(at - 1);
     (chain.push(vec![]), id)
 }
@@ -124,7 +124,7 @@ fn among(chain: &mut Chain, attack: impl Fn(Address, u64) -> Request) -> (Execut
 fn timers_that_cannot_fire_keep_no_agent_from_being_asked() {
     // Above the cap, so that they wait forever.
     let mut chain = chain();
-    let stuck = |actor, height| Request {
+    let stuck = |actor, height| TimerRequest {
         gba: Some(actor),
         gas_limit: Some(300_000),
         ..request(actor, height, "x")
@@ -136,7 +136,7 @@ fn timers_that_cannot_fire_keep_no_agent_from_being_asked() {
     assert!(!kinds(&execution).contains(&"GbaFailed"));
     // Without funds they are removed, whether or not their agents are asked.
     let mut chain = with(|params| params.timers.config.gc_cycles_per_block = 0);
-    let broke = |actor, height| Request { gba: Some(actor), ..request(actor, height, "x") };
+    let broke = |actor, height| TimerRequest { gba: Some(actor), ..request(actor, height, "x") };
     let (execution, id) = among(&mut chain, broke);
     assert!(execution.fires.iter().any(|fire| fire.timer_id == id));
     assert_eq!((execution.lane.asked, execution.lane.deferred), (1, 300));
@@ -150,7 +150,7 @@ fn owners_are_asked_in_turns_pay_for_it_and_are_told_of_failures_once() {
     let broken = key("bob").address();
     let at = chain.here() + 30;
     for n in 0..2_500u64 {
-        let request = Request {
+        let request = TimerRequest {
             gba: Some(broken),
             gas_limit: Some(100_000),
             ..request(busy, at, &n.to_string())
@@ -223,7 +223,7 @@ fn no_block_of_fires_takes_more_cells_than_the_lane_has() {
             let at = chain.here() + 100;
             let mut expected = 0;
             for (n, (bytes, limit, tip)) in sizes.into_iter().enumerate() {
-                let asks = Request {
+                let asks = TimerRequest {
                     cell_limit: Some(limit),
                     gas_limit: Some(200_000),
                     max_fee_per_cycle: Some(Wei::new(100_000)),
@@ -233,7 +233,7 @@ fn no_block_of_fires_takes_more_cells_than_the_lane_has() {
                 let payload = Payload::ScheduleTimer(Arc::new(asks));
                 let status = chain.one("alice", payload).receipts[0].status.clone();
                 let fits = limit <= chain.state.lane().config.cell_cap();
-                prop_assert_eq!(status == Status::Success, fits);
+                prop_assert_eq!(status == ReceiptStatus::Success, fits);
                 expected += usize::from(fits);
             }
             let (mut fired, mut blocks) = (0, 0);
@@ -258,11 +258,12 @@ fn a_fire_uses_no_more_cells_than_it_asked_for() {
     let writer = chain.deploy(WRITER);
     chain.fund(writer, Wei::cby(100_000));
     let at = chain.here() + 10;
-    let asks = |payload: &str| Request { cell_limit: Some(640), ..request(writer, at, payload) };
+    let asks =
+        |payload: &str| TimerRequest { cell_limit: Some(640), ..request(writer, at, payload) };
     let [small, large] = ["100", "5000"].map(|payload| chain.schedule(asks(payload)));
     let fires = chain.until(at);
     let of = |id| fires.iter().find(|fire| fire.timer_id == id).unwrap();
-    assert_eq!(of(small).status, Status::Success);
+    assert_eq!(of(small).status, ReceiptStatus::Success);
     assert!(of(large).status.error().is_some(), "{:?}", of(large).status);
     assert!(of(large).cells.get() <= 640);
 }
@@ -275,7 +276,7 @@ fn what_is_bought_and_not_used_is_paid_for_in_part() {
     let most = Budget { cycles: meter::MAX_BLOCK_CYCLES, cells: 1_000 };
     let signed = metered(&chain, "alice", call.clone(), most);
     let receipt = chain.push(vec![signed]).receipts.remove(0);
-    assert_eq!(receipt.status, Status::Success);
+    assert_eq!(receipt.status, ReceiptStatus::Success);
     assert_eq!(receipt.cycles.get(), meter::MAX_BLOCK_CYCLES / 8);
     let used = receipt.actor.unwrap().usage.cycles() + meter::INTRINSIC_CYCLES;
     assert_eq!(receipt.unused.get(), receipt.cycles.get() - used);
@@ -286,7 +287,7 @@ fn what_is_bought_and_not_used_is_paid_for_in_part() {
     // System deployers set the share.
     let key = "system:fees:least_share_of_bought_cycles".into();
     let set = Payload::SetParameter(transaction::SetParameter { key, value: 1_000 });
-    assert_eq!(chain.one("bob", set).receipts[0].status, Status::Success);
+    assert_eq!(chain.one("bob", set).receipts[0].status, ReceiptStatus::Success);
     let call = calling(clock, "seen", "", Wei::ZERO);
     let signed = metered(&chain, "alice", call, most);
     let receipt = chain.push(vec![signed]).receipts.remove(0);
@@ -323,7 +324,7 @@ fn an_activation_strands_no_timer() {
     assert_eq!(clamped(&later), [(ids[1], 550_000, 250_000)]);
     assert!(later.fires.iter().any(|fire| fire.timer_id == ids[1]));
     // A request for too much under the new policy is reported immediately, and waits.
-    let asks = Request { gas_limit: Some(300_000), ..request(clock, 30, "new") };
+    let asks = TimerRequest { gas_limit: Some(300_000), ..request(clock, 30, "new") };
     let new = chain.schedule(asks);
     assert!(chain.until(32).iter().all(|fire| fire.timer_id != new));
 }
@@ -339,13 +340,13 @@ fn a_lower_limit_strands_no_timer() {
         Payload::SetParameter(transaction::SetParameter { key, value })
     };
     let cap = "system:cip1:max_cycles_per_fire_auction_phase";
-    assert_eq!(chain.one("bob", set(cap, 100_000)).receipts[0].status, Status::Success);
+    assert_eq!(chain.one("bob", set(cap, 100_000)).receipts[0].status, ReceiptStatus::Success);
     chain.until(at - 1);
     let execution = chain.push(vec![]);
     assert_eq!(clamped(&execution), [(ids[0], 250_000, 100_000)]);
     assert_eq!(execution.fires.len(), 1);
     let cells = "system:cip5:lane_timer_cells";
-    assert_eq!(chain.one("bob", set(cells, 1_000)).receipts[0].status, Status::Success);
+    assert_eq!(chain.one("bob", set(cells, 1_000)).receipts[0].status, ReceiptStatus::Success);
     chain.until(at + 9);
     let execution = chain.push(vec![]);
     assert_eq!(clamped(&execution), [(ids[1], 250_000, 100_000)]);
@@ -358,7 +359,7 @@ fn who_cannot_pay_is_removed_priced_out_or_not() {
     let poor = chain.deploy(CLOCK);
     let rich = chain.clock();
     let at = chain.here() + 6;
-    let low = |actor, chain: &Chain| Request {
+    let low = |actor, chain: &Chain| TimerRequest {
         max_fee_per_cycle: Some(chain.state.lane().basefee),
         max_priority_fee_per_cycle: Some(Wei::ZERO),
         ..request(actor, at, "x")
@@ -383,7 +384,7 @@ fn low_ids_win_nothing() {
     let mut chain = with(|params| params.timers.config.lane_timer_cycles = 200_000);
     let [busy, quiet] = [chain.clock(), chain.clock()];
     let begin = chain.here() + 200;
-    let ask = |actor, height, payload: String| Request {
+    let ask = |actor, height, payload: String| TimerRequest {
         gas_limit: Some(100_000),
         max_fee_per_cycle: Some(Wei::new(1_000_000)),
         max_priority_fee_per_cycle: Some(Wei::ZERO),

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::timer::{
-    Governed, Key, Params as TimerParams, Proposal, Setting,
+    Governed, Key, Params as TimerParams, Proposal, ProposedValue,
     auction::{Standing, Weighting},
 };
 use event::{TimerConfigActivated, TimerConfigProposed, TimerGasClamped, TimerPolicyActivated};
@@ -12,8 +12,8 @@ use transaction::{SetParameter, UpdateTimerConfig};
 const LANE: &str = "system:cip5:lane_timer_cycles";
 const WINDOW: &str = "system:cip1:fairness_window_blocks";
 
-fn settings(of: &[(&str, u64)]) -> Vec<Setting> {
-    of.iter().map(|(key, value)| Setting { key: (*key).to_owned(), value: *value }).collect()
+fn settings(of: &[(&str, u64)]) -> Vec<ProposedValue> {
+    of.iter().map(|(key, value)| ProposedValue { key: (*key).to_owned(), value: *value }).collect()
 }
 
 fn propose(of: &[(&str, u64)], height: Option<u64>) -> Payload {
@@ -28,7 +28,7 @@ fn to(policy: Policy) -> (&'static str, u64) {
 impl Chain {
     fn proposes(&mut self, of: &[(&str, u64)], height: Option<u64>) -> Execution {
         let execution = self.one("bob", propose(of, height));
-        assert_eq!(execution.receipts[0].status, Status::Success);
+        assert_eq!(execution.receipts[0].status, ReceiptStatus::Success);
         execution
     }
 
@@ -38,7 +38,7 @@ impl Chain {
 
     /// A timer at `height` that costs about its gas limit and waits indefinitely.
     fn spins(&mut self, actor: Address, height: u64, gas_limit: u64) -> Hash {
-        self.schedule(Request {
+        self.schedule(TimerRequest {
             gas_limit: Some(gas_limit),
             max_fee_per_cycle: Some(Wei::new(1_000_000)),
             max_priority_fee_per_cycle: Some(Wei::ZERO),
@@ -99,7 +99,7 @@ fn governed_parameters_change_alone_or_together() {
         chain.sign_at("bob", 2, set(500)),
     ];
     let execution = chain.push(both.to_vec());
-    assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+    assert!(execution.receipts.iter().all(|receipt| receipt.status == ReceiptStatus::Success));
     let before: Vec<_> = execution
         .events
         .iter()

@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     chain::{
         Found, MAX_PROOF_BYTES, StateProof, StateProofError, Subject,
-        state_proof::{Entry, Evidence},
+        state_proof::{Evidence, ProvedEntry},
         transaction::CancelTimer,
     },
     primitives::codec::{Decode as _, from_slice, to_vec},
@@ -200,7 +200,7 @@ fn each_check_has_its_name() {
     );
     let job = chain.prove(Subject::Job(Hash([9; 32])));
     let mut changed = job.clone();
-    let Evidence::Entry { entry: Entry::Absent(absence), .. } = &mut changed.evidence else {
+    let Evidence::Entry { entry: ProvedEntry::Absent(absence), .. } = &mut changed.evidence else {
         panic!("there is no such job")
     };
     *absence = crate::primitives::merkle::Absence::Empty;

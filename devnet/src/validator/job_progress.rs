@@ -8,7 +8,7 @@ use cowboy_engine::{
 
 /// The progress of a committee member, as the chain knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum MemberProgress {
     /// The chain still awaits its result or commitment.
     AtWork,
     /// It has committed, and keeps its result until the end; or it has reported a failure.
@@ -17,19 +17,19 @@ pub enum Stage {
     Late,
 }
 
-/// Determines the stage of a committee member.
-pub fn stage(job: &Job, runner: &Address) -> Stage {
+/// Determines the progress of a committee member.
+pub fn progress_of(job: &Job, runner: &Address) -> MemberProgress {
     match &job.status {
         JobStatus::Running(round) | JobStatus::Committed(round)
             if round.commitment(runner).is_some() =>
         {
-            Stage::Done
+            MemberProgress::Done
         }
-        _ if job.attempt.is_reported_by(runner) => Stage::Done,
-        JobStatus::Committed(_) => Stage::Late,
+        _ if job.attempt.is_reported_by(runner) => MemberProgress::Done,
+        JobStatus::Committed(_) => MemberProgress::Late,
         // It keeps the result that the chain still lacks.
-        JobStatus::Verified(..) => Stage::Done,
-        _ => Stage::AtWork,
+        JobStatus::Verified(..) => MemberProgress::Done,
+        _ => MemberProgress::AtWork,
     }
 }
 

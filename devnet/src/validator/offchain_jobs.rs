@@ -1,8 +1,9 @@
-//! Errands: work that an agent in the process asks of a connected runner, unknown to the chain.
+//! OffchainJobs: work that an agent in the process asks of a connected runner, unknown to the
+//! chain.
 
 use cowboy_engine::{
     primitives::{Address, Hash, Height},
-    session::Outcome,
+    session::DispatchOutcome,
 };
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 pub const MAX_ERRANDS: usize = 4_096;
 
 /// The outcome of an errand: the result's bytes or an error.
-pub type Report = Result<Vec<u8>, ErrandError>;
+pub type ErrandReport = Result<Vec<u8>, ErrandError>;
 
 /// Why an errand has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +34,7 @@ pub enum ErrandError {
     AlreadyOut,
     /// The runner did not take it.
     #[error("the runner did not take it: {}", told(*.0))]
-    Refused(Outcome),
+    Refused(DispatchOutcome),
     /// The runner worked on it and reports that there is no result.
     #[error("{0}")]
     Failed(String),
@@ -53,35 +54,35 @@ impl ErrandError {
     }
 }
 
-fn told(outcome: Outcome) -> String {
+fn told(outcome: DispatchOutcome) -> String {
     match outcome {
-        Outcome::Success => "it accepted".to_owned(),
-        Outcome::Duplicate => "it has it already".to_owned(),
-        Outcome::SoftFailure(Some(reason)) => reason.to_string(),
-        Outcome::SoftFailure(None) => "its answer was invalid".to_owned(),
-        Outcome::HardFailure => "it did not answer in time".to_owned(),
+        DispatchOutcome::Success => "it accepted".to_owned(),
+        DispatchOutcome::Duplicate => "it has it already".to_owned(),
+        DispatchOutcome::SoftFailure(Some(reason)) => reason.to_string(),
+        DispatchOutcome::SoftFailure(None) => "its answer was invalid".to_owned(),
+        DispatchOutcome::HardFailure => "it did not answer in time".to_owned(),
     }
 }
 
 /// The open errands, by id.
 #[derive(Debug, Default)]
-pub struct Errands(BTreeMap<Hash, Out>);
+pub struct OffchainJobs(BTreeMap<Hash, SentErrand>);
 
 #[derive(Debug)]
-struct Out {
+struct SentErrand {
     runner: Address,
     deadline: Height,
-    awaiting: oneshot::Sender<Report>,
+    awaiting: oneshot::Sender<ErrandReport>,
 }
 
-impl Errands {
+impl OffchainJobs {
     /// Opens an errand of a runner. The runner stops after the block `deadline`.
     pub fn open(
         &mut self,
         id: Hash,
         runner: Address,
         deadline: Height,
-    ) -> Result<oneshot::Receiver<Report>, ErrandError> {
+    ) -> Result<oneshot::Receiver<ErrandReport>, ErrandError> {
         if self.0.contains_key(&id) {
             return Err(ErrandError::AlreadyOut);
         }
@@ -89,7 +90,7 @@ impl Errands {
             return Err(ErrandError::TooMany);
         }
         let (awaiting, awaited) = oneshot::channel();
-        self.0.insert(id, Out { runner, deadline, awaiting });
+        self.0.insert(id, SentErrand { runner, deadline, awaiting });
         Ok(awaited)
     }
 
@@ -99,7 +100,7 @@ impl Errands {
     }
 
     /// Ends a runner's errand with its report. The receiver may have gone.
-    pub fn close(&mut self, id: &Hash, runner: &Address, report: Report) {
+    pub fn close(&mut self, id: &Hash, runner: &Address, report: ErrandReport) {
         if self.0.get(id).is_some_and(|out| out.runner == *runner)
             && let Some(out) = self.0.remove(id)
         {
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_report_goes_to_whoever_sent_the_runner() {
-        let mut errands = Errands::default();
+        let mut errands = OffchainJobs::default();
         let mut first = errands.open(id(1), ONE, LAST).unwrap();
         let mut second = errands.open(id(2), TWO, LAST).unwrap();
         assert_eq!(errands.open(id(1), TWO, LAST).map(drop), Err(ErrandError::AlreadyOut));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_out() {
-        let mut errands = Errands::default();
+        let mut errands = OffchainJobs::default();
         let mut out = Vec::new();
         for n in 0..MAX_ERRANDS {
             let mut id = [0; 32];

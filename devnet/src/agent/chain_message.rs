@@ -21,18 +21,18 @@ const CLAIM_MARGIN_BLOCKS: u64 = 4;
 
 /// A message to be sent as a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Letter {
+pub(super) struct ChainMessage {
     pub(super) task: TaskId,
     pub(super) attempt: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: MessageKind,
     /// Whether it may have been sent before, by this process or an earlier one: the chain is
     /// checked first.
     pub(super) doubtful: bool,
 }
 
-/// The instruction of a letter.
+/// The instruction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Create,
     /// The claim's end, Unix ms.
     Claim {
@@ -49,12 +49,12 @@ pub(super) enum Kind {
 
 /// The time and pace of a chain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct ChainPace {
     pub(super) now: u64,
     pub(super) block_ms: u64,
 }
 
-impl Kind {
+impl MessageKind {
     /// The instruction's name on the chain.
     pub(super) const fn name(&self) -> &'static str {
         match self {
@@ -67,24 +67,24 @@ impl Kind {
     }
 }
 
-impl Letter {
-    /// Whether the chain's state already contains this letter's effect, so that it need not be
+impl ChainMessage {
+    /// Whether the chain's state already contains this message's effect, so that it need not be
     /// sent.
     pub(super) fn is_answered(&self, state: &State, agent: &Address, core: &Core) -> bool {
         let task = state.task(&self.task);
         let completed = task.is_some_and(|task| task.status == TaskStatus::Completed);
         match self.kind {
-            Kind::Create => task.is_some(),
-            Kind::Claim { .. } => {
+            MessageKind::Create => task.is_some(),
+            MessageKind::Claim { .. } => {
                 let claim = task.and_then(|task| task.claim.as_ref());
                 let holds = claim.filter(|claim| claim.expires_at > state.height());
                 completed || holds.is_some_and(|claim| claim.agent == *agent)
             }
-            Kind::Commit => {
+            MessageKind::Commit => {
                 completed || task.is_some_and(|there| Commitment::of(core, &self.task).is(there))
             }
-            Kind::Complete { .. } => completed,
-            Kind::Resolve(_) => task.is_none_or(|task| {
+            MessageKind::Complete { .. } => completed,
+            MessageKind::Resolve(_) => task.is_none_or(|task| {
                 let of_agent = task.claim.as_ref().is_some_and(|claim| claim.agent == *agent);
                 task.commitment.is_none() && (completed || !of_agent)
             }),
@@ -97,7 +97,7 @@ impl Letter {
         core: &Core,
         (run, entry, parents): (&TaskRun, &TaskEntry, &[(Hash, bool)]),
         state: &State,
-        pace: Pace,
+        pace: ChainPace,
     ) -> Option<Payload> {
         let (task_id, machine) = (self.task, &core.machine);
         let all = || parents.iter().map(|(parent, _)| *parent).collect();
@@ -105,7 +105,7 @@ impl Letter {
         let later = |blocks: u64| Height::new(head.get().saturating_add(blocks));
         let now_valid = run.attempt == self.attempt;
         Some(match self.kind {
-            Kind::Create => {
+            MessageKind::Create => {
                 let expected = entry.expect.as_ref();
                 let claim = run.claim_expires_at.saturating_sub(pace.now) / pace.block_ms.max(1);
                 let attempts = claim.saturating_mul(entry.attempts.into());
@@ -120,7 +120,7 @@ impl Letter {
                     deadline: later(waits),
                 })
             }
-            Kind::Claim { until } => {
+            MessageKind::Claim { until } => {
                 // The claim has been extended if the chain was away since.
                 let live = machine.task(&task_id).filter(|_| now_valid);
                 let until = live.map_or(until, |live| until.max(live.claim_expires_at));
@@ -129,7 +129,7 @@ impl Letter {
                 let deadline = state.task(&task_id).map_or(later(blocks), |task| task.deadline);
                 Payload::ClaimTask(ClaimTask { task_id, expires_at: later(blocks).min(deadline) })
             }
-            Kind::Commit => {
+            MessageKind::Commit => {
                 let Commitment { output, inputs, .. } = Commitment::of(core, &task_id);
                 let output_commitment = Element::from_bytes(&output.filter(|_| now_valid)?.0)?;
                 Payload::CreateCommitment(CreateCommitment {
@@ -140,7 +140,7 @@ impl Letter {
                     expires_at: None,
                 })
             }
-            Kind::Complete { wrong, .. } => {
+            MessageKind::Complete { wrong, .. } => {
                 let mut proof = *machine.proof(&task_id).filter(|_| now_valid)?;
                 if wrong {
                     proof[PROOF_BYTES / 2] ^= 1;
@@ -148,7 +148,7 @@ impl Letter {
                 let proof = proof.to_vec();
                 Payload::CompleteTask(CompleteTask { task_id, parents: all(), proof })
             }
-            Kind::Resolve(reason) => {
+            MessageKind::Resolve(reason) => {
                 let completed =
                     state.task(&task_id).is_some_and(|t| t.status == TaskStatus::Completed);
                 let past = state.task(&task_id).and_then(|task| task.claim.as_ref());

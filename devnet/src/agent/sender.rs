@@ -1,4 +1,4 @@
-//! Sends letters to the chain, in order and a bounded number at a time, sends lost ones again, and
+//! Sends messages to the chain, in order and a bounded number at a time, sends lost ones again, and
 //! reports the outcome of each.
 //!
 //! Only the agent uses its account, so nonces are counted here. A transaction that is not in a
@@ -6,15 +6,15 @@
 //! a fee is signed again. A proof waits until its task's commitment is in a block.
 
 use super::{
+    chain_message::{ChainMessage, ChainPace, MessageKind},
     core::Core,
-    letter::{Kind, Letter, Pace},
 };
 use crate::{
     chain::{ledger::ExecutedBlock, mempool::MempoolError},
     validator::node::Services,
 };
 use cowboy_engine::{
-    chain::{SignedTransaction, State, Status, Transaction, admission::AdmissionError},
+    chain::{ReceiptStatus, SignedTransaction, State, Transaction, admission::AdmissionError},
     primitives::{Hash, SecretKey, Wei},
     speculation::TaskId,
 };
@@ -28,78 +28,81 @@ const PATIENCE: u64 = 4;
 /// signed again.
 const FEE_MARGIN: u128 = 8;
 
-/// Letters that wait, and letters in flight.
-pub(super) struct Post {
+/// Letters that wait, and messages in flight.
+pub(super) struct Sender {
     key: SecretKey,
     /// Letters added so far.
     written: u64,
     /// Letters by number.
-    waiting: BTreeMap<u64, Letter>,
+    waiting: BTreeMap<u64, ChainMessage>,
     flying: BTreeMap<u64, Flight>,
 }
 
 struct Flight {
     number: u64,
-    letter: Letter,
+    message: ChainMessage,
     signed: SignedTransaction,
     sent_at: u64,
 }
 
-/// The outcome of a letter.
+/// The outcome of a message.
 pub(super) enum News {
     /// A validator has it.
-    Posted(Letter, Hash),
+    Posted(ChainMessage, Hash),
     /// No validator took it.
-    Lost { letter: Letter, submission: u64 },
+    Lost { message: ChainMessage, submission: u64 },
     /// The chain refused it.
-    Refused(Letter, String),
+    Refused(ChainMessage, String),
 }
 
-impl Post {
+impl Sender {
     pub(super) const fn new(key: SecretKey) -> Self {
         Self { key, written: 0, waiting: BTreeMap::new(), flying: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, letter: Letter) {
+    pub(super) fn add(&mut self, message: ChainMessage) {
         self.written += 1;
-        self.waiting.insert(self.written, letter);
+        self.waiting.insert(self.written, message);
     }
 
-    /// Requeues a letter at its old position.
+    /// Requeues a message at its old position.
     fn again(&mut self, flight: Flight) {
-        self.waiting.insert(flight.number, Letter { doubtful: true, ..flight.letter });
+        self.waiting.insert(flight.number, ChainMessage { doubtful: true, ..flight.message });
     }
 
-    /// Whether the chain may lack something that this letter builds on: an earlier letter of the
+    /// Whether the chain may lack something that this message builds on: an earlier message of the
     /// same task, or the creation of or commitment to another task, is still on its way.
-    fn is_early(&self, number: u64, letter: &Letter) -> bool {
-        let waiting = self.waiting.range(..number).map(|(_, letter)| letter);
+    fn is_early(&self, number: u64, message: &ChainMessage) -> bool {
+        let waiting = self.waiting.range(..number).map(|(_, message)| message);
         let flying = self.flying.values().filter(|flight| flight.number < number);
-        let mut before = waiting.chain(flying.map(|flight| &flight.letter));
+        let mut before = waiting.chain(flying.map(|flight| &flight.message));
         before.any(|before| {
             // A task comes after its parents, and a commitment after theirs.
-            let builds_on = before.kind == Kind::Create
-                || (before.kind == Kind::Commit && letter.kind == Kind::Commit);
-            before.task == letter.task || builds_on
+            let builds_on = before.kind == MessageKind::Create
+                || (before.kind == MessageKind::Commit && message.kind == MessageKind::Commit);
+            before.task == message.task || builds_on
         })
     }
 
-    /// Whether an earlier letter of the same task is still on its way, which will change the
+    /// Whether an earlier message of the same task is still on its way, which will change the
     /// chain's state for the task.
     fn has_earlier(&self, number: u64, task: &TaskId) -> bool {
-        let waiting = self.waiting.range(..number).any(|(_, letter)| letter.task == *task);
+        let waiting = self.waiting.range(..number).any(|(_, message)| message.task == *task);
         let mut flying = self.flying.values().filter(|flight| flight.number < number);
-        waiting || flying.any(|flight| flight.letter.task == *task)
+        waiting || flying.any(|flight| flight.message.task == *task)
     }
 
     /// Whether the commitment to a task has not reached the chain yet. A proof that arrives before
     /// it would be refused, and one that meets another commitment would cost its bond.
     fn is_uncommitted(&self, task: &TaskId) -> bool {
-        let of_task = |letter: &Letter| {
-            let leads = matches!(letter.kind, Kind::Create | Kind::Claim { .. } | Kind::Commit);
-            letter.task == *task && leads
+        let of_task = |message: &ChainMessage| {
+            let leads = matches!(
+                message.kind,
+                MessageKind::Create | MessageKind::Claim { .. } | MessageKind::Commit
+            );
+            message.task == *task && leads
         };
-        self.waiting.values().any(of_task) || self.flying.values().any(|f| of_task(&f.letter))
+        self.waiting.values().any(of_task) || self.flying.values().any(|f| of_task(&f.message))
     }
 
     /// Takes the results of a block's transactions.
@@ -115,16 +118,18 @@ impl Post {
             let Some(nonce) = flying.clone().find(of).map(|(nonce, _)| *nonce) else { continue };
             let Some(flight) = self.flying.remove(&nonce) else { continue };
             match &receipt.status {
-                Status::Success => {}
+                ReceiptStatus::Success => {}
                 // An earlier process sent it, and it has taken effect.
-                Status::Failed(_) if flight.letter.is_answered(state, &agent, core) => {}
-                // It arrived before a letter that it builds on, which lost its nonce.
-                Status::Failed(_) if self.is_early(flight.number, &flight.letter) => {
+                ReceiptStatus::Failed(_) if flight.message.is_answered(state, &agent, core) => {}
+                // It arrived before a message that it builds on, which lost its nonce.
+                ReceiptStatus::Failed(_) if self.is_early(flight.number, &flight.message) => {
                     self.again(flight);
                 }
-                Status::Failed(error) => news.push(News::Refused(flight.letter, error.clone())),
+                ReceiptStatus::Failed(error) => {
+                    news.push(News::Refused(flight.message, error.clone()));
+                }
                 // Its nonce or its fee was wrong: it is sent again.
-                Status::Skipped(_) => self.again(flight),
+                ReceiptStatus::Skipped(_) => self.again(flight),
             }
         }
         // Nonces used in a block that was not seen here: the state shows whether they took effect.
@@ -136,13 +141,13 @@ impl Post {
         news
     }
 
-    /// Hands letters that may go to `validators`.
+    /// Hands messages that may go to `validators`.
     pub(super) fn deliver(
         &mut self,
         core: &Core,
         state: &State,
         validators: &[Services],
-        pace: Pace,
+        pace: ChainPace,
     ) -> Vec<News> {
         let (mut news, height) = (Vec::new(), state.height().get());
         let agent = self.key.address();
@@ -154,7 +159,7 @@ impl Post {
             let fees = flight.signed.transaction.fees;
             let dear = fees.max_fee_per_cycle < state.basefee_cycle()
                 || fees.max_fee_per_cell < state.basefee_cell();
-            if dear && let Some(signed) = sign(&self.key, core, &flight.letter, state, nonce, pace)
+            if dear && let Some(signed) = sign(&self.key, core, &flight.message, state, nonce, pace)
             {
                 flight.signed = signed;
             }
@@ -172,33 +177,37 @@ impl Post {
         }
         let mut held = Vec::new();
         while self.flying.len() < WINDOW {
-            let Some((number, letter)) = self.waiting.pop_first() else { break };
-            if matches!(letter.kind, Kind::Complete { .. }) && self.is_uncommitted(&letter.task) {
-                held.push((number, letter));
+            let Some((number, message)) = self.waiting.pop_first() else { break };
+            if matches!(message.kind, MessageKind::Complete { .. })
+                && self.is_uncommitted(&message.task)
+            {
+                held.push((number, message));
                 continue;
             }
-            let first = !self.has_earlier(number, &letter.task);
-            if letter.doubtful && first && letter.is_answered(state, &agent, core) {
+            let first = !self.has_earlier(number, &message.task);
+            if message.doubtful && first && message.is_answered(state, &agent, core) {
                 continue;
             }
-            let Some(signed) = sign(&self.key, core, &letter, state, nonce, pace) else { continue };
+            let Some(signed) = sign(&self.key, core, &message, state, nonce, pace) else {
+                continue;
+            };
             match submit(validators, &signed) {
                 Ok(()) => {
-                    news.push(News::Posted(letter, signed.hash()));
-                    self.flying.insert(nonce, Flight { number, letter, signed, sent_at: height });
+                    news.push(News::Posted(message, signed.hash()));
+                    self.flying.insert(nonce, Flight { number, message, signed, sent_at: height });
                     nonce += 1;
                 }
                 Err(Some(error)) if is_final(&error) => {
-                    news.push(News::Refused(letter, error.to_string()));
+                    news.push(News::Refused(message, error.to_string()));
                 }
                 Err(error) => {
                     let error = error.map(|error| error.to_string());
-                    tracing::debug!(error, task = %letter.task, "no validator takes it now");
-                    match letter.kind {
-                        Kind::Complete { submission, .. } => {
-                            news.push(News::Lost { letter, submission });
+                    tracing::debug!(error, task = %message.task, "no validator takes it now");
+                    match message.kind {
+                        MessageKind::Complete { submission, .. } => {
+                            news.push(News::Lost { message, submission });
                         }
-                        _ => drop(self.waiting.insert(number, letter)),
+                        _ => drop(self.waiting.insert(number, message)),
                     }
                     break;
                 }
@@ -208,7 +217,7 @@ impl Post {
         news
     }
 
-    /// Whether a letter waits or is in flight.
+    /// Whether a message waits or is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting.is_empty() || !self.flying.is_empty()
     }
@@ -217,17 +226,17 @@ impl Post {
 fn sign(
     key: &SecretKey,
     core: &Core,
-    letter: &Letter,
+    message: &ChainMessage,
     state: &State,
     nonce: u64,
-    pace: Pace,
+    pace: ChainPace,
 ) -> Option<SignedTransaction> {
-    let (run, at) = core.task(&letter.task)?;
+    let (run, at) = core.task(&message.task)?;
     let parents = run.pipeline.tasks[at].parents.iter();
     let parents: Vec<_> =
         parents.map(|(parent, order_only)| (run.tasks[*parent].id, *order_only)).collect();
     let about = (&run.tasks[at], run.entry(at), &parents[..]);
-    let payload = letter.payload(core, about, state, pace)?;
+    let payload = message.payload(core, about, state, pace)?;
     let dear = |price: Wei| price.saturating_mul(FEE_MARGIN);
     let (cycle, cell) = (dear(state.basefee_cycle()), dear(state.basefee_cell()));
     let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
@@ -247,7 +256,7 @@ fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Opt
     Err(last)
 }
 
-/// Whether the same letter would be refused again.
+/// Whether the same message would be refused again.
 const fn is_final(error: &MempoolError) -> bool {
     matches!(
         error,

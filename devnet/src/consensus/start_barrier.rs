@@ -13,7 +13,7 @@
 //!
 //! On start: send `HELLO` to all, again after 5 ms, with growing pauses up to [`SLOWEST`].
 //! On `HELLO` from a peer: send it the greeting, then `HEARD`, or `READY` once all others have been
-//! heard; also after the gate has opened, for validators that start later.
+//! heard; also after the start_barrier has opened, for validators that start later.
 //! On `HEARD` or `READY`: the connection works both ways, so count the peer.
 
 use bytes::Bytes;
@@ -70,23 +70,23 @@ impl<V: Sender> Greeting<V> {
 }
 
 /// A validator's announcements.
-pub struct Gate<S: Sender, R, V> {
+pub struct StartBarrier<S: Sender, R, V> {
     sender: S,
     receiver: R,
     greeting: Greeting<V>,
     heard: BTreeSet<S::PublicKey>,
     ready: BTreeSet<S::PublicKey>,
-    /// Whether all others have been heard, or the gate has opened without them.
+    /// Whether all others have been heard, or the start_barrier has opened without them.
     all_heard: bool,
 }
 
-impl<S, R, V> Gate<S, R, V>
+impl<S, R, V> StartBarrier<S, R, V>
 where
     S: Sender,
     R: Receiver<PublicKey = S::PublicKey>,
     V: Sender<PublicKey = S::PublicKey>,
 {
-    /// Creates the gate on a channel.
+    /// Creates the start_barrier on a channel.
     pub fn new((sender, receiver): (S, R), greeting: Greeting<V>) -> Self {
         let (heard, ready) = (BTreeSet::new(), BTreeSet::new());
         Self { sender, receiver, greeting, heard, ready, all_heard: false }

@@ -8,7 +8,7 @@
 //!   stop, and has a deadline for its last messages.
 //!
 //! A cancel request arrives by the first of three ways: a separate request that waits for it at the
-//! server ([`Hold::keep`]), and the answers to log pieces and to heartbeats.
+//! server ([`Heartbeats::keep`]), and the answers to log pieces and to heartbeats.
 
 use super::{SOON, Stop, api::Api};
 use crate::lease::{
@@ -38,19 +38,19 @@ const MAX_BACKOFF: u32 = 6;
 const LEAST_LIMIT: Duration = Duration::from_millis(500);
 
 /// A lease until it is completed or lost.
-pub(super) struct Hold {
+pub(super) struct Heartbeats {
     lease: String,
     runner: String,
     interval: Duration,
     /// How long after the job's time its end may be reported.
     grace: Duration,
-    state: watch::Sender<State>,
+    state: watch::Sender<HeartbeatState>,
     /// Held for each heartbeat and each final message, so that neither overtakes the other.
     wire: Mutex<()>,
 }
 
 #[derive(Clone)]
-struct State {
+struct HeartbeatState {
     until: Instant,
     halt: Option<(Halt, Instant)>,
 }
@@ -128,7 +128,7 @@ impl Pauses {
     }
 }
 
-impl Hold {
+impl Heartbeats {
     /// A lease that was granted at `at`.
     pub(super) fn new(granted: &LeaseGranted, runner: &str, at: Instant) -> Self {
         let until = at + Duration::from_secs(granted.lease_ttl_seconds);
@@ -137,7 +137,7 @@ impl Hold {
             runner: runner.to_owned(),
             interval: Duration::from_secs(granted.heartbeat_interval_seconds.max(1)),
             grace: Duration::from_secs(granted.grace_seconds),
-            state: watch::Sender::new(State { until, halt: None }),
+            state: watch::Sender::new(HeartbeatState { until, halt: None }),
             wire: Mutex::new(()),
         }
     }
@@ -187,7 +187,7 @@ impl Hold {
     }
 
     async fn when<T>(&self, found: impl Fn(&Halt) -> Option<T>) -> T {
-        let find = |state: &State| state.halt.as_ref().and_then(|(halt, _)| found(halt));
+        let find = |state: &HeartbeatState| state.halt.as_ref().and_then(|(halt, _)| found(halt));
         let mut states = self.state.subscribe();
         loop {
             let now = find(&states.borrow_and_update());

@@ -8,7 +8,7 @@ use cowboy_engine::{
 /// A result or report from a runner. It has been checked against the chain's rules, except for
 /// reveals and commitments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Handed {
+pub enum Submission {
     /// The result of a job that the runner works on alone.
     Result(SubmitResult),
     /// A committee member's commitment, with its signature.

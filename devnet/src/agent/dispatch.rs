@@ -3,7 +3,7 @@
 
 use crate::{
     duration::Plain,
-    validator::{errands::ErrandError, gateway::Gateway, node::Services},
+    validator::{gateway::Gateway, node::Services, offchain_jobs::ErrandError},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
@@ -25,7 +25,7 @@ const RUNNERS: usize = 3;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The running validators and the open errands.
-pub(super) struct Crew {
+pub(super) struct Dispatch {
     chain_id: u64,
     key: SecretKey,
     /// Time between blocks, in ms.
@@ -50,25 +50,25 @@ pub(super) struct Work {
 const VALID: (u64, u64) = (4, 100);
 
 /// Counts an errand as open while it lives; calls its runner back if the caller stops waiting.
-struct Out<'a> {
-    crew: &'a Crew,
+struct OpenErrand<'a> {
+    dispatch: &'a Dispatch,
     gateway: Gateway,
     runner: Address,
     errand: Hash,
 }
 
-impl Drop for Out<'_> {
+impl Drop for OpenErrand<'_> {
     fn drop(&mut self) {
         self.gateway.call_back(&self.errand);
-        if let Some(count) = self.crew.out.lock().get_mut(&self.runner) {
+        if let Some(count) = self.dispatch.out.lock().get_mut(&self.runner) {
             *count = count.saturating_sub(1);
         }
-        self.crew.stir();
+        self.dispatch.stir();
     }
 }
 
-impl Crew {
-    /// A crew without validators. `key` signs the errands; a block comes every `block_ms`.
+impl Dispatch {
+    /// A dispatch without validators. `key` signs the errands; a block comes every `block_ms`.
     pub(super) fn new(chain_id: u64, key: SecretKey, block_ms: u64) -> Self {
         Self {
             chain_id,
@@ -214,7 +214,7 @@ impl Crew {
                 }
             };
             *self.out.lock().entry(runner).or_default() += 1;
-            let _out = Out { crew: self, gateway, runner, errand };
+            let _out = OpenErrand { dispatch: self, gateway, runner, errand };
             waits = false;
             given(Some(runner));
             let patience = Duration::from_millis(work.spec.bounds.expected_execution_ms) + GRACE;
