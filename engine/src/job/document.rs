@@ -17,11 +17,11 @@
 use super::{
     decimal::Decimal,
     json::Json,
-    spec::{
-        Bounds, Callback, CommandDelivery, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage,
-        LlmWork, MAX_RETURN_BYTES, McpWork, Verification, Work,
+    specification::{Bounds, Callback, JobSpec, MAX_RETURN_BYTES},
+    verification::{Check, Similarity, Verification},
+    work::{
+        CommandDelivery, CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work,
     },
-    verification::{Check, Similarity},
 };
 use crate::{
     primitives::{Address, Wei},
@@ -415,7 +415,7 @@ impl ObjectFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::spec::VerificationMode;
+    use crate::job::verification::VerificationMode;
 
     fn job(text: &str) -> Read<JobSpec> {
         read(Json::parse(text.as_bytes()).unwrap())

@@ -1,9 +1,6 @@
 //! The candidates for a job (spec jobs.md §3): the filters, in their order.
 
-use super::{
-    selection::stake_to_weight,
-    spec::{JobSpec, Reported, Work},
-};
+use super::{selection::stake_to_weight, specification::JobSpec, state::Reported, work::Work};
 use crate::{
     presence::Phase,
     primitives::{

@@ -11,7 +11,7 @@ pub mod odds;
 pub mod schema;
 pub mod seed;
 pub mod selection;
-pub mod spec;
+pub mod specification;
 pub mod state;
 pub mod verification;
 pub mod work;
@@ -19,3 +19,18 @@ pub mod work;
 pub use mru::{MruRead, MruRecord};
 pub use seed::{SeedCertificate, SeedRule};
 pub use selection::{Favoured, Selection};
+
+/// A job in full: its specification, its work, its verification, its state.
+pub mod spec {
+    pub use super::{
+        specification::*,
+        state::{
+            Assignment, Cancellation, Closing, Commitment, CommitteeRound, Failure, FailureReason,
+            Job, JobAttempt, JobStatus, Outcome, Reported, SlashReason, Withheld,
+        },
+        verification::{Agreement, Check, Similarity, Verification, VerificationMode},
+        work::{
+            CommandDelivery, CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work,
+        },
+    };
+}

@@ -1,6 +1,6 @@
 //! The abilities that a job needs and a runner may lack, permanently or temporarily.
 
-use super::spec::{JobSpec, Work};
+use super::{specification::JobSpec, work::Work};
 use crate::registry::Ability;
 
 /// The labels of everything that `spec` needs: its kind, the models or the server that the work

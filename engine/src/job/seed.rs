@@ -10,13 +10,9 @@
 //! signatures as it can try hashes.
 
 use crate::{
-    primitives::{
-        Hash, Height,
-        codec::{Decode, DecodeError, Encode, Reader, Writer},
-    },
+    primitives::{Hash, Height, codec::words},
     record,
 };
-use std::{fmt, str::FromStr};
 
 /// The source of a chain's draw seeds; fixed at genesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,53 +25,12 @@ pub enum SeedRule {
     Certificate,
 }
 
+words!(SeedRule, SeedRuleError, "a seed rule", "parent or certificate":
+    Parent = "parent", Certificate = "certificate");
+
 impl SeedRule {
-    /// Every rule, in the order of the documentation.
-    pub const ALL: [Self; 2] = [Self::Parent, Self::Certificate];
     /// The parameter's key.
     pub const KEY: &'static str = "selection.seed";
-
-    /// The name in configuration and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Parent => "parent",
-            Self::Certificate => "certificate",
-        }
-    }
-}
-
-impl fmt::Display for SeedRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// The error for an unknown rule's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a seed rule: expected parent or certificate")]
-pub struct SeedRuleError(String);
-
-impl FromStr for SeedRule {
-    type Err = SeedRuleError;
-
-    fn from_str(text: &str) -> Result<Self, SeedRuleError> {
-        let named = Self::ALL.into_iter().find(|rule| rule.name() == text);
-        named.ok_or_else(|| SeedRuleError(text.to_owned()))
-    }
-}
-
-/// The rule's name, as a text.
-impl Encode for SeedRule {
-    fn encode(&self, w: &mut Writer) {
-        w.text(self.name());
-    }
-}
-
-impl Decode for SeedRule {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let name = r.text(16)?;
-        name.parse().map_err(|_| DecodeError::Invalid("expected parent or certificate"))
-    }
 }
 
 /// The certificate that seeds the draws of the next blocks.

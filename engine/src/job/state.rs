@@ -13,7 +13,7 @@
 //!
 //! The submitter may cancel a job that is Pending or Assigned: it becomes Cancelled.
 
-use super::spec::JobSpec;
+use super::specification::JobSpec;
 use crate::{
     names,
     primitives::{

@@ -1,13 +1,9 @@
 //! The phases in which presence takes over from polling (spec connectivity.md §7, CIP-11 §14).
 
 use crate::{
-    primitives::{
-        Height,
-        codec::{Decode, DecodeError, Encode, Reader, Writer},
-    },
+    primitives::{Height, codec::words},
     record,
 };
-use std::{fmt, str::FromStr};
 
 /// What presence and polling are used for: the parameter `migration.phase`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,21 +18,12 @@ pub enum Phase {
     Sunset,
 }
 
+words!(Phase, PhaseError, "a migration phase", "shadow, hot-path or sunset":
+    Shadow = "shadow", HotPath = "hot-path", Sunset = "sunset");
+
 impl Phase {
     /// The parameter's key.
     pub const KEY: &'static str = "migration.phase";
-
-    /// Every phase, in the order a chain goes through them.
-    pub const ALL: [Self; 3] = [Self::Shadow, Self::HotPath, Self::Sunset];
-
-    /// The name in configuration and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shadow => "shadow",
-            Self::HotPath => "hot-path",
-            Self::Sunset => "sunset",
-        }
-    }
 
     /// Whether draws drop runners that are not present.
     pub const fn filters_presence(self) -> bool {
@@ -56,40 +43,6 @@ impl Phase {
     /// Whether runners may fetch jobs and submit results by polling.
     pub const fn polls(self) -> bool {
         !matches!(self, Self::Sunset)
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// The text does not name a phase.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a migration phase: expected shadow, hot-path or sunset")]
-pub struct PhaseError(String);
-
-impl FromStr for Phase {
-    type Err = PhaseError;
-
-    fn from_str(text: &str) -> Result<Self, PhaseError> {
-        let named = Self::ALL.into_iter().find(|phase| phase.name() == text);
-        named.ok_or_else(|| PhaseError(text.to_owned()))
-    }
-}
-
-/// Encodes the phase's name, as a text.
-impl Encode for Phase {
-    fn encode(&self, w: &mut Writer) {
-        w.text(self.name());
-    }
-}
-
-impl Decode for Phase {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let name = r.text(16)?;
-        name.parse().map_err(|_| DecodeError::Invalid("expected shadow, hot-path or sunset"))
     }
 }
 

@@ -7,7 +7,6 @@
 //!
 //! [`record!`](crate::record) writes both directions for a struct.
 
-use super::merkle::Map;
 use minicbor::{Decoder, Encoder};
 use std::sync::Arc;
 
@@ -218,7 +217,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes left to read, an upper bound for the items of a list.
-    fn remaining(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.0.input().len().saturating_sub(self.0.position())
     }
 }
@@ -310,6 +309,62 @@ macro_rules! names {
         }
     };
 }
+
+/// Gives an enum without fields the names that operators write, at most 16 bytes long. They are its
+/// text, which can be parsed, and its encoding; the error for another text says what is expected.
+macro_rules! words {
+    ($ty:ident, $error:ident, $what:literal, $expected:literal:
+        $($variant:ident = $name:literal),* $(,)?) => {
+        impl $ty {
+            /// Every variant, in the order of the documentation.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name in configuration and output.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $ty {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        #[doc = concat!("The text does not name ", $what, ".")]
+        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+        #[error("`{0}` is not {what}: expected {expected}", what = $what, expected = $expected)]
+        pub struct $error(String);
+
+        impl std::str::FromStr for $ty {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<Self, $error> {
+                let named = Self::ALL.into_iter().find(|one| one.name() == text);
+                named.ok_or_else(|| $error(text.to_owned()))
+            }
+        }
+
+        impl $crate::primitives::codec::Encode for $ty {
+            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
+                w.text(self.name());
+            }
+        }
+
+        impl $crate::primitives::codec::Decode for $ty {
+            fn decode(
+                r: &mut $crate::primitives::codec::Reader<'_>,
+            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
+                let expected = concat!("expected ", $expected);
+                let other = |_| $crate::primitives::codec::DecodeError::Invalid(expected);
+                r.text(16)?.parse().map_err(other)
+            }
+        }
+    };
+}
+pub(crate) use words;
 
 impl Encode for u64 {
     fn encode(&self, w: &mut Writer) {
@@ -425,29 +480,6 @@ impl<A: Decode, B: Decode> Decode for (A, B) {
             2 => Ok((A::decode(r)?, B::decode(r)?)),
             _ => Err(DecodeError::Invalid("expected a pair")),
         }
-    }
-}
-
-/// A Merkle map is the list of its entries in order of their keys.
-impl<K: Encode + Ord + Clone, V: Encode + Clone> Encode for Map<K, V> {
-    fn encode(&self, w: &mut Writer) {
-        w.list(self.len());
-        for (key, value) in self.iter() {
-            w.list(2);
-            key.encode(w);
-            value.encode(w);
-        }
-    }
-}
-
-impl<K, V> Decode for Map<K, V>
-where
-    K: Encode + Decode + Ord + Clone,
-    V: Encode + Decode + Clone,
-{
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let len = r.list(r.remaining())?;
-        (0..len).map(|_| Decode::decode(r)).collect()
     }
 }
 

@@ -17,7 +17,7 @@
 use super::{
     constants::WIDTH,
     poseidon2::{Arithmetic, POWERS, hash_2, hash_4, sum},
-    statement::{Statement, Witness},
+    statement::{INPUTS, Statement, Witness},
 };
 use ark_bn254::Fr;
 use ark_ff::{Field as _, One as _};
@@ -26,8 +26,6 @@ use ark_relations::gr1cs::{
 };
 use std::{convert::Infallible, vec};
 
-/// Number of public inputs of the circuit.
-pub const INPUTS: usize = 4;
 /// Permutations: one for the output, one for the commitment, two for task and agent.
 const PERMUTATIONS: usize = 4;
 /// Constraints of the circuit.

@@ -13,9 +13,8 @@
 //! and a proof that was read is written as the same bytes.
 
 use super::{
-    circuit::INPUTS,
     points::{Point, PointError},
-    statement::{Element, Statement},
+    statement::{Element, INPUTS, Statement},
 };
 use ark_bn254::{G1Affine, G2Affine};
 

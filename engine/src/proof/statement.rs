@@ -1,7 +1,6 @@
 //! Statements of proofs, and their witnesses.
 
 use super::{
-    circuit::INPUTS,
     constants::WIDTH,
     poseidon2::{self, Plain},
 };
@@ -9,6 +8,9 @@ use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
 use ark_bn254::Fr;
 use ark_ff::{BigInt, PrimeField as _};
 use std::fmt;
+
+/// Number of public inputs of a statement.
+pub const INPUTS: usize = 4;
 
 /// An element of BN254's scalar field: 32 bytes, big-endian, below the modulus.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -1,13 +1,14 @@
 //! Proofs that hold, and everything that must not.
 
 use super::{
-    circuit::{CONSTRAINTS, Circuit, CircuitValues, INPUTS, WITNESSES},
+    circuit::{CONSTRAINTS, Circuit, CircuitValues, WITNESSES},
     format::{INPUT_NAMES, POINTS_BYTES},
     groth16::{
         Reduction,
         keys::{PROVING_KEY_BYTES, VERIFYING_KEY_BYTES},
     },
     points::Point,
+    statement::INPUTS,
     *,
 };
 use crate::primitives::{

@@ -1,27 +1,7 @@
 //! Frames in a byte stream.
 
-use super::value::GoodbyeReason;
+use super::{Channel, value::GoodbyeReason};
 use crate::primitives::codec::DecodeError;
-
-/// The two kinds of streams in a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
-    /// The first stream, open as long as the connection: handshake, heartbeats, load, goodbye.
-    Control,
-    /// A stream about one job: its assignment, acknowledgement, progress, result, cancellation.
-    Job,
-}
-
-impl Channel {
-    /// Maximum length of a frame in bytes (spec §2): 64 KiB on the control stream, 16 MiB on a job
-    /// stream.
-    pub const fn limit(self) -> usize {
-        match self {
-            Self::Control => 64 << 10,
-            Self::Job => 16 << 20,
-        }
-    }
-}
 
 /// Why a stream's bytes are not a valid frame. Each error ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! The table of frames (spec §2): one struct each, with the fields in the table's order and names.
 
 use super::{
-    frame::{Channel, FrameError, RawFrame, enclose},
+    Channel,
+    frame::{FrameError, RawFrame, enclose},
     value::{
         AckStatus, Body, CancelReason, GoodbyeReason, JobIds, Labels, Percent, Reason,
         RejectReason, Reveals, Role, StatusText, Text,
@@ -380,74 +381,64 @@ pub struct Goodbye {
 }
 message!(0xf0 Control Goodbye { reason });
 
-/// A frame of the control stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Control {
-    /// 0x01
-    Hello(Hello),
-    /// 0x02
-    HelloAck(HelloAck),
-    /// 0x10
-    Ping(HeartbeatPing),
-    /// 0x11
-    Pong(HeartbeatPong),
-    /// 0x12
-    Backpressure(BackpressureSignal),
-    /// 0x13
-    Capabilities(CapabilityDelta),
-    /// 0x14
-    OpenJobs(OpenJobs),
-    /// 0xF0
-    Goodbye(Goodbye),
+macro_rules! frames {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident($frame:ident),)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum $name {
+            $($variant($frame),)*
+        }
+
+        impl $name {
+            /// Decodes a frame of a known type; `None` for any other.
+            fn known(frame: &RawFrame) -> Option<Result<Self, FrameError>> {
+                Some(match frame.kind() {
+                    $($frame::KIND => $frame::from_payload(frame.payload()).map(Self::$variant),)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+frames! {
+    /// A frame of the control stream.
+    Control {
+        Hello(Hello),
+        HelloAck(HelloAck),
+        Ping(HeartbeatPing),
+        Pong(HeartbeatPong),
+        Backpressure(BackpressureSignal),
+        Capabilities(CapabilityDelta),
+        OpenJobs(OpenJobs),
+        Goodbye(Goodbye),
+    }
 }
 
 impl Control {
     /// Decodes a frame of the control stream.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        let payload = frame.payload();
-        match frame.kind() {
-            Hello::KIND => Hello::from_payload(payload).map(Self::Hello),
-            HelloAck::KIND => HelloAck::from_payload(payload).map(Self::HelloAck),
-            HeartbeatPing::KIND => HeartbeatPing::from_payload(payload).map(Self::Ping),
-            HeartbeatPong::KIND => HeartbeatPong::from_payload(payload).map(Self::Pong),
-            BackpressureSignal::KIND => {
-                BackpressureSignal::from_payload(payload).map(Self::Backpressure)
-            }
-            CapabilityDelta::KIND => CapabilityDelta::from_payload(payload).map(Self::Capabilities),
-            OpenJobs::KIND => OpenJobs::from_payload(payload).map(Self::OpenJobs),
-            Goodbye::KIND => Goodbye::from_payload(payload).map(Self::Goodbye),
-            kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Control }),
-        }
+        let (kind, channel) = (frame.kind(), Channel::Control);
+        Self::known(frame).unwrap_or(Err(FrameError::UnexpectedType { kind, channel }))
     }
 }
 
-/// A frame of a job stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobFrame {
-    /// 0x20
-    Assignment(JobAssignment),
-    /// 0x21
-    Ack(JobAck),
-    /// 0x22
-    Progress(JobProgress),
-    /// 0x23
-    Result(JobResult),
-    /// 0x24
-    Cancel(JobCancel),
-    /// 0x25
-    Proof(JobProof),
-    /// 0x26
-    Errand(Errand),
-    /// 0x80
-    Commit(JobCommit),
-    /// 0x81
-    Reveal(JobReveal),
-    /// 0x82
-    Aggregate(JobAggregate),
-    /// 0x83
-    Aggregated(JobAggregated),
-    /// 0x84
-    Failure(JobFailure),
+frames! {
+    /// A frame of a job stream.
+    JobFrame {
+        Assignment(JobAssignment),
+        Ack(JobAck),
+        Progress(JobProgress),
+        Result(JobResult),
+        Cancel(JobCancel),
+        Proof(JobProof),
+        Errand(Errand),
+        Commit(JobCommit),
+        Reveal(JobReveal),
+        Aggregate(JobAggregate),
+        Aggregated(JobAggregated),
+        Failure(JobFailure),
+    }
 }
 
 impl JobFrame {
@@ -475,23 +466,10 @@ impl JobFrame {
 
     /// Decodes a frame of a job stream; `None` for an unknown extension, which is ignored.
     pub fn decode(frame: &RawFrame) -> Result<Option<Self>, FrameError> {
-        let payload = frame.payload();
-        match frame.kind() {
-            JobAssignment::KIND => JobAssignment::from_payload(payload).map(Self::Assignment),
-            JobAck::KIND => JobAck::from_payload(payload).map(Self::Ack),
-            JobProgress::KIND => JobProgress::from_payload(payload).map(Self::Progress),
-            JobResult::KIND => JobResult::from_payload(payload).map(Self::Result),
-            JobCancel::KIND => JobCancel::from_payload(payload).map(Self::Cancel),
-            JobProof::KIND => JobProof::from_payload(payload).map(Self::Proof),
-            Errand::KIND => Errand::from_payload(payload).map(Self::Errand),
-            JobCommit::KIND => JobCommit::from_payload(payload).map(Self::Commit),
-            JobReveal::KIND => JobReveal::from_payload(payload).map(Self::Reveal),
-            JobAggregate::KIND => JobAggregate::from_payload(payload).map(Self::Aggregate),
-            JobAggregated::KIND => JobAggregated::from_payload(payload).map(Self::Aggregated),
-            JobFailure::KIND => JobFailure::from_payload(payload).map(Self::Failure),
-            kind if kind >= Self::EXTENSIONS => return Ok(None),
-            kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
+        match (Self::known(frame), frame.kind()) {
+            (Some(known), _) => known.map(Some),
+            (None, Self::EXTENSIONS..) => Ok(None),
+            (None, kind) => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
         }
-        .map(Some)
     }
 }

@@ -25,7 +25,7 @@ pub mod signing;
 mod tests;
 pub mod value;
 
-pub use frame::{Channel, FrameError, FrameReader, RawFrame};
+pub use frame::{FrameError, FrameReader, RawFrame};
 pub use message::{
     BackpressureSignal, CapabilityChange, CapabilityDelta, Control, Errand, Goodbye, HeartbeatPing,
     HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
@@ -37,3 +37,23 @@ pub use value::{
     AckStatus, Body, BodyError, CancelReason, GoodbyeReason, JobIds, Labels, LabelsError, Percent,
     PercentError, Reason, RejectReason, RevealedResult, Reveals, RevealsError, Role, Text,
 };
+
+/// The two kinds of streams in a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// The first stream, open as long as the connection: handshake, heartbeats, load, goodbye.
+    Control,
+    /// A stream about one job: its assignment, acknowledgement, progress, result, cancellation.
+    Job,
+}
+
+impl Channel {
+    /// Maximum length of a frame in bytes (spec §2): 64 KiB on the control stream, 16 MiB on a job
+    /// stream.
+    pub const fn limit(self) -> usize {
+        match self {
+            Self::Control => 64 << 10,
+            Self::Job => 16 << 20,
+        }
+    }
+}

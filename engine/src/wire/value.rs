@@ -5,7 +5,7 @@
 //! [`Labels::LIMIT`] names, so that every control frame is within its limit by its type. A job's
 //! specification and a result are opaque bytes ([`Body`]), which this module does not decode.
 
-use super::frame::Channel;
+use super::Channel;
 use crate::{
     primitives::{
         Address, Hash, Signature,

@@ -26,7 +26,7 @@ pub use absence::{Absence, Neighbour};
 
 use super::{
     Hash,
-    codec::{Encode, to_vec},
+    codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
     keccak256,
 };
 use std::{
@@ -265,6 +265,29 @@ impl<K: Encode + Ord, V: Encode + Clone> Extend<(K, V)> for Map<K, V> {
         for (key, value) in entries {
             self.insert(key, value);
         }
+    }
+}
+
+/// A map is the list of its entries in order of their keys.
+impl<K: Encode + Ord + Clone, V: Encode + Clone> Encode for Map<K, V> {
+    fn encode(&self, w: &mut Writer) {
+        w.list(self.len());
+        for (key, value) in self.iter() {
+            w.list(2);
+            key.encode(w);
+            value.encode(w);
+        }
+    }
+}
+
+impl<K, V> Decode for Map<K, V>
+where
+    K: Encode + Decode + Ord + Clone,
+    V: Encode + Decode + Clone,
+{
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(r.remaining())?;
+        (0..len).map(|_| Decode::decode(r)).collect()
     }
 }
 

@@ -13,8 +13,9 @@ use crate::{
         keccak256,
     },
     proof::{
-        circuit::{Circuit, INPUTS, WITNESSES},
+        circuit::{Circuit, WITNESSES},
         points::{Point, PointError},
+        statement::INPUTS,
     },
 };
 use ark_bn254::{Bn254, Fr, G1Affine, G1Projective, G2Affine};

@@ -13,9 +13,9 @@ use super::{keys::ProvingKey, quotient::Quotients, sums::Multiples};
 use crate::{
     primitives::{codec::to_vec, keccak256},
     proof::{
-        circuit::{CircuitValues, INPUTS},
+        circuit::CircuitValues,
         format::Proof,
-        statement::{Element, Statement, Witness},
+        statement::{Element, INPUTS, Statement, Witness},
     },
 };
 use ark_bn254::{Fr, g1, g2};

@@ -11,7 +11,10 @@
 //! On the domain shifted by g, where Xⁿ is gⁿ, a·b takes the values of (gⁿ − 1)·h + c. That and c
 //! are polynomials of degree below n, so h follows from both without c's values there.
 
-use crate::proof::circuit::{CONSTRAINTS, Factors, INPUTS};
+use crate::proof::{
+    circuit::{CONSTRAINTS, Factors},
+    statement::INPUTS,
+};
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup as _, FftField as _, Field as _, PrimeField};
 use ark_groth16::r1cs_to_qap::{LibsnarkReduction, R1CSToQAP};

@@ -16,9 +16,8 @@ use super::keys::VerifyingKey;
 use crate::{
     primitives::keccak256,
     proof::{
-        circuit::INPUTS,
         format::{FormatError, INPUT_NAMES, Proof},
-        statement::{Element, Statement},
+        statement::{Element, INPUTS, Statement},
     },
 };
 use ark_bn254::{Bn254, Fr, G1Affine, G1Projective, g1};

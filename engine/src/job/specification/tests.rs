@@ -1,7 +1,10 @@
 //! Invalid specifications: each refusal names the field.
 
 use super::*;
-use crate::job::verification::VerificationMode;
+use crate::job::{
+    verification::VerificationMode,
+    work::{CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork},
+};
 
 fn good() -> JobSpec {
     JobSpec {

@@ -1,15 +1,6 @@
 //! The specification of a job by its submitter (spec jobs.md §2).
 
-pub use super::{
-    state::{
-        Assignment, Cancellation, Closing, Commitment, CommitteeRound, Failure, FailureReason, Job,
-        JobAttempt, JobStatus, Outcome, Reported, SlashReason, Withheld,
-    },
-    verification::{Agreement, Check, Similarity, Verification, VerificationMode},
-    work::{
-        CommandDelivery, CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work,
-    },
-};
+use super::{verification::Verification, work::Work};
 use crate::{
     actor::effect::MAX_HANDLER_BYTES,
     primitives::{Address, Hash, Wei, codec::to_vec, keccak256},
