@@ -1,6 +1,6 @@
 //! The names that a module can call, from the engine's own tables, for tests that sweep over all.
 
-use super::{Builtin, Method, Namespace};
+use super::value::{Builtin, Method, Namespace};
 
 /// All functions, as a module writes them: `len`, `pvm_host.emit`, `mock.call`.
 pub fn functions() -> Vec<String> {

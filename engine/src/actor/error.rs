@@ -227,3 +227,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A name for an error, cut at 64 characters because an author's data may make it long.
+pub(in crate::actor) fn shorten(name: &str) -> &str {
+    let end = name.char_indices().nth(64).map_or(name.len(), |(at, _)| at);
+    &name[..end]
+}

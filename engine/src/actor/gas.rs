@@ -7,168 +7,104 @@ use super::{
 };
 use crate::record;
 
-/// The price of each kind of work, in cycles unless noted. Changing a number changes receipts, so
-/// it takes a new [`version`](Self::version).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    /// The version of this table.
-    pub version: u64,
-    /// Per syntax node evaluated.
-    pub node: u64,
-    /// Per call, of a function or of a builtin.
-    pub call: u64,
-    /// Per step of a loop or a comprehension.
-    pub step: u64,
-    /// Bytes that are moved, compared (both sides count) or hashed per cycle. Copying or comparing
-    /// an element costs a cycle. Finding a key of a dict costs a cycle, plus one per halving of the
-    /// dict.
-    pub data_bytes: u64,
-    /// Bytes of a string that are searched for a substring per cycle; each match costs a cycle
-    /// more.
-    pub search_bytes: u64,
-    /// Bytes of ASCII text that are read character by character per cycle: escapes, formats, JSON.
-    /// Case and character classes cost twice as much. Other text costs a cycle per byte.
-    pub text_bytes: u64,
-    /// Products of two 64-bit words per cycle: in multiplication, division, and conversion between
-    /// binary and decimal of integers beyond 64 bits.
-    pub word_products: u64,
-    /// Per KiB of heap allocated. Unreachable values are not given back.
-    pub heap_kib: u64,
-    /// Per object made from a value that is not an object: a string for each character of a string
-    /// in a loop, a pair for each entry of a dict or of `enumerate` and `zip`.
-    pub object: u64,
-    /// Per key of the store read, plus the bytes moved.
-    pub storage_read: u64,
-    /// Per key of the store written or deleted, plus a cell per byte of key and value.
-    pub storage_write: u64,
-    /// Per message or transfer sent.
-    pub message: u64,
-    /// Per timer scheduled, cancelled or extended.
-    pub timer: u64,
-    /// Per job submitted.
-    pub job: u64,
-    /// Per event or line of log, plus a cell per byte.
-    pub emit: u64,
-    /// Per 32 bytes hashed with keccak256, and for the padding.
-    pub keccak_word: u64,
-    /// Per module loaded, before any of it is read.
-    pub module: u64,
-    /// Per token of a module that is parsed.
-    pub token: u64,
-}
-record!(Schedule {
-    version,
-    node,
-    call,
-    step,
-    data_bytes,
-    search_bytes,
-    text_bytes,
-    word_products,
-    heap_kib,
-    object,
-    storage_read,
-    storage_write,
-    message,
-    timer,
-    job,
-    emit,
-    keccak_word,
-    module,
-    token,
-});
-
-impl Default for Schedule {
-    fn default() -> Self {
-        Self {
-            version: 2,
-            node: 10,
-            call: 100,
-            step: 100,
-            data_bytes: 32,
-            search_bytes: 8,
-            text_bytes: 4,
-            word_products: 4,
-            heap_kib: 10,
-            object: 2,
-            storage_read: 10,
-            storage_write: 50,
-            message: 80,
-            timer: 200,
-            job: 500,
-            emit: 20,
-            keccak_word: 60,
-            module: 1_000,
-            token: 20,
+/// Defines a table of numbers; its default is the table of a new chain.
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident = $value:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: u64,)*
         }
+        record!($name { $($field),* });
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+}
+
+table! {
+    /// The price of each kind of work, in cycles unless noted. Changing a number changes receipts,
+    /// so it takes a new [`version`](Self::version).
+    Schedule {
+        /// The version of this table.
+        version = 2,
+        /// Per syntax node evaluated.
+        node = 10,
+        /// Per call, of a function or of a builtin.
+        call = 100,
+        /// Per step of a loop or a comprehension.
+        step = 100,
+        /// Bytes that are moved, compared (both sides count) or hashed per cycle. Copying or
+        /// comparing an element costs a cycle. Finding a key of a dict costs a cycle, plus one per
+        /// halving of the dict.
+        data_bytes = 32,
+        /// Bytes of a string that are searched for a substring per cycle; each match costs a cycle
+        /// more.
+        search_bytes = 8,
+        /// Bytes of ASCII text that are read character by character per cycle: escapes, formats,
+        /// JSON. Case and character classes cost twice as much. Other text costs a cycle per byte.
+        text_bytes = 4,
+        /// Products of two 64-bit words per cycle: in multiplication, division, and conversion
+        /// between binary and decimal of integers beyond 64 bits.
+        word_products = 4,
+        /// Per KiB of heap allocated. Unreachable values are not given back.
+        heap_kib = 10,
+        /// Per object made from a value that is not an object: a string for each character of a
+        /// string in a loop, a pair for each entry of a dict or of `enumerate` and `zip`.
+        object = 2,
+        /// Per key of the store read, plus the bytes moved.
+        storage_read = 10,
+        /// Per key of the store written or deleted, plus a cell per byte of key and value.
+        storage_write = 50,
+        /// Per message or transfer sent.
+        message = 80,
+        /// Per timer scheduled, cancelled or extended.
+        timer = 200,
+        /// Per job submitted.
+        job = 500,
+        /// Per event or line of log, plus a cell per byte.
+        emit = 20,
+        /// Per 32 bytes hashed with keccak256, and for the padding.
+        keccak_word = 60,
+        /// Per module loaded, before any of it is read.
+        module = 1_000,
+        /// Per token of a module that is parsed.
+        token = 20,
     }
 }
 
-/// Limits of a module and of a call of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Heap of one call, in bytes.
-    pub heap: u64,
-    /// A string, in bytes.
-    pub string: u64,
-    /// Entries of a list, tuple or dict.
-    pub entries: u64,
-    /// An integer, in bits.
-    pub bits: u64,
-    /// Nested function calls.
-    pub call_depth: u64,
-    /// Nesting of data that is compared, hashed, printed, checked or turned into JSON.
-    pub data_depth: u64,
-    /// A key of the store, in bytes.
-    pub key: u64,
-    /// A value of the store, in bytes.
-    pub value: u64,
-    /// Effects of one call: messages, transfers, events, timers, jobs.
-    pub effects: u64,
-    /// A module's source, in bytes.
-    pub source: u64,
-    /// A module's tokens.
-    pub tokens: u64,
-    pub brackets: u64,
-    pub blocks: u64,
-    /// Nested operators from a statement to the innermost part of an expression.
-    pub operators: u64,
-}
-record!(Limits {
-    heap,
-    string,
-    entries,
-    bits,
-    call_depth,
-    data_depth,
-    key,
-    value,
-    effects,
-    source,
-    tokens,
-    brackets,
-    blocks,
-    operators,
-});
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            heap: 8 << 20,
-            string: 1 << 20,
-            entries: 65_536,
-            bits: 4_096,
-            call_depth: 64,
-            data_depth: 64,
-            key: 256,
-            value: 1 << 20,
-            effects: 1_024,
-            source: 64 << 10,
-            tokens: 30_000,
-            brackets: 64,
-            blocks: 32,
-            operators: 256,
-        }
+table! {
+    /// Limits of a module and of a call of it.
+    Limits {
+        /// Heap of one call, in bytes.
+        heap = 8 << 20,
+        /// A string, in bytes.
+        string = 1 << 20,
+        /// Entries of a list, tuple or dict.
+        entries = 65_536,
+        /// An integer, in bits.
+        bits = 4_096,
+        /// Nested function calls.
+        call_depth = 64,
+        /// Nesting of data that is compared, hashed, printed, checked or turned into JSON.
+        data_depth = 64,
+        /// A key of the store, in bytes.
+        key = 256,
+        /// A value of the store, in bytes.
+        value = 1 << 20,
+        /// Effects of one call: messages, transfers, events, timers, jobs.
+        effects = 1_024,
+        /// A module's source, in bytes.
+        source = 64 << 10,
+        /// A module's tokens.
+        tokens = 30_000,
+        brackets = 64,
+        blocks = 32,
+        /// Nested operators from a statement to the innermost part of an expression.
+        operators = 256,
     }
 }
 

@@ -13,32 +13,34 @@
 //! | [`effect`] | the world that a call reads, the effects it asks for |
 //! | [`envelope`] | payloads of timers that name their handler |
 //! | `syntax` | limits of a source, slots, the program |
-//! | `value` | values, arenas, freezing |
+//! | `value` | values, arenas, freezing, the names that every module can use |
+//! | `host` | the chain and the effects of a call, as its functions see them |
 //! | `eval` | the loop, calls, operators |
-//! | `builtin` | functions, methods, the host, the functions for tests |
+//! | `builtin` | what functions, methods, the host and `mock` do |
+//! | [`catalog`] | their names, for tests that sweep over all |
 //! | [`testing`] | the chain that tests control |
 //! | [`Module`] | loading, calling, testing |
 
 mod builtin;
+#[doc(hidden)]
+pub mod catalog;
 pub mod effect;
 pub mod envelope;
 pub mod error;
 mod eval;
 pub mod gas;
+mod host;
 mod module;
 mod syntax;
 pub mod testing;
 mod value;
 
-#[doc(hidden)]
-pub use builtin::{
-    catalog,
-    known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS},
-};
 pub use effect::{Call, CallOutcome, Effect, JobRequest, TimerCall, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{ActorParams, Budget, Limits, Schedule, Usage};
 pub use module::{Handler, Module, TestReport};
+#[doc(hidden)]
+pub use value::known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,14 @@
 //! A loaded module: a deployment makes one, and calls run on it.
 
 use super::{
-    builtin::{Around, Host, HostCall, Mock, known},
     effect::{Call, CallOutcome, World},
-    error::{Error, ErrorKind, Fault, Frame, Position, failed},
-    eval::{Globals, Machine, shorten},
+    error::{Error, ErrorKind, Fault, Frame, Position, failed, shorten},
+    eval::{Globals, Machine},
     gas::{ActorParams, Budget, Cause, Meter, Usage},
+    host::{Around, Host, HostCall, Mock},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     testing::{Chain, Fired, account},
-    value::{Arena, Heap, Value, freeze},
+    value::{Arena, Heap, Value, freeze, known},
 };
 use crate::primitives::{Hash, Height, Wei};
 use std::{fmt, sync::Arc};

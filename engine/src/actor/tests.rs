@@ -7,8 +7,8 @@ mod python;
 use super::{
     ActorParams, Budget, Call, CallOutcome, Effect, Error, ErrorKind, Module, Schedule, Usage,
     World,
-    builtin::{Namespace, known},
     effect::{JobRequest, TimerCall},
+    value::{Namespace, known},
 };
 use crate::{
     primitives::{Address, Hash, Height, Wei},

@@ -1,10 +1,10 @@
 //! Methods of lists and dicts.
 
-use super::{Method, flag};
+use super::flag;
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
-    value::{Id, Value},
+    value::{Id, Method, Value},
 };
 
 /// The offset of an index in a sequence of `len`, clamped to the nearest end, as in slices.

@@ -1,20 +1,14 @@
 //! Values as text: `str`, `repr`, `%` and `format`.
 
-use super::specification::{Align, Specification, number};
+use super::{
+    append,
+    specification::{Align, Specification, number},
+};
 use crate::actor::{
-    error::{Fault, failed},
-    eval::{Args, Machine, shorten},
-    gas::Meter,
+    error::{Fault, failed, shorten},
+    eval::{Args, Machine},
     value::{Id, Value},
 };
-
-/// Appends text, within the limit of a string.
-pub(super) fn append(meter: &mut Meter, to: &mut String, text: &str) -> Result<(), Fault> {
-    meter.bytes(text.len())?;
-    meter.string_fits(to.len() + text.len())?;
-    to.push_str(text);
-    Ok(())
-}
 
 impl Machine<'_> {
     /// Appends text that is not on the heap; see [`append`].

@@ -1,10 +1,10 @@
 //! Functions that every module can use, as the language's specification defines them.
 
-use super::{Method, Namespace, flag, no_parameter};
+use super::{flag, no_parameter};
 use crate::actor::{
-    error::{Fault, failed},
-    eval::{Args, MAX_ASSERTION, Machine, cut, require_type, shorten},
-    value::{Id, Range, Type, Value},
+    error::{Fault, failed, shorten},
+    eval::{Args, MAX_ASSERTION, Machine, cut, require_type},
+    value::{Id, Method, Namespace, Range, Type, Value},
 };
 use num_traits::Signed;
 use std::cmp::Ordering;

@@ -3,150 +3,25 @@
 //! Keys and values of the store, data of events and specs of jobs are JSON; amounts are wei;
 //! addresses, ids and hashes are 0x-hex.
 
-use super::{Builtin, Mock, known, text::text_argument};
+use super::text::text_argument;
 use crate::{
     actor::{
-        effect::{Call, Effect, JobRequest, TimerCall, World},
+        effect::{Effect, JobRequest, TimerCall},
         error::{Fault, failed},
         eval::{Args, Machine},
         gas::{Cause, Meter},
-        testing::Fired,
-        value::Value,
+        host::{Host, HostCall},
+        value::{Builtin, Value, known},
     },
-    primitives::{Address, Hash, Height, Shortfall, Wei, keccak256},
+    primitives::{Address, Hash, Height, Wei, keccak256},
 };
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
-use std::collections::BTreeMap;
 
 /// The longest name of a handler or event, in bytes (timers.md §1).
 const MAX_NAME: u64 = 256;
 /// Bytes that the chain keeps of a message or transfer: its event.
 const EVENT_BYTES: usize = 64;
-
-/// The surroundings of a machine.
-pub(in crate::actor) enum Host<'a> {
-    /// A module loads: there is no chain.
-    Loading,
-    /// A call, or a test.
-    Call(Box<HostCall<'a>>),
-}
-
-/// A call's view of the world, and its effects so far.
-pub(in crate::actor) struct HostCall<'a> {
-    pub(super) around: Around<'a>,
-    pub(super) sender: Address,
-    pub(super) this: Address,
-    pub(super) value: Wei,
-    pub(in crate::actor) height: Height,
-    pub(super) timestamp_ms: u64,
-    seed: Hash,
-    pub(super) asked: Asked,
-}
-
-/// The chain that a call reads.
-pub(in crate::actor) enum Around<'a> {
-    /// The state before the call.
-    World(&'a dyn World),
-    /// The chain that a test controls.
-    Test(Mock<'a>),
-}
-
-/// Effects and logs of a call so far.
-#[derive(Default)]
-pub(super) struct Asked {
-    /// Written values, by key; absent: removed.
-    state: BTreeMap<String, Option<Vec<u8>>>,
-    /// Balances that the call's payments changed.
-    balances: BTreeMap<Address, Wei>,
-    pub(super) effects: Vec<Effect>,
-    pub(super) log: Vec<String>,
-    /// Number of timers and jobs so far, which their ids depend on.
-    numbered: u64,
-}
-
-impl Asked {
-    /// Logs and effects: writes first, by key, then the others in the order in which they were
-    /// asked for.
-    pub(super) fn finish(self) -> (Vec<String>, Vec<Effect>) {
-        let Self { state, effects, log, .. } = self;
-        let writes = state.into_iter().map(|(key, value)| Effect::SetState { key, value });
-        (log, writes.chain(effects).collect())
-    }
-}
-
-/// Length in bytes of the part of an effect that can be long.
-pub(super) fn bytes_of(effect: &Effect) -> usize {
-    match effect {
-        Effect::Message { payload, .. } => payload.len(),
-        Effect::Emit { data, .. } => data.len(),
-        Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
-        Effect::SubmitJob { job, .. } => job.spec.len(),
-        Effect::SetState { .. }
-        | Effect::Transfer { .. }
-        | Effect::CancelTimer(_)
-        | Effect::ExtendTimer { .. } => 0,
-    }
-}
-
-impl<'a> HostCall<'a> {
-    pub(in crate::actor) fn new(call: &Call<'_>, around: Around<'a>) -> Self {
-        Self {
-            around,
-            sender: call.sender,
-            this: call.this,
-            value: call.value,
-            height: call.height,
-            timestamp_ms: call.timestamp_ms,
-            seed: call.seed,
-            asked: Asked::default(),
-        }
-    }
-
-    fn world(&self) -> &dyn World {
-        match &self.around {
-            Around::World(world) => *world,
-            Around::Test(mock) => &*mock.chain,
-        }
-    }
-
-    fn balance(&self, account: &Address) -> Wei {
-        let changed = self.asked.balances.get(account).copied();
-        changed.unwrap_or_else(|| self.world().balance(account))
-    }
-
-    fn set_balance(&mut self, account: Address, balance: Wei) {
-        self.asked.balances.insert(account, balance);
-    }
-
-    /// Moves `amount` from one account to another.
-    fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
-        let have = self.balance(&from);
-        let Some(rest) = have.checked_sub(amount) else {
-            let short = Shortfall { payer: from, need: amount, have };
-            return failed(short.to_string());
-        };
-        self.set_balance(from, rest);
-        match self.balance(&to).checked_add(amount) {
-            Some(sum) => self.set_balance(to, sum),
-            None => return failed("BalanceOverflow: the receiver would hold more than 2^128 wei"),
-        }
-        Ok(())
-    }
-
-    /// Logs, effects, and the timers of a test that fired or were removed.
-    pub(in crate::actor) fn finish(self) -> (Vec<String>, Vec<Effect>, Vec<Fired>) {
-        let (since, effects) = self.asked.finish();
-        match self.around {
-            Around::World(_) => (since, effects, Vec::new()),
-            Around::Test(mock) => {
-                let (mut log, fires) = mock.finish();
-                log.extend(since);
-                (log, effects, fires)
-            }
-        }
-    }
-}
 
 impl<'a> Machine<'a> {
     pub(in crate::actor) fn host(&mut self) -> Result<&mut HostCall<'a>, Fault> {

@@ -1,7 +1,7 @@
 //! JSON: the form of values that leave or enter a call. Integers have any length within the limit;
 //! there are no fractions; objects keep their order.
 
-use super::{format::append, text::text_argument};
+use super::{append, text::text_argument};
 use crate::{
     actor::{
         error::{ErrorKind, Fault, failed},

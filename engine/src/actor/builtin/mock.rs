@@ -2,19 +2,16 @@
 //! chain's own: effects that a test asks for outside of calls become a call of its actor as soon as
 //! the chain is used.
 
-use super::{
-    Builtin,
-    host::{Around, bytes_of},
-    text::text_argument,
-};
+use super::text::text_argument;
 use crate::{
     actor::{
         effect::Effect,
         error::{ErrorKind, Fault, failed},
         eval::{Args, Machine},
         gas::Budget,
-        testing::{Chain, Ending, Fired, Ran, TestBid, TestCall, account, within},
-        value::Value,
+        host::{Around, Mock, bytes_of},
+        testing::{Ending, Fired, Ran, TestBid, TestCall, account, within},
+        value::{Builtin, Value},
     },
     primitives::Wei,
 };
@@ -26,26 +23,6 @@ const MAX_ADVANCE: u64 = 1_000_000;
 const BLOCK_CYCLES: u64 = 400;
 /// Bytes of effects that a function copies for the charge of its call; further bytes cost extra.
 const PAID_BYTES: usize = 1024;
-
-/// The chain of a test, and its history.
-pub(in crate::actor) struct Mock<'a> {
-    pub(super) chain: &'a mut dyn Chain,
-    /// Effects of the actor, except writes to its store.
-    effects: Vec<Effect>,
-    log: Vec<String>,
-    fires: Vec<Fired>,
-}
-
-impl<'a> Mock<'a> {
-    pub(in crate::actor) fn new(chain: &'a mut dyn Chain) -> Self {
-        Self { chain, effects: Vec::new(), log: Vec::new(), fires: Vec::new() }
-    }
-
-    /// Logged lines, and the timers that fired or were removed.
-    pub(super) fn finish(self) -> (Vec<String>, Vec<Fired>) {
-        (self.log, self.fires)
-    }
-}
 
 impl<'a> Machine<'a> {
     pub(super) fn mock_function(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {

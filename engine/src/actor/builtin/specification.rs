@@ -1,10 +1,10 @@
 //! Format specifications: `[[fill]align][sign][#][0][width][,|_][.precision][type]`, for f-strings
 //! and `format`; `%` has its own form of them.
 
-use super::format::append;
+use super::append;
 use crate::actor::{
-    error::{Fault, failed},
-    eval::{Machine, shorten},
+    error::{Fault, failed, shorten},
+    eval::Machine,
     value::{Id, Value},
 };
 

@@ -3,11 +3,10 @@
 //! A type is a value: `int`, `list[int]`, `int | None`, a record type. Checking one costs a cycle
 //! per value visited, elements included.
 
-use super::{Args, Machine, call::shorten};
+use super::{Args, Machine};
 use crate::actor::{
-    builtin::Builtin,
-    error::{Fault, failed},
-    value::{Field, Id, Record, RecordType, Type, Value},
+    error::{Fault, failed, shorten},
+    value::{Builtin, Field, Id, Record, RecordType, Type, Value},
 };
 
 /// Length in bytes at which an error cuts the name of a type.

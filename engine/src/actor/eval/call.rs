@@ -2,7 +2,7 @@
 
 use super::{CallFrame, Machine};
 use crate::actor::{
-    error::{Depth, ErrorKind, Fault, failed},
+    error::{Depth, ErrorKind, Fault, failed, shorten},
     syntax::{FunctionCode, Parameter, ParameterKind, Symbol},
     value::{Id, Value},
 };
@@ -386,10 +386,4 @@ impl<'a> Machine<'a> {
         let annotation = self.heap.function(id).types.last().copied().unwrap_or(Value::None);
         self.check(value, annotation, "the value returned")
     }
-}
-
-/// A name for an error, cut at 64 characters because an author's data may make it long.
-pub(in crate::actor) fn shorten(name: &str) -> &str {
-    let end = name.char_indices().nth(64).map_or(name.len(), |(at, _)| at);
-    &name[..end]
 }

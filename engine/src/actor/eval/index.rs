@@ -1,10 +1,9 @@
 //! Indexes, slices and attributes.
 
-use super::{Machine, annotate::is_type, shorten};
+use super::{Machine, annotate::is_type};
 use crate::actor::{
-    builtin::Method,
-    error::{Fault, failed},
-    value::{Bound, Id, Range, Type, Value},
+    error::{Fault, failed, shorten},
+    value::{Bound, Id, Method, Range, Type, Value},
 };
 use num_traits::Signed;
 

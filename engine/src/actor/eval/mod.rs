@@ -16,14 +16,14 @@ mod operate;
 mod write;
 
 pub(super) use annotate::require_type;
-pub(super) use call::{Args, shorten};
+pub(super) use call::Args;
 pub(super) use iterate::Loop;
 pub(super) use write::{MAX_ASSERTION, cut};
 
 use super::{
-    builtin::Host,
-    error::{Fault, Frame as Place, failed},
+    error::{Fault, Frame as Place, failed, shorten},
     gas::Meter,
+    host::Host,
     syntax::{BinOp, Op, Program, Symbol},
     value::{Heap, Id, Value},
 };

@@ -1,7 +1,6 @@
 //! Arenas: every object of a kind in one list, never moved, freed together.
 
-use super::{Dict, Id, Range, Value};
-use crate::actor::builtin::Method;
+use super::{Dict, Id, Method, Range, Value};
 use num_bigint::BigInt;
 
 #[derive(Clone, Debug)]

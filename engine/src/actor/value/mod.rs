@@ -3,13 +3,13 @@
 mod arena;
 mod dict;
 pub(super) mod freeze;
+mod names;
 mod range;
 
 pub(super) use arena::{Arena, Bound, Field, Function, Heap, List, Record, RecordType, Text, Type};
 pub(super) use dict::{Dict, Hasher};
+pub(super) use names::{Builtin, Method, Namespace, known, universe};
 pub(super) use range::Range;
-
-use super::builtin::{Builtin, Method, Namespace};
 
 /// The place of a value's contents: an index into one of the arena's lists, in the module's frozen
 /// arena or in the call's own.

@@ -2,16 +2,14 @@
 
 use super::{Compiler, LoopBody, at, function::FunctionSource};
 use crate::actor::{
-    builtin,
-    error::Fault,
-    eval::shorten,
+    error::{Fault, shorten},
     gas::Cause,
     syntax::{
         absent,
         code::{BinOp, Op},
         scope::{Variable, resolve},
     },
-    value::Value,
+    value::{Value, universe},
 };
 use ruff_python_ast::{Expr, Operator, Stmt, StmtFor, StmtIf, StmtWhile};
 
@@ -307,7 +305,7 @@ impl<'a> Compiler<'a, '_> {
         self.meter.pay(Cause::Loading, self.scopes.len() as u64)?;
         if let Some(op) = self.variable(name) {
             self.emit(op, span);
-        } else if let Some(value) = builtin::universe(name) {
+        } else if let Some(value) = universe(name) {
             self.push_constant(value, span);
         } else {
             let hint = absent::name(name).map_or_else(String::new, |hint| format!(": {hint}"));
