@@ -12,8 +12,9 @@ use cowboy_engine::{
         PROOF_BYTES, ParentLink, Plan, ProofStatus, RollbackReason, RunRequest, Slashing,
         Speculation, SubmissionResult, TaskId,
         breaker::{Breaker, BreakerState, TaskFailure},
-        engine::{TaskView, reads},
-        scheduler::Reason,
+        engine::reads,
+        reason::Reason,
+        view::TaskView,
     },
 };
 use serde::Deserialize;

@@ -31,7 +31,7 @@ use cowboy_engine::{
     primitives::Wei,
     speculation::{
         BreakerState, Override, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
-        engine::Gauges,
+        view::Gauges,
     },
 };
 use prometheus_client::{

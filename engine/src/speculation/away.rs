@@ -5,7 +5,7 @@
 //! commitment expires, no submission goes out, and none is lost. Work and proofs go on. After
 //! [`TRIES`] tries to reach the chain no task is accepted until it is back.
 
-use super::{Speculation, engine::EngineOutput, event::SpeculationEventKind, table::TaskIndex};
+use super::{Speculation, event::SpeculationEventKind, output::EngineOutput, table::TaskIndex};
 use crate::record;
 
 /// Number of tries to reach the chain after which no task is accepted (§6.3).

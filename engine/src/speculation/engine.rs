@@ -1,355 +1,46 @@
-//! The machine that combines all parts of speculation.
+//! The calls that drive the machine; [`Speculation`] says in which order.
 
 use super::{
-    Bonds, CommitmentStatus, Config, ConfigError, DependencyStatus, FailError, PROOF_BYTES,
-    ParentLink, ProofStatus, Refused, RollbackReason, RunRequest, Scheduled, Stake, TaskId,
-    away::Away,
-    breaker::{Breaker, BreakerState},
-    deferral::Deferral,
-    event::{Event, SpeculationEventKind},
-    graph::Graph,
-    ledger::{Checkpoint, Ledger, Opening, OutputCommitment},
-    rollback::{Plan, Summary},
-    settle::NEVER,
-    table::{Table, TaskIndex, tree_bytes},
+    CommitmentStatus, DependencyStatus, Opening, OutputCommitment, PROOF_BYTES, ParentLink,
+    ProofStatus, Speculation, TaskId,
+    config::{Config, ConfigError},
+    event::SpeculationEventKind,
+    output::{
+        Answered, CompletionError, ConfirmError, Confirmation, EngineOutput, FailError,
+        StaleResult, SubmissionResult,
+    },
+    reason::RollbackReason,
+    scheduler::{Refused, RunRequest, Scheduled},
+    table::TaskIndex,
 };
-use crate::{
-    primitives::{Hash, Wei},
-    record,
-};
-use std::collections::{BTreeSet, VecDeque};
-
-/// Maximum number of rollbacks that are remembered.
-pub const HISTORY: usize = 64;
-
-/// An instruction or a notice to the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EngineOutput {
-    /// Make the proof of a task whose output is known: call [`Speculation::proving`] when a prover
-    /// begins with it, then [`Speculation::proved`].
-    Prove { task: TaskId },
-    /// Submit [`Speculation::proof`] of a task to the chain, then call [`Speculation::answer`].
-    /// After a restore the same proof may be requested twice.
-    Submit {
-        task: TaskId,
-        /// The number to be passed with the answer.
-        submission: u64,
-        /// The number of the attempt, from 1.
-        attempt: u32,
-    },
-    /// A task is confirmed, and its bond released.
-    Confirmed { task: TaskId, released: Wei },
-    /// A rollback was carried out.
-    RolledBack(Plan),
-    /// The chain accepted a task that had been rolled back here; it stays rolled back.
-    LateSuccess { task: TaskId },
-    /// The circuit breaker opened or closed.
-    Breaker(BreakerState),
-    /// Try to reach the lost chain, then call [`Speculation::chain_back`] if that succeeds. After
-    /// the last attempt no task is accepted until it does.
-    TryChain {
-        /// The number of the try, from 1 to [`TRIES`](super::away::TRIES).
-        attempt: u32,
-    },
-    /// The chain can be reached again.
-    ChainBack {
-        /// Duration of the outage, in milliseconds.
-        away_ms: u64,
-    },
-}
-
-/// The outcome of a submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubmissionResult {
-    /// The chain accepted the proof.
-    Confirmed,
-    /// The chain refused the proof, for good.
-    Rejected,
-    /// The proof may not have reached the chain.
-    Lost,
-}
-
-/// The consequence of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// Time until the proof is submitted again, in milliseconds from now.
-    pub retry_in_ms: Option<u64>,
-}
-
-/// An answer to a submission that is no longer in flight, because its task was undone or confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("submission {submission} of task {task} is not in flight: its answer changes nothing")]
-pub struct StaleResult {
-    pub task: TaskId,
-    pub submission: u64,
-}
-
-/// The effect of a confirmation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
-    /// The task is confirmed.
-    Applied,
-    /// An ancestor is not confirmed yet: the confirmation is held until it is.
-    Held,
-    /// The task had already been confirmed.
-    Duplicate,
-}
-
-/// Why a confirmation is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfirmError {
-    /// The task is unknown.
-    #[error("task {0} is not known: it was never scheduled, or was pruned")]
-    UnknownTask(TaskId),
-    /// The task failed or was rolled back.
-    #[error("task {0} was rolled back: a confirmation does not revive it, schedule it again")]
-    TaskNotActive(TaskId),
-}
-
-impl ConfirmError {
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::UnknownTask(_) => "unknown_task",
-            Self::TaskNotActive(_) => "task_not_active",
-        }
-    }
-}
-
-/// Why an output or a proof is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompletionError {
-    /// The task is unknown.
-    #[error("task {0} is not known: schedule it first")]
-    UnknownTask(TaskId),
-    /// The task already has its output, or its proof.
-    #[error("task {0} is complete already")]
-    AlreadyCompleted(TaskId),
-    /// The task failed or was rolled back.
-    #[error("task {0} was rolled back: schedule it again")]
-    TaskNotActive(TaskId),
-    /// The proof arrived before the output.
-    #[error("task {0} has no output yet: give its output before its proof")]
-    NoOutput(TaskId),
-    /// The proof has the wrong length.
-    #[error("a proof of {got} bytes for task {task}: expected {PROOF_BYTES}")]
-    BadProofSize { task: TaskId, got: usize },
-}
-
-impl CompletionError {
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::UnknownTask(_) => "unknown_task",
-            Self::AlreadyCompleted(_) => "already_completed",
-            Self::TaskNotActive(_) => "task_not_active",
-            Self::NoOutput(_) => "no_output",
-            Self::BadProofSize { .. } => "bad_proof_size",
-        }
-    }
-}
-
-/// The terms on which a task was accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TaskTerms {
-    /// In the smallest unit; bonds fit this range.
-    pub(super) bond: u64,
-    /// The digest of the outputs that it reads.
-    pub(super) inputs: Hash,
-    /// Time of acceptance, in milliseconds.
-    pub(super) accepted_at: u64,
-    pub(super) claim_expires_at: u64,
-    /// The earliest of the task's deadlines; [`NEVER`] without one.
-    pub(super) deadline: u64,
-    pub(super) attempt: u32,
-    /// Whether its confirmation arrived before its parents'.
-    pub(super) held: bool,
-}
-
-impl Default for TaskTerms {
-    fn default() -> Self {
-        Self {
-            bond: 0,
-            inputs: Hash::ZERO,
-            accepted_at: 0,
-            claim_expires_at: NEVER,
-            deadline: NEVER,
-            attempt: 0,
-            held: false,
-        }
-    }
-}
-
-/// Counts since the start, named like the metrics (AgenC §8.1).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    pub tasks_scheduled: u64,
-    /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL). A repeated request that
-    /// is refused for the same reason counts once ([`Request::refused`]).
-    pub tasks_rejected: Vec<u64>,
-    /// Proofs handed out for submission, including repetitions.
-    pub proofs_submitted: u64,
-    pub proofs_confirmed: u64,
-    /// Proofs that the chain refused or that were not delivered.
-    pub proofs_failed: u64,
-    /// Rollbacks, in the order of [`RollbackReason::ALL`].
-    pub rollbacks: Vec<u64>,
-    pub tasks_rolled_back: u64,
-}
-record!(Counters {
-    tasks_scheduled,
-    tasks_rejected,
-    proofs_submitted,
-    proofs_confirmed,
-    proofs_failed,
-    rollbacks,
-    tasks_rolled_back,
-});
-
-impl Counters {
-    /// Increments one entry of a row of counts.
-    pub(super) fn count(row: &mut Vec<u64>, at: usize) {
-        if row.len() <= at {
-            row.resize(at + 1, 0);
-        }
-        row[at] += 1;
-    }
-}
-
-/// Current values, named like the metrics (AgenC §8.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gauges {
-    /// Commitments whose proofs may still be confirmed.
-    pub active_commitments: u64,
-    /// Proofs that are queued, being made, waiting, ready or in flight.
-    pub pending_proofs: u64,
-    /// Pending proofs that no prover has begun with.
-    pub queued_proofs: u64,
-    /// Proofs that are being made.
-    pub proving: u64,
-    /// Proofs that wait until every ancestor is confirmed.
-    pub waiting_proofs: u64,
-    /// Proofs that may be submitted, at once or after a back-off.
-    pub ready_proofs: u64,
-    /// Proofs in flight.
-    pub submitting_proofs: u64,
-    /// Sum of the bonds of live tasks.
-    pub locked_stake: Wei,
-    /// Depth of the deepest live task.
-    pub max_depth_current: u32,
-}
-
-/// The current state of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskView {
-    pub id: TaskId,
-    pub status: DependencyStatus,
-    pub depth: u32,
-    /// Its bond, locked while it is live.
-    pub bond: Wei,
-    /// When its claim expires, in milliseconds.
-    pub claim_expires_at: u64,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
-    /// Whether its confirmation waits for its parents'.
-    pub held: bool,
-    /// The status of its proof.
-    pub proof: ProofStatus,
-    /// Number of submissions of its proof so far.
-    pub submissions: u32,
-}
-
-/// Speculative execution of one agent's tasks.
-///
-/// Every call that may change something takes the time in milliseconds, from any origin; a time
-/// before the latest one counts as the latest. Everything that is due by then happens first. After
-/// each call:
-///
-/// * drain [`poll_output`](Self::poll_output) until it is empty, and follow the outputs;
-/// * set a timer for [`next_deadline`](Self::next_deadline) and call [`advance`](Self::advance)
-///   then. Deadlines that pass at the same time are handled roots first, so a late call undoes the
-///   same tasks.
-///
-/// A refused call changes nothing but the time. Take a snapshot only when no output is pending:
-/// outputs are not part of it, except that proofs in flight are handed out again.
-#[derive(Clone, Debug)]
-pub struct Speculation {
-    pub(super) config: Config,
-    pub(super) now: u64,
-    pub(super) graph: Graph,
-    pub(super) ledger: Ledger,
-    pub(super) deferral: Deferral,
-    pub(super) terms: Table<TaskTerms>,
-    pub(super) stake: Stake,
-    pub(super) bonds: Bonds,
-    pub(super) breaker: Breaker,
-    /// Present while the chain cannot be reached.
-    pub(super) away: Option<Away>,
-    pub(super) cooldown_until: u64,
-    /// Every task's earliest deadline.
-    pub(super) deadlines: BTreeSet<(u64, TaskIndex)>,
-    pub(super) triggers: VecDeque<(TaskId, RollbackReason)>,
-    pub(super) checkpoints: VecDeque<Checkpoint>,
-    pub(super) history: VecDeque<Summary>,
-    pub(super) counters: Counters,
-    pub(super) pruned_at: u64,
-    /// Bytes that the driver uses for the machine's tasks.
-    pub(super) elsewhere: u64,
-    pub(super) outputs: VecDeque<EngineOutput>,
-    /// Events to be taken, if they are enabled.
-    pub(super) events: Option<VecDeque<Event>>,
-}
+use crate::primitives::Wei;
 
 impl Speculation {
-    /// A machine at `now`, without tasks or stake.
-    pub fn new(config: Config, now: u64) -> Self {
-        Self {
-            config,
-            now,
-            graph: Graph::default(),
-            ledger: Ledger::default(),
-            deferral: Deferral::default(),
-            terms: Table::default(),
-            stake: Stake::default(),
-            bonds: Bonds::UNBOUND,
-            breaker: Breaker::default(),
-            away: None,
-            cooldown_until: 0,
-            deadlines: BTreeSet::new(),
-            triggers: VecDeque::new(),
-            checkpoints: VecDeque::new(),
-            history: VecDeque::new(),
-            counters: Counters::default(),
-            pruned_at: now,
-            elsewhere: 0,
-            outputs: VecDeque::new(),
-            events: None,
-        }
-    }
-
     /// The next output, oldest first.
     pub fn poll_output(&mut self) -> Option<EngineOutput> {
         self.outputs.pop_front()
     }
 
+    /// Advances the clock and handles everything that is due.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        if self.away.is_some() {
+            self.try_chain();
+        } else if self.deadlines.first().is_some_and(|&(at, _)| at <= self.now) {
+            self.expire();
+        }
+        if !self.triggers.is_empty() {
+            self.settle();
+        }
+        if self.now - self.pruned_at >= self.config.gc_interval_ms {
+            self.prune();
+        }
+    }
+
     /// Accepts a task and locks its bond, or returns the rule that it breaks.
     pub fn schedule(&mut self, request: RunRequest<'_>, now: u64) -> Result<Scheduled, Refused> {
         self.advance(now);
-        let accepted = self.accept(request);
-        match &accepted {
-            Ok(Scheduled { depth, bond, attempt, .. }) => {
-                self.counters.tasks_scheduled += 1;
-                let (depth, bond, attempt) = (*depth, *bond, *attempt);
-                let kind = SpeculationEventKind::TaskScheduled { depth, bond, attempt };
-                self.tell_of(Some(request.task), kind);
-            }
-            Err(refused) if request.refused == Some(refused.reason) => {}
-            Err(Refused { reason, depth, bond, .. }) => {
-                Counters::count(&mut self.counters.tasks_rejected, *reason as usize);
-                let (reason, depth, bond) = (*reason, *depth, *bond);
-                let kind = SpeculationEventKind::TaskRejected { reason, depth, bond };
-                self.tell_of(Some(request.task), kind);
-            }
-        }
-        accepted
+        self.accept_or_refuse(request)
     }
 
     /// Takes a task's output: its commitment is made, and its proof requested. Returns its bond.
@@ -576,128 +267,6 @@ impl Speculation {
             self.tell_of(None, SpeculationEventKind::BreakerChanged { state });
         }
         self.settle();
-    }
-
-    pub const fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The latest time passed to a call, in milliseconds.
-    pub const fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// The graph of its tasks.
-    pub const fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    /// The agent's stake.
-    pub const fn stake(&self) -> &Stake {
-        &self.stake
-    }
-
-    /// The circuit breaker's state and history.
-    pub const fn breaker(&self) -> &Breaker {
-        &self.breaker
-    }
-
-    /// The circuit breaker's current state.
-    pub fn breaker_state(&self) -> BreakerState {
-        self.breaker.state(self.config.breaker, self.now)
-    }
-
-    /// Whether the breaker lets tasks speculate now.
-    pub fn can_proceed(&self) -> bool {
-        self.breaker.can_proceed(self.config.breaker, self.now)
-    }
-
-    /// The current state of a task.
-    pub fn task(&self, id: &TaskId) -> Option<TaskView> {
-        let at = self.graph.find(id)?;
-        let (terms, entry) = (&self.terms[at], self.deferral.get(at));
-        Some(TaskView {
-            id: *id,
-            status: self.graph.status_of(at),
-            depth: self.graph.depth(id)?,
-            bond: self.bond(at),
-            claim_expires_at: terms.claim_expires_at,
-            attempt: terms.attempt,
-            held: terms.held,
-            proof: entry.status,
-            submissions: entry.attempts,
-        })
-    }
-
-    /// A task's commitment.
-    pub fn commitment(&self, id: &TaskId) -> Option<&OutputCommitment> {
-        self.ledger.get(self.graph.find(id)?)
-    }
-
-    /// The tasks that committed to an output, in order of their places in the table.
-    pub fn committed_to(&self, output: Hash) -> Vec<TaskId> {
-        self.ledger.by_output(output).map(|at| self.graph.id(at)).collect()
-    }
-
-    /// A task's proof, from when it is made until the task is resolved.
-    pub fn proof(&self, id: &TaskId) -> Option<&[u8; PROOF_BYTES]> {
-        self.commitment(id)?.proof.as_deref()
-    }
-
-    /// The outputs that checkpoints kept, oldest first.
-    pub fn checkpoints(&self) -> impl Iterator<Item = &Checkpoint> {
-        self.checkpoints.iter()
-    }
-
-    /// The last rollbacks, oldest first, at most [`HISTORY`].
-    pub fn history(&self) -> impl Iterator<Item = &Summary> {
-        self.history.iter()
-    }
-
-    /// Counts since the start.
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// The current values of the gauges.
-    pub fn gauges(&self) -> Gauges {
-        let proofs = |status| self.deferral.count(status) as u64;
-        Gauges {
-            active_commitments: self.ledger.open() as u64,
-            pending_proofs: self.deferral.pending() as u64,
-            queued_proofs: proofs(ProofStatus::Queued),
-            proving: proofs(ProofStatus::Proving),
-            waiting_proofs: proofs(ProofStatus::Waiting),
-            ready_proofs: proofs(ProofStatus::Ready) + proofs(ProofStatus::BackOff),
-            submitting_proofs: proofs(ProofStatus::Submitting),
-            locked_stake: self.stake.locked,
-            max_depth_current: self.graph.max_depth(),
-        }
-    }
-
-    /// Number of proofs that wait for a slot, and of those in flight.
-    pub fn proofs(&self) -> (usize, usize) {
-        (self.deferral.ready(), self.deferral.in_flight())
-    }
-
-    /// Sets the memory used elsewhere for the machine's tasks, in bytes: it counts towards
-    /// `limits.maxMemoryMb`, and is not part of a snapshot.
-    pub const fn set_memory_elsewhere(&mut self, bytes: u64) {
-        self.elsewhere = bytes;
-    }
-
-    /// Bytes of memory in use, by the machine and as set for elsewhere.
-    pub fn memory(&self) -> u64 {
-        let lists = self.checkpoints.capacity() * size_of::<Checkpoint>()
-            + self.history.capacity() * size_of::<Summary>()
-            + self.outputs.capacity() * size_of::<EngineOutput>();
-        let bytes = self.graph.bytes()
-            + self.ledger.bytes()
-            + self.deferral.bytes()
-            + self.terms.bytes()
-            + tree_bytes::<(u64, TaskIndex)>(self.deadlines.len())
-            + lists;
-        (bytes as u64).saturating_add(self.elsewhere)
     }
 
     pub(super) fn bond(&self, at: TaskIndex) -> Wei {

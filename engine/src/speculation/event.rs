@@ -118,81 +118,54 @@ pub enum SpeculationEventKind {
     },
 }
 
-impl SpeculationEventKind {
-    /// The names of all events, in the order of components.
-    pub const NAMES: &'static [&'static str] = &[
-        "task:scheduled",
-        "task:rejected",
-        "task:completed",
-        "task:confirmed",
-        "task:failed",
-        "graph:added",
-        "graph:changed",
-        "commitment:created",
-        "commitment:updated",
-        "proof:held",
-        "proof:queued",
-        "proof:proving",
-        "proof:waiting",
-        "proof:ready",
-        "proof:backOff",
-        "proof:submitting",
-        "proof:submitted",
-        "proof:confirmed",
-        "proof:failed",
-        "proof:cancelled",
-        "ancestor:confirmed",
-        "rollback:planned",
-        "rollback:executing",
-        "rollback:taskRolledBack",
-        "rollback:completed",
-        "stake:locked",
-        "stake:released",
-        "stake:slashed",
-        "breaker:changed",
-        "breaker:probe",
-        "chain:lost",
-        "chain:back",
-    ];
+macro_rules! kinds {
+    ($($kind:pat => $name:literal,)*) => {
+        /// The names of all events, in the order of components.
+        pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-    /// The name of the event: that of the source if there is one.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::TaskScheduled { .. } => "task:scheduled",
-            Self::TaskRejected { .. } => "task:rejected",
-            Self::TaskCompleted { .. } => "task:completed",
-            Self::TaskConfirmed => "task:confirmed",
-            Self::TaskFailed { .. } => "task:failed",
-            Self::NodeAdded { .. } => "graph:added",
-            Self::NodeChanged { .. } => "graph:changed",
-            Self::CommitmentCreated { .. } => "commitment:created",
-            Self::CommitmentUpdated { .. } => "commitment:updated",
-            Self::ProofMoved { status, .. } => match status {
-                ProofStatus::None | ProofStatus::Held => "proof:held",
-                ProofStatus::Queued => "proof:queued",
-                ProofStatus::Proving => "proof:proving",
-                ProofStatus::Waiting => "proof:waiting",
-                ProofStatus::Ready => "proof:ready",
-                ProofStatus::BackOff => "proof:backOff",
-                ProofStatus::Submitting => "proof:submitting",
-                ProofStatus::Confirmed => "proof:confirmed",
-                ProofStatus::Cancelled => "proof:cancelled",
-            },
-            Self::ProofSubmitted { .. } => "proof:submitted",
-            Self::ProofFailed => "proof:failed",
-            Self::AncestorConfirmed { .. } => "ancestor:confirmed",
-            Self::RollbackPlanned { .. } => "rollback:planned",
-            Self::RollbackExecuting => "rollback:executing",
-            Self::TaskRolledBack { .. } => "rollback:taskRolledBack",
-            Self::RollbackCompleted { .. } => "rollback:completed",
-            Self::StakeLocked { .. } => "stake:locked",
-            Self::StakeReleased { .. } => "stake:released",
-            Self::StakeSlashed { .. } => "stake:slashed",
-            Self::BreakerChanged { .. } => "breaker:changed",
-            Self::BreakerProbe => "breaker:probe",
-            Self::ChainLost => "chain:lost",
-            Self::ChainBack { .. } => "chain:back",
+        /// The name of the event: that of the source if there is one.
+        pub const fn name(&self) -> &'static str {
+            match self {
+                $($kind => $name,)*
+            }
         }
+    };
+}
+
+impl SpeculationEventKind {
+    kinds! {
+        Self::TaskScheduled { .. } => "task:scheduled",
+        Self::TaskRejected { .. } => "task:rejected",
+        Self::TaskCompleted { .. } => "task:completed",
+        Self::TaskConfirmed => "task:confirmed",
+        Self::TaskFailed { .. } => "task:failed",
+        Self::NodeAdded { .. } => "graph:added",
+        Self::NodeChanged { .. } => "graph:changed",
+        Self::CommitmentCreated { .. } => "commitment:created",
+        Self::CommitmentUpdated { .. } => "commitment:updated",
+        Self::ProofMoved { status: ProofStatus::None | ProofStatus::Held, .. } => "proof:held",
+        Self::ProofMoved { status: ProofStatus::Queued, .. } => "proof:queued",
+        Self::ProofMoved { status: ProofStatus::Proving, .. } => "proof:proving",
+        Self::ProofMoved { status: ProofStatus::Waiting, .. } => "proof:waiting",
+        Self::ProofMoved { status: ProofStatus::Ready, .. } => "proof:ready",
+        Self::ProofMoved { status: ProofStatus::BackOff, .. } => "proof:backOff",
+        Self::ProofMoved { status: ProofStatus::Submitting, .. } => "proof:submitting",
+        Self::ProofSubmitted { .. } => "proof:submitted",
+        Self::ProofMoved { status: ProofStatus::Confirmed, .. } => "proof:confirmed",
+        Self::ProofFailed => "proof:failed",
+        Self::ProofMoved { status: ProofStatus::Cancelled, .. } => "proof:cancelled",
+        Self::AncestorConfirmed { .. } => "ancestor:confirmed",
+        Self::RollbackPlanned { .. } => "rollback:planned",
+        Self::RollbackExecuting => "rollback:executing",
+        Self::TaskRolledBack { .. } => "rollback:taskRolledBack",
+        Self::RollbackCompleted { .. } => "rollback:completed",
+        Self::StakeLocked { .. } => "stake:locked",
+        Self::StakeReleased { .. } => "stake:released",
+        Self::StakeSlashed { .. } => "stake:slashed",
+        Self::BreakerChanged { .. } => "breaker:changed",
+        Self::BreakerProbe => "breaker:probe",
+        Self::ChainLost => "chain:lost",
+        Self::ChainBack { .. } => "chain:back",
     }
 }
 

@@ -14,6 +14,9 @@
 //! Tasks are records in one table, edges are records in another: an edge is in its child's list of
 //! parents and in its parent's list of children. The graph allocates no memory per task.
 
+mod depth;
+mod edges;
+
 use super::{
     TaskId,
     table::{EdgeAt, Table, TaskIndex, tree_bytes},
@@ -407,29 +410,6 @@ impl Graph {
         task
     }
 
-    /// Adds an edge, at the front of the child's parents and at the back of the parent's children.
-    fn join(&mut self, parent: TaskIndex, child: TaskIndex, link: ParentLink) {
-        let next =
-            EdgeAt(u32::try_from(self.edges.len()).expect("fewer than 2^32 edges fit memory"));
-        let at = self.vacant_edges.pop().unwrap_or(next);
-        self.edges.cover(at);
-        let last = self.nodes[parent].last_child;
-        self.edges[at] = Edge {
-            parent,
-            child,
-            next_parent: self.nodes[child].first_parent,
-            previous_child: last,
-            next_child: EdgeAt::NONE,
-            link,
-        };
-        match last {
-            EdgeAt::NONE => self.nodes[parent].first_child = at,
-            last => self.edges[last].next_child = at,
-        }
-        self.nodes[parent].last_child = at;
-        self.nodes[child].first_parent = at;
-    }
-
     /// Marks a task whose edges exist as pending, and counts it.
     fn enter(&mut self, task: TaskIndex) {
         self.nodes[task].status = DependencyStatus::Pending;
@@ -549,111 +529,6 @@ impl Graph {
 
     fn is_tip(&self, task: TaskIndex) -> bool {
         self.nodes[task].live_children == 0 && self.status_of(task).is_live()
-    }
-
-    /// The minimum depth of the task's children, capped at [`COUNTED`].
-    fn weight(&self, task: TaskIndex) -> u8 {
-        let node = &self.nodes[task];
-        match node.status {
-            DependencyStatus::Confirmed => 0,
-            _ => (node.depth + 1).min(COUNTED),
-        }
-    }
-
-    /// Computes a task's depth and counts from its parents.
-    fn look_up(&mut self, task: TaskIndex) {
-        let (mut depth, mut deepest, mut unconfirmed) = (0, 0, 0);
-        let mut at = self.nodes[task].first_parent;
-        while at != EdgeAt::NONE {
-            let edge = &self.edges[at];
-            at = edge.next_parent;
-            match self.weight(edge.parent) {
-                0 => continue,
-                weight if weight > depth => (depth, deepest) = (weight, 1),
-                weight => deepest += u32::from(weight == depth),
-            }
-            unconfirmed += 1;
-        }
-        let node = &mut self.nodes[task];
-        (node.depth, node.deepest, node.unconfirmed) = (depth, deepest, unconfirmed);
-    }
-
-    /// Updates the children of a task whose weight was `before` and has changed.
-    fn tell_children(&mut self, task: TaskIndex, before: u8) {
-        let now = self.weight(task);
-        if now == before {
-            return;
-        }
-        let mut at = self.nodes[task].first_child;
-        while at != EdgeAt::NONE {
-            let Edge { child, next_child, .. } = self.edges[at];
-            at = next_child;
-            let node = &mut self.nodes[child];
-            if now == 0 {
-                node.unconfirmed -= 1;
-            }
-            // Its depth will be recomputed from all its parents anyway.
-            if node.deepest == 0 {
-                continue;
-            }
-            if before == node.depth {
-                node.deepest -= 1;
-            }
-            if now == node.depth {
-                node.deepest += 1;
-            } else if now > node.depth {
-                node.deepest = 0;
-            }
-            if node.deepest == 0 {
-                self.fallen.push(child);
-            }
-        }
-    }
-
-    fn settle_depths(&mut self) {
-        while let Some(task) = self.fallen.pop() {
-            let before = self.weight(task);
-            self.look_up(task);
-            self.tell_children(task, before);
-        }
-    }
-
-    fn leave_parents(&mut self, task: TaskIndex) {
-        while self.nodes[task].first_parent != EdgeAt::NONE {
-            let at = self.nodes[task].first_parent;
-            self.nodes[task].first_parent = self.edges[at].next_parent;
-            self.drop_from_parent(at);
-        }
-        let node = &mut self.nodes[task];
-        (node.unconfirmed, node.deepest) = (0, 0);
-    }
-
-    /// Removes an edge from its parent's list and frees it.
-    fn drop_from_parent(&mut self, at: EdgeAt) {
-        let Edge { parent, previous_child, next_child, .. } = self.edges[at];
-        match previous_child {
-            EdgeAt::NONE => self.nodes[parent].first_child = next_child,
-            previous => self.edges[previous].next_child = next_child,
-        }
-        match next_child {
-            EdgeAt::NONE => self.nodes[parent].last_child = previous_child,
-            next => self.edges[next].previous_child = previous_child,
-        }
-        self.vacant_edges.push(at);
-    }
-
-    /// Removes an edge from its child's list.
-    fn drop_from_child(&mut self, at: EdgeAt) {
-        let Edge { child, next_parent, .. } = self.edges[at];
-        if self.nodes[child].first_parent == at {
-            self.nodes[child].first_parent = next_parent;
-            return;
-        }
-        let mut before = self.nodes[child].first_parent;
-        while self.edges[before].next_parent != at {
-            before = self.edges[before].next_parent;
-        }
-        self.edges[before].next_parent = next_parent;
     }
 
     pub(super) fn retire(&mut self, task: TaskIndex) {

@@ -42,24 +42,31 @@
 //! | [`deferral`] | proofs, until they may be submitted |
 //! | [`stake`] | the available, locked and slashed stake |
 //! | [`bonds`] | the bonds that a chain requires, and the cost of failures |
-//! | [`rollback`] | reasons and plans of rollbacks |
 //! | [`breaker`] | the circuit breaker |
 //! | [`away`] | the chain while it cannot be reached |
-//! | [`scheduler`] | which tasks are accepted, and why others are refused |
-//! | [`engine`] | all of these as one machine |
-//! | [`event`] | events of each of them, as they happen |
-//! | [`settle`] | the consequences of a call: confirmations, rollbacks, deadlines |
+//! | [`reason`] | why tasks are refused, and why they are undone |
+//! | [`scheduler`] | which tasks are accepted |
+//! | [`rollback`] | how tasks are undone |
+//! | `deadlines` | when the next deadline passes, and what happens then |
+//! | `settle` | the consequences of a call: confirmations, requests for proofs, free slots |
+//! | [`engine`] | the calls that drive all of these as one machine |
+//! | [`output`] | what the machine tells its driver |
+//! | [`view`] | its tasks, counts and current values |
+//! | [`event`] | events, as they happen |
 //! | [`snapshot`] | the machine as bytes |
 
 pub mod away;
 pub mod bonds;
 pub mod breaker;
 pub mod config;
+mod deadlines;
 pub mod deferral;
 pub mod engine;
 pub mod event;
 pub mod graph;
 pub mod ledger;
+pub mod output;
+pub mod reason;
 pub mod rollback;
 pub mod scheduler;
 mod settle;
@@ -68,27 +75,104 @@ pub mod stake;
 mod table;
 #[cfg(test)]
 mod tests;
+pub mod view;
 mod walk;
 
 pub use bonds::{Bonds, Slashing};
 pub use breaker::{Breaker, BreakerState, Override};
 pub use config::{Config, ConfigError, Mode, RollbackPolicy};
 pub use deferral::ProofStatus;
-pub use engine::{
-    Answered, CompletionError, ConfirmError, Confirmation, EngineOutput, Speculation, StaleResult,
-    SubmissionResult,
-};
 pub use event::{Event, SpeculationEventKind};
 pub use graph::{DependencyStatus, Graph, GraphError, ParentLink};
 pub use ledger::{CommitmentStatus, Ledger, Opening, OutputCommitment};
-pub use rollback::{FailError, Plan, RollbackReason, Summary};
-pub use scheduler::{Reason, Refused, RunRequest, Scheduled};
+pub use output::{
+    Answered, CompletionError, ConfirmError, Confirmation, EngineOutput, FailError, Plan,
+    StaleResult, SubmissionResult, Summary,
+};
+pub use reason::{Reason, RollbackReason};
+pub use scheduler::{Refused, RunRequest, Scheduled};
 pub use snapshot::SnapshotError;
 pub use stake::Stake;
+pub use view::{Counters, Gauges, TaskView};
 
 pub use crate::proof::{Generator, PROOF_BYTES};
 
 use crate::primitives::Hash;
+use away::Away;
+use deadlines::TaskTerms;
+use deferral::Deferral;
+use ledger::Checkpoint;
+use std::collections::{BTreeSet, VecDeque};
+use table::{Table, TaskIndex};
 
 /// A task's identity, the same as on the chain.
 pub type TaskId = Hash;
+
+/// Speculative execution of one agent's tasks.
+///
+/// Every call that may change something takes the time in milliseconds, from any origin; a time
+/// before the latest one counts as the latest. Everything that is due by then happens first. After
+/// each call:
+///
+/// * drain [`poll_output`](Self::poll_output) until it is empty, and follow the outputs;
+/// * set a timer for [`next_deadline`](Self::next_deadline) and call [`advance`](Self::advance)
+///   then. Deadlines that pass at the same time are handled roots first, so a late call undoes the
+///   same tasks.
+///
+/// A refused call changes nothing but the time. Take a snapshot only when no output is pending:
+/// outputs are not part of it, except that proofs in flight are handed out again.
+#[derive(Clone, Debug)]
+pub struct Speculation {
+    config: Config,
+    now: u64,
+    graph: Graph,
+    ledger: Ledger,
+    deferral: Deferral,
+    terms: Table<TaskTerms>,
+    stake: Stake,
+    bonds: Bonds,
+    breaker: Breaker,
+    /// Present while the chain cannot be reached.
+    away: Option<Away>,
+    cooldown_until: u64,
+    /// Every task's earliest deadline.
+    deadlines: BTreeSet<(u64, TaskIndex)>,
+    triggers: VecDeque<(TaskId, RollbackReason)>,
+    checkpoints: VecDeque<Checkpoint>,
+    history: VecDeque<Summary>,
+    counters: Counters,
+    pruned_at: u64,
+    /// Bytes that the driver uses for the machine's tasks.
+    elsewhere: u64,
+    outputs: VecDeque<EngineOutput>,
+    /// Events to be taken, if they are enabled.
+    events: Option<VecDeque<Event>>,
+}
+
+impl Speculation {
+    /// A machine at `now`, without tasks or stake.
+    pub fn new(config: Config, now: u64) -> Self {
+        Self {
+            config,
+            now,
+            graph: Graph::default(),
+            ledger: Ledger::default(),
+            deferral: Deferral::default(),
+            terms: Table::default(),
+            stake: Stake::default(),
+            bonds: Bonds::UNBOUND,
+            breaker: Breaker::default(),
+            away: None,
+            cooldown_until: 0,
+            deadlines: BTreeSet::new(),
+            triggers: VecDeque::new(),
+            checkpoints: VecDeque::new(),
+            history: VecDeque::new(),
+            counters: Counters::default(),
+            pruned_at: now,
+            elsewhere: 0,
+            outputs: VecDeque::new(),
+            events: None,
+        }
+    }
+}

@@ -3,13 +3,14 @@
 //! A request is refused by the first rule that it breaks, in the order of [`Reason`].
 
 use super::{
-    GraphError, Opening, ParentLink, Speculation, TaskId, engine::TaskTerms,
-    event::SpeculationEventKind, settle::NEVER, stake::WHOLE,
+    GraphError, Opening, ParentLink, Speculation, TaskId,
+    deadlines::{NEVER, TaskTerms},
+    event::SpeculationEventKind,
+    reason::Reason,
+    stake::WHOLE,
+    view::Counters,
 };
-use crate::{
-    names,
-    primitives::{Hash, Wei},
-};
+use crate::primitives::{Hash, Wei};
 use std::fmt;
 
 /// A request to schedule a task.
@@ -51,76 +52,6 @@ pub struct Scheduled {
     /// The output of an earlier attempt, if a checkpoint kept it and that attempt read the same
     /// outputs.
     pub checkpoint: Option<Opening>,
-}
-
-/// Why a task is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// A task with that id is live or confirmed.
-    DuplicateTask,
-    /// A parent is unknown.
-    UnknownParent,
-    /// The task would wait for itself.
-    Cycle,
-    /// A parent failed or was rolled back.
-    ParentFailed,
-    /// The chain cannot be reached, and all tries were made.
-    Paused,
-    /// `enabled: false`, and an ancestor is not confirmed.
-    Disabled,
-    /// Not among the tasks of `features.rolloutPercentage`, and an ancestor is not confirmed.
-    NotRolledOut,
-    /// The circuit breaker is open, and an ancestor is not confirmed.
-    BreakerOpen,
-    /// `stake.cooldownPeriodMs` after a slash has not passed, and an ancestor is not confirmed.
-    Cooldown,
-    /// Deeper than `maxDepth`.
-    DepthExceeded,
-    /// The bond exceeds the free part of the stake and of `stake.maxStake`.
-    InsufficientStake,
-    /// The claim expires within `claimBufferMs`.
-    ClaimTooSoon,
-    /// More live tips than `maxParallelBranches`.
-    TooManyBranches,
-    /// `limits.maxPendingOperations` tasks are live.
-    MaxPendingOperations,
-    /// `proof.queueSize` proofs are not confirmed yet.
-    QueueSize,
-    /// `limits.maxMemoryMb` is in use.
-    MaxMemoryMb,
-}
-
-names!(Reason:
-    DuplicateTask = "duplicate_task",
-    UnknownParent = "unknown_parent",
-    Cycle = "cycle",
-    ParentFailed = "parent_failed",
-    Paused = "paused",
-    Disabled = "disabled",
-    NotRolledOut = "not_rolled_out",
-    BreakerOpen = "breaker_open",
-    Cooldown = "cooldown",
-    DepthExceeded = "depth_exceeded",
-    InsufficientStake = "insufficient_stake",
-    ClaimTooSoon = "claim_too_soon",
-    TooManyBranches = "too_many_branches",
-    MaxPendingOperations = "maxPendingOperations",
-    QueueSize = "queueSize",
-    MaxMemoryMb = "maxMemoryMb",
-);
-
-impl Reason {
-    /// Whether the task may run without speculation, once its ancestors are confirmed.
-    pub const fn is_about_speculation(self) -> bool {
-        matches!(
-            self,
-            Self::Disabled
-                | Self::NotRolledOut
-                | Self::BreakerOpen
-                | Self::Cooldown
-                | Self::DepthExceeded
-        )
-    }
 }
 
 impl From<GraphError> for Reason {
@@ -185,8 +116,31 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Speculation {
-    /// Accepts a task, or returns the rule that it breaks.
-    pub(super) fn accept(&mut self, request: RunRequest<'_>) -> Result<Scheduled, Refused> {
+    /// Accepts a task, or returns the rule that it breaks; either is counted and told.
+    pub(super) fn accept_or_refuse(
+        &mut self,
+        request: RunRequest<'_>,
+    ) -> Result<Scheduled, Refused> {
+        let accepted = self.accept(request);
+        match &accepted {
+            Ok(Scheduled { depth, bond, attempt, .. }) => {
+                self.counters.tasks_scheduled += 1;
+                let (depth, bond, attempt) = (*depth, *bond, *attempt);
+                let kind = SpeculationEventKind::TaskScheduled { depth, bond, attempt };
+                self.tell_of(Some(request.task), kind);
+            }
+            Err(refused) if request.refused == Some(refused.reason) => {}
+            Err(Refused { reason, depth, bond, .. }) => {
+                Counters::count(&mut self.counters.tasks_rejected, *reason as usize);
+                let (reason, depth, bond) = (*reason, *depth, *bond);
+                let kind = SpeculationEventKind::TaskRejected { reason, depth, bond };
+                self.tell_of(Some(request.task), kind);
+            }
+        }
+        accepted
+    }
+
+    fn accept(&mut self, request: RunRequest<'_>) -> Result<Scheduled, Refused> {
         let config = &self.config;
         let admission = self.graph.admit(request.task, request.parents)?;
         if self.away.is_some_and(|away| away.is_paused()) {

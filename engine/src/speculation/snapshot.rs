@@ -10,16 +10,19 @@
 
 use super::{
     Bonds, CommitmentStatus, Config, DependencyStatus, Graph, Opening, OutputCommitment,
-    PROOF_BYTES, ParentLink, ProofStatus, RollbackReason, Speculation, Stake, Summary, TaskId,
+    PROOF_BYTES, ParentLink, ProofStatus, Reason, RollbackReason, Speculation, Stake, Summary,
+    TaskId,
     away::{Away, TRIES},
     breaker::Breaker,
+    deadlines::NEVER,
+    deadlines::TaskTerms,
     deferral::DeferredTask,
-    engine::{Counters, EngineOutput, HISTORY, TaskTerms},
     graph::COUNTED,
     ledger::Checkpoint,
-    scheduler::Reason,
-    settle::NEVER,
+    output::EngineOutput,
+    rollback::HISTORY,
     table::TaskIndex,
+    view::Counters,
 };
 use crate::{
     primitives::{

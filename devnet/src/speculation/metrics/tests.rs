@@ -6,7 +6,7 @@ use cowboy_engine::{
     primitives::Hash,
     speculation::{
         Config, EngineOutput, Opening, PROOF_BYTES, RunRequest, SubmissionResult, TaskId,
-        engine::{Counters, reads},
+        engine::reads, view::Counters,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@ use super::{
     super::{
         Config, DependencyStatus, EngineOutput, ParentLink, Reason, RollbackPolicy, RollbackReason,
         RunRequest, Speculation, SubmissionResult, TaskId, away::TRIES, breaker::Breaker,
-        engine::Counters,
+        view::Counters,
     },
     PROOF, opening, oracle,
 };

@@ -2,7 +2,7 @@
 
 use super::super::{
     CommitmentStatus, DependencyStatus, ParentLink, ProofStatus, Speculation, TaskId,
-    settle::NEVER,
+    deadlines::NEVER,
     table::{EdgeAt, TaskIndex},
 };
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use super::{
     super::{
         DependencyStatus, EngineOutput, ParentLink, RollbackReason, RunRequest,
-        engine::Confirmation,
+        output::Confirmation,
     },
     CLAIM, PROOF, Speculation, id, machine, opening, oracle, undone,
 };
