@@ -9,7 +9,6 @@
 //! loads, uncharged, at most the modules paid for in that many blocks, and small modules: those
 //! stay loaded while they are called, so that an actor that runs often pays only for its own work.
 
-use super::state::State;
 use crate::{
     actor::{self, Budget, Error, ErrorKind, Module, Usage},
     primitives::{
@@ -21,11 +20,12 @@ use crate::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// A deployed actor. Its account holds the balance, [`State::stored`] its store.
+/// A deployed actor. Its account holds the balance, [`State::stored`](super::State::stored) its
+/// store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub deployer: Address,
-    /// keccak256 of the source: its key in [`State::code`].
+    /// keccak256 of the source: its key in [`State::code`](super::State::code).
     pub code: Hash,
     pub deployed_at: Height,
     /// Bytes of heap that the module's globals retain, paid for as cells at deployment.
@@ -134,40 +134,4 @@ pub fn load(
         }
     });
     (usage, loaded)
-}
-
-impl State {
-    /// Every actor, by address.
-    pub fn actors(&self) -> impl Iterator<Item = (&Address, &Actor)> {
-        self.actors.iter()
-    }
-
-    /// The actors from address `from` on (inclusive), by address.
-    pub fn actors_from(&self, from: &Address) -> impl Iterator<Item = (&Address, &Actor)> {
-        self.actors.range_from(from)
-    }
-
-    pub fn actor(&self, address: &Address) -> Option<&Actor> {
-        self.actors.get(address)
-    }
-
-    /// The code with this hash.
-    pub fn code(&self, hash: &Hash) -> Option<&ActorCode> {
-        self.code.get(hash)
-    }
-
-    /// The entries of an actor's store from the key `from` on (inclusive), in ascending byte order
-    /// of the keys. Values are JSON.
-    pub fn stored(&self, actor: &Address, from: &str) -> impl Iterator<Item = (&str, &[u8])> {
-        let actor = *actor;
-        self.storage
-            .range_from(&(actor, from.to_owned()))
-            .take_while(move |((of, _), _)| *of == actor)
-            .map(|((_, key), value)| (key.as_str(), value.as_slice()))
-    }
-
-    /// The JSON value under a key of an actor's store.
-    pub fn stored_at(&self, actor: &Address, key: &str) -> Option<&[u8]> {
-        self.storage.get(&(*actor, key.to_owned())).map(Vec::as_slice)
-    }
 }

@@ -4,10 +4,13 @@
 //! yet, so it has its own rules about nonces, room and the balance.
 
 use super::{
-    state::State,
+    state::{Account, State},
     transaction::{BadSignature, SignedTransaction},
 };
-use crate::primitives::{Cells, Cycles, Shortfall, Wei};
+use crate::{
+    fees::meter,
+    primitives::{Address, Cells, Cycles, Shortfall, Wei},
+};
 
 /// Why a transaction is skipped or refused. The text begins with the variant's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +41,28 @@ pub enum AdmissionError {
 pub fn chain(signed: &SignedTransaction, expected: u64) -> Result<(), AdmissionError> {
     let got = signed.transaction.chain_id;
     if got == expected { Ok(()) } else { Err(AdmissionError::WrongChain { got, expected }) }
+}
+
+/// Checks that a transaction is the next of its sender's account.
+pub(super) fn nonce(signed: &SignedTransaction, account: &Account) -> Result<(), AdmissionError> {
+    let (got, expected) = (signed.transaction.nonce, account.nonce);
+    if got == expected { Ok(()) } else { Err(AdmissionError::WrongNonce { got, expected }) }
+}
+
+/// Checks that a block has room for `reserved` in addition to what it has `used`.
+pub(super) fn room(used: (Cycles, Cells), reserved: (Cycles, Cells)) -> Result<(), AdmissionError> {
+    let (cycles, cells) = (used.0.saturating_add(reserved.0), used.1.saturating_add(reserved.1));
+    if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
+        return Err(AdmissionError::BlockFull);
+    }
+    Ok(())
+}
+
+/// The rest of an account's balance after a fee is set aside.
+pub(super) fn rest(payer: Address, account: &Account, fee: Wei) -> Result<Wei, AdmissionError> {
+    let have = account.balance;
+    let short = Shortfall { payer, need: fee, have };
+    have.checked_sub(fee).ok_or(AdmissionError::InsufficientBalance(short))
 }
 
 /// Checks that a transaction buys the cycles and cells that it uses at least.

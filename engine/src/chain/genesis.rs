@@ -1,9 +1,8 @@
 //! The genesis document of a chain.
 
 use super::{
-    block::Block,
     params::{MIN_EPOCH_BLOCKS, Params},
-    state::State,
+    validators::GenesisValidator,
 };
 use crate::{
     primitives::{Address, PublicKey, Wei, codec::to_vec, keccak256},
@@ -11,16 +10,6 @@ use crate::{
     registry::{Capabilities, RegistryError},
     timer::ParameterError,
 };
-
-/// A validator's two identities.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GenesisValidator {
-    /// secp256k1 key: gives the address, signs messages to runners, orders the set.
-    pub pubkey: PublicKey,
-    /// ed25519 key for votes and p2p.
-    pub consensus_key: [u8; 32],
-}
-record!(GenesisValidator { pubkey, consensus_key });
 
 /// A runner registered at genesis. Its stake is not part of the balances.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,16 +81,5 @@ impl Genesis {
         let digest = keccak256(&[b"cowboy-genesis/v1", &to_vec(self)]);
         let (first, _) = digest.0.split_first_chunk().expect("a digest has 32 bytes");
         u64::from_be_bytes(*first)
-    }
-
-    /// The state before block 1.
-    pub fn state(&self) -> Result<State, GenesisError> {
-        State::genesis(self)
-    }
-
-    /// Block 0. Every node derives it; it is not voted on.
-    pub fn block(&self) -> Result<Block, GenesisError> {
-        let header = self.state()?.head().clone();
-        Ok(Block { header, certificates: Vec::new(), transactions: Vec::new() })
     }
 }

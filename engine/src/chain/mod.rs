@@ -22,7 +22,7 @@ pub use actors::{Actor, ActorCode};
 pub use block::{Block, Certificate, Executed, Header, OpenAncestor, Round, Vote};
 pub use dry_run::{AgentTrial, DryRun, StoreChange, Trial, dry_run, dry_run_agent};
 pub use event::{Event, EventKind};
-pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, GenesisValidator};
+pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner};
 pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, quote};
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, ReceiptStatus};
@@ -43,7 +43,7 @@ pub use transition::{
     CallFailure, Derived, DrawRecord, Execution, ExecutionError, FailedMessage, FailureKind,
     MAX_DELIVERIES, MAX_WAITING_BYTES, TaskError, check_completion, execute,
 };
-pub use validators::{MAX_VALIDATORS, Roster, SubsetEpoch};
+pub use validators::{GenesisValidator, MAX_VALIDATORS, Roster, SubsetEpoch};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,22 @@
 //! The state of a chain after a block: cheap to fork, hashed to one root.
 
+mod actors;
+mod genesis;
+mod money;
+mod root;
+mod tasks;
+mod timers;
+
+pub use money::{Burned, MoneyError, Supply};
+pub use root::{PARTS, Part};
+
 use super::{
     actors::{Actor, ActorCode},
     block::Header,
-    genesis::{Genesis, GenesisError, GenesisValidator},
-    params::{MIN_EPOCH_BLOCKS, Params},
+    params::Params,
     tasks::Tasks,
-    timers::{Lane, Timers},
-    transition::PendingCallback,
-    validators::{Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
+    timers::Timers,
+    validators::{GenesisValidator, Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
 };
 use crate::{
     job::{
@@ -18,9 +26,8 @@ use crate::{
     },
     presence::{self, Bitmap, Connectivity, Migration, Phase, ThresholdRule},
     primitives::{
-        Address, Hash, Height, PublicKey, Shortfall, Wei,
+        Address, Hash, Height, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
-        keccak256,
         merkle::Map,
     },
     record,
@@ -60,69 +67,14 @@ pub(super) struct OrderSince {
 }
 record!(OrderSince { height, order });
 
-/// How all money is distributed. The five parts always add up to the genesis supply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supply {
-    /// Sum of balances.
-    pub balances: Wei,
-    /// Held for jobs without a result, and for tasks that have not ended.
-    pub escrow: Wei,
-    /// Locked by runners.
-    pub stakes: Wei,
-    /// Locked as bonds for commitments to task outputs.
-    pub bonds: Wei,
-    /// Basefees and penalties.
-    pub burned: Wei,
+/// A callback that is still to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingCallback {
+    pub(super) job_id: Hash,
+    /// The result, if the job was verified.
+    pub(super) result: Option<Arc<Vec<u8>>>,
 }
-
-impl Supply {
-    /// The sum of the five parts.
-    pub const fn total(&self) -> Wei {
-        self.balances
-            .saturating_add(self.escrow)
-            .saturating_add(self.stakes)
-            .saturating_add(self.bonds)
-            .saturating_add(self.burned)
-    }
-}
-
-/// Total burned since genesis, in wei, by cause. The parts add up to [`Supply::burned`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Burned {
-    /// Basefees of transactions, for cycles and cells.
-    pub transactions: Wei,
-    /// Basefees of timer fires, for cycles and cells, including the lane's.
-    pub fires: Wei,
-    /// Paid by timer owners for questions to their agents.
-    pub questions: Wei,
-    /// Paid for callbacks about the ends of jobs.
-    pub callbacks: Wei,
-    /// Slashed from stakes, balances and bonds.
-    pub penalties: Wei,
-}
-record!(Burned { transactions, fires, questions, callbacks, penalties });
-
-impl Burned {
-    /// The sum of the five parts.
-    pub const fn total(&self) -> Wei {
-        self.transactions
-            .saturating_add(self.fires)
-            .saturating_add(self.questions)
-            .saturating_add(self.callbacks)
-            .saturating_add(self.penalties)
-    }
-}
-
-/// Why money cannot be moved. The text begins with the variant's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum MoneyError {
-    /// The sender has less than the amount.
-    #[error("{0}")]
-    InsufficientBalance(Shortfall),
-    /// The sum would overflow.
-    #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
-    BalanceOverflow,
-}
+record!(PendingCallback { job_id, result });
 
 /// A chain after one of its blocks. Clones share structure, so cloning is O(1).
 #[derive(Clone, Debug)]
@@ -158,87 +110,37 @@ pub struct State {
     pub(super) connectivity: Connectivity,
     pub(super) bonds: Bonds,
 }
+record!(State {
+    chain_id,
+    params,
+    validators,
+    head,
+    head_hash,
+    accounts,
+    registry,
+    entitlements,
+    jobs,
+    open_jobs,
+    withheld,
+    mru,
+    callbacks,
+    actors,
+    code,
+    storage,
+    timers,
+    tasks,
+    basefee_cycle,
+    basefee_cell,
+    burned,
+    orders,
+    presence,
+    seed_certificate,
+    migration,
+    connectivity,
+    bonds,
+});
 
 impl State {
-    pub(super) fn genesis(genesis: &Genesis) -> Result<Self, GenesisError> {
-        let mut validators = genesis.validators.clone();
-        validators.sort_by_key(|v| v.pubkey.address());
-        if validators.is_empty() {
-            return Err(GenesisError::NoValidators);
-        }
-        if genesis.params.epoch_blocks < MIN_EPOCH_BLOCKS {
-            return Err(GenesisError::EpochBlocks(genesis.params.epoch_blocks));
-        }
-        let timers = genesis.params.timers.check();
-        timers.map_err(|error| GenesisError::Timers(Box::new(error)))?;
-        let connectivity = genesis.params.connectivity;
-        let checked = connectivity.check();
-        checked.map_err(|error| GenesisError::Connectivity(Box::new(error)))?;
-        let bonds = genesis.params.tasks.bonds;
-        bonds.check().map_err(|error| GenesisError::Tasks(Box::new(error)))?;
-        for pair in validators.windows(2) {
-            if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
-                return Err(GenesisError::Repeated(pair[1].pubkey.address()));
-            }
-        }
-        let (mut accounts, mut supply) = (Map::default(), Wei::ZERO);
-        for endowment in &genesis.endowments {
-            let account = Account { nonce: 0, balance: endowment.balance };
-            if accounts.insert(endowment.account, account).is_some() {
-                return Err(GenesisError::Repeated(endowment.account));
-            }
-            supply = supply.checked_add(endowment.balance).ok_or(GenesisError::Supply)?;
-        }
-        let mut registry = Registry::default();
-        for runner in &genesis.runners {
-            supply = supply.checked_add(runner.stake).ok_or(GenesisError::Supply)?;
-            registry
-                .register(
-                    Height::GENESIS,
-                    runner.pubkey.clone(),
-                    runner.stake,
-                    runner.capabilities.clone(),
-                    runner.price_per_second,
-                )
-                .map_err(|error| GenesisError::Runner { runner: runner.pubkey.address(), error })?;
-        }
-        let order = registry.order().clone();
-        let mut state = Self {
-            chain_id: genesis.chain_id(),
-            params: Arc::new(genesis.params.clone()),
-            validators: Validators::genesis(validators, connectivity.subset_epoch_blocks),
-            head: Arc::new(Header::unrooted_genesis(genesis.timestamp_ms)),
-            head_hash: Hash::ZERO,
-            accounts,
-            registry,
-            entitlements: Entitlements::default(),
-            jobs: Map::default(),
-            open_jobs: Map::default(),
-            withheld: Map::default(),
-            mru: Map::default(),
-            callbacks: Arc::default(),
-            actors: Map::default(),
-            code: Map::default(),
-            storage: Map::default(),
-            timers: Timers::genesis(&genesis.params.timers),
-            tasks: Tasks::default(),
-            basefee_cycle: genesis.params.genesis_basefee,
-            basefee_cell: genesis.params.genesis_basefee,
-            burned: Burned::default(),
-            orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
-            presence: None,
-            seed_certificate: None,
-            migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
-            connectivity,
-            bonds,
-        };
-        let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
-        header.executed.state_root = state.root();
-        state.head_hash = header.hash();
-        state.head = Arc::new(header);
-        Ok(state)
-    }
-
     /// The chain's id.
     pub const fn chain_id(&self) -> u64 {
         self.chain_id
@@ -562,74 +464,6 @@ impl State {
         self.seed_certificate
     }
 
-    /// The distribution of all money, recomputed.
-    pub fn supply(&self) -> Supply {
-        let sum =
-            |amounts: &mut dyn Iterator<Item = Wei>| amounts.fold(Wei::ZERO, Wei::saturating_add);
-        let jobs = self.open_jobs().map(|(_, job)| job.spec.escrow());
-        let commitments = self.tasks().filter_map(|(_, task)| task.commitment.as_ref());
-        Supply {
-            balances: sum(&mut self.accounts.iter().map(|(_, a)| a.balance)),
-            escrow: sum(&mut jobs.chain(self.tasks.open.iter().map(|(_, reward)| *reward))),
-            stakes: sum(&mut self.registry.iter().map(|(_, runner)| runner.stake)),
-            bonds: sum(&mut commitments.map(|commitment| commitment.bond)),
-            burned: self.burned.total(),
-        }
-    }
-
-    /// Total burned since genesis, by cause.
-    pub const fn burned(&self) -> Burned {
-        self.burned
-    }
-
-    /// Commits to everything that later blocks depend on.
-    pub fn root(&self) -> Hash {
-        Part::root(&self.parts())
-    }
-
-    /// The hashes that the root is computed from.
-    pub fn parts(&self) -> [Hash; PARTS] {
-        let scalars = to_vec(&Scalars {
-            chain_id: self.chain_id,
-            params: self.params.clone(),
-            basefee_cycle: self.basefee_cycle,
-            basefee_cell: self.basefee_cell,
-            burned: self.burned,
-            orders: self.orders.clone(),
-            seed_certificate: self.seed_certificate,
-            migration: self.migration,
-            connectivity: self.connectivity,
-            bonds: self.bonds,
-            subset_epoch_blocks: self.validators.subset_epoch_blocks(),
-            lane: self.timers.lane.clone(),
-            callbacks: self.callbacks.clone(),
-        });
-        let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
-        let [committees, subsets] =
-            self.validators.roots(self.params.epoch_blocks, self.connectivity.overlap_blocks);
-        [
-            self.accounts.root(),
-            self.registry.root(),
-            self.entitlements.root(),
-            self.jobs.root(),
-            self.open_jobs.root(),
-            self.withheld.root(),
-            self.mru.root(),
-            self.actors.root(),
-            self.code.root(),
-            self.storage.root(),
-            self.timers.queue.root(),
-            self.timers.fairness.root(),
-            self.timers.auction.root(),
-            self.tasks.by_id.root(),
-            self.tasks.open.root(),
-            committees,
-            subsets,
-            presence.unwrap_or(Hash::ZERO),
-            keccak256(&[&scalars]),
-        ]
-    }
-
     /// The state in snapshot form.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
@@ -638,30 +472,6 @@ impl State {
     /// Decodes a snapshot.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
-    }
-
-    /// Takes money from an account. A zero amount creates no account.
-    pub(super) fn debit(&mut self, from: Address, amount: Wei) -> Result<(), MoneyError> {
-        if amount.is_zero() {
-            return Ok(());
-        }
-        let account = self.account(&from);
-        let short = Shortfall { payer: from, need: amount, have: account.balance };
-        let balance = account.balance.checked_sub(amount);
-        let balance = balance.ok_or(MoneyError::InsufficientBalance(short))?;
-        self.accounts.insert(from, Account { balance, ..account });
-        Ok(())
-    }
-
-    /// Adds money to an account. A zero amount creates no account.
-    pub(super) fn credit(&mut self, to: Address, amount: Wei) -> Result<(), MoneyError> {
-        if amount.is_zero() {
-            return Ok(());
-        }
-        let account = self.account(&to);
-        let balance = account.balance.checked_add(amount).ok_or(MoneyError::BalanceOverflow)?;
-        self.accounts.insert(to, Account { balance, ..account });
-        Ok(())
     }
 
     /// Records the registry's order if this block changed it, and drops orders that are too old.
@@ -679,97 +489,3 @@ impl State {
         orders.drain(..needed);
     }
 }
-
-/// Number of hashes that the state root is computed from.
-pub const PARTS: usize = 19;
-
-/// Indices of the parts for which proofs exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    Accounts = 0,
-    /// Runner records and order.
-    Registry = 1,
-    Jobs = 3,
-    Actors = 7,
-    /// The actors' stores.
-    Storage = 9,
-    /// The timer queue.
-    Timers = 10,
-    Tasks = 13,
-    /// The committees: their map, and the first epochs of its newest entries.
-    Committees = 15,
-    /// The subset epochs, hashed in the same way.
-    Subsets = 16,
-    /// keccak256 of the encoded [`KnownPresence`]; zero if no P(h) is known.
-    Presence = 17,
-}
-
-impl Part {
-    /// The state root: keccak256("cowboy-state/v2" ‖ the parts).
-    pub fn root(parts: &[Hash; PARTS]) -> Hash {
-        let parts: Vec<u8> = parts.iter().flat_map(|part| part.0).collect();
-        keccak256(&[b"cowboy-state/v2", &parts])
-    }
-}
-
-/// The values of a state outside its maps, except presence.
-struct Scalars {
-    chain_id: u64,
-    params: Arc<Params>,
-    basefee_cycle: Wei,
-    basefee_cell: Wei,
-    burned: Burned,
-    orders: Arc<Vec<OrderSince>>,
-    seed_certificate: Option<SeedCertificate>,
-    migration: Migration,
-    connectivity: Connectivity,
-    bonds: Bonds,
-    subset_epoch_blocks: u64,
-    lane: Lane,
-    callbacks: Arc<Vec<PendingCallback>>,
-}
-record!(Scalars {
-    chain_id,
-    params,
-    basefee_cycle,
-    basefee_cell,
-    burned,
-    orders,
-    seed_certificate,
-    migration,
-    connectivity,
-    bonds,
-    subset_epoch_blocks,
-    lane,
-    callbacks,
-});
-
-record!(State {
-    chain_id,
-    params,
-    validators,
-    head,
-    head_hash,
-    accounts,
-    registry,
-    entitlements,
-    jobs,
-    open_jobs,
-    withheld,
-    mru,
-    callbacks,
-    actors,
-    code,
-    storage,
-    timers,
-    tasks,
-    basefee_cycle,
-    basefee_cell,
-    burned,
-    orders,
-    presence,
-    seed_certificate,
-    migration,
-    connectivity,
-    bonds,
-});

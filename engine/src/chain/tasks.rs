@@ -23,7 +23,6 @@
 //! [`TaskError`](super::TaskError) lists the conditions of each step, which
 //! [`transition`](super::transition) checks.
 
-use super::state::State;
 use crate::{
     names,
     primitives::{
@@ -36,7 +35,6 @@ use crate::{
     record,
     speculation::{Bonds, RollbackReason},
 };
-use std::collections::BTreeSet;
 
 /// Maximum number of tasks that a task depends on: all are checked when it is created and
 /// completed.
@@ -99,7 +97,8 @@ pub struct CreateCommitment {
     pub output_commitment: Element,
     /// [`inputs_digest`] of the inputs that the output was made from.
     pub inputs: Hash,
-    /// Locked until the commitment is resolved; at least [`State::least_bond`].
+    /// Locked until the commitment is resolved; at least
+    /// [`State::least_bond`](super::State::least_bond).
     pub bond: Wei,
     /// The last block in which it can complete the task; absent: that of the claim.
     pub expires_at: Option<Height>,
@@ -282,70 +281,6 @@ pub(super) struct Tasks {
 }
 record!(Tasks { by_id, open });
 
-impl State {
-    pub fn task(&self, id: &Hash) -> Option<&Task> {
-        self.tasks.by_id.get(id)
-    }
-
-    /// Every task, by id.
-    pub fn tasks(&self) -> impl Iterator<Item = (&Hash, &Task)> {
-        self.tasks.by_id.iter()
-    }
-
-    /// Tasks that have not ended, by deadline, then id.
-    pub fn open_tasks(&self) -> impl Iterator<Item = (&Hash, &Task)> {
-        self.tasks.open.iter().filter_map(|((_, id), _)| Some((id, self.task(id)?)))
-    }
-
-    /// Number of uncompleted tasks on the longest path above a task that depends on `parents`: see
-    /// [`Task::speculation_depth`].
-    pub(super) fn task_depth(&self, parents: &[Hash]) -> u32 {
-        let parents = parents.iter().filter_map(|parent| self.task(parent));
-        let waiting = parents.filter(|parent| parent.status != TaskStatus::Completed);
-        waiting.map(|parent| parent.speculation_depth.saturating_add(1)).max().unwrap_or(0)
-    }
-
-    /// Number of tasks on the longest path above a task that are uncompleted now. Searches level by
-    /// level and visits at most [`MAX_DEPTH_LOOKUPS`] tasks; the result is never too high.
-    pub(super) fn depth_now(&self, task: &Task) -> u32 {
-        let (mut depth, mut looked_at) = (0, 0);
-        let mut level: BTreeSet<Hash> = task.depends_on.iter().copied().collect();
-        loop {
-            let mut above = BTreeSet::new();
-            let mut waits = false;
-            for parent in level {
-                if looked_at == MAX_DEPTH_LOOKUPS {
-                    return if waits { depth + 1 } else { depth };
-                }
-                looked_at += 1;
-                let parent = self.task(&parent).filter(|task| !task.has_ended());
-                if let Some(parent) = parent {
-                    waits = true;
-                    // At most as many as can still be visited.
-                    if looked_at + above.len() < MAX_DEPTH_LOOKUPS {
-                        above.extend(&parent.depends_on);
-                    }
-                }
-            }
-            if !waits {
-                return depth;
-            }
-            depth += 1;
-            level = above;
-        }
-    }
-
-    /// The governed bond parameters of the next block.
-    pub const fn bonds(&self) -> &Bonds {
-        &self.bonds
-    }
-
-    /// The least bond of a commitment to a task in the next block; `None` if there is no such task.
-    pub fn least_bond(&self, task_id: &Hash) -> Option<Wei> {
-        Some(self.bonds.least(self.depth_now(self.task(task_id)?)))
-    }
-}
-
 /// How tasks are proved, fixed at genesis, and the initial values of the governed bond parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskParams {
@@ -447,6 +382,7 @@ mod tests {
         primitives::codec::{from_slice, to_vec},
         proof::ProvingKey,
     };
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_scheme_has_one_form() {

@@ -9,7 +9,7 @@ use super::{
     actors::ActorCode,
     block::{Block, Header, Round, certificates_root, transactions_root},
     event::EventKind,
-    genesis::{Genesis, GenesisError, GenesisValidator},
+    genesis::{Genesis, GenesisError},
     params::Params,
     receipt::ReceiptStatus,
     state::State,
@@ -19,6 +19,7 @@ use super::{
         actors::{self, ActorEffects, BlockContext, PendingCall, StateView},
         execute_watched,
     },
+    validators::GenesisValidator,
 };
 use crate::{
     actor::{

@@ -1,27 +1,17 @@
 //! The chain's record of timers: the scheduled ones, and the prices that all timers share (spec
 //! timers.md).
 
-use super::{
-    event::{
-        EventKind, TimerCancelled, TimerExceedsAuctionCap, TimerExtended,
-        TimerPriorityClampedAtSchedule, TimerScheduled,
-    },
-    state::State,
-};
 use crate::{
     presence::Connectivity,
     primitives::{
-        Address, Hash, Height, Wei,
+        Address, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
     record,
     speculation::Bonds,
     timer::{
-        Admitted, Auction, Calendar, Fairness, FairnessScope, Governed, Key, Params, Policy,
-        Proposal, ProposedValue, Queue, ScheduleTerms, Timer, TimerConfig, TimerError, TimerPlace,
-        fairness::weight_numerator,
-        lane::{Buffers, Prices},
-        queue,
+        Auction, Calendar, Fairness, Governed, Key, Params, Policy, Proposal, ProposedValue, Queue,
+        TimerConfig, TimerPlace, lane::Buffers, queue,
     },
 };
 use std::{
@@ -106,7 +96,7 @@ impl Lane {
     }
 
     /// Price of a cycle of the lane under a policy with a lane basefee.
-    fn price(&self) -> Wei {
+    pub(super) fn price(&self) -> Wei {
         let share = u128::from(self.config.lane_fee_multiplier);
         // A basefee is below 2^64.
         Wei::new(self.basefee.get().saturating_mul(share) / 1_000)
@@ -260,6 +250,24 @@ pub struct QueueCounts {
 }
 
 impl Timers {
+    /// Number of timers in each part of the queue at height `now`: the calendar's counts, if it is
+    /// here and at that height.
+    pub(super) fn buckets(&self, now: Height) -> QueueCounts {
+        let parked = self.desk.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match parked.as_deref().map(|desk| &desk.calendar).filter(|found| found.now() == now) {
+            Some(calendar) => QueueCounts {
+                ring: calendar.ring().collect(),
+                epochs: calendar.epochs().collect(),
+                overflow: self.queue.overflow_len() as u64,
+                carry_over: calendar.counts().carry_over,
+            },
+            None => {
+                drop(parked);
+                self.count(now)
+            }
+        }
+    }
+
     /// Counts the queue's timers one by one.
     fn count(&self, now: Height) -> QueueCounts {
         let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
@@ -276,214 +284,6 @@ impl Timers {
             ring: ring.into_iter().collect(),
             epochs: epochs.into_iter().collect(),
             ..buckets
-        }
-    }
-}
-
-impl State {
-    /// Applies what was proposed for the next block.
-    pub(super) fn prepare(&mut self, next: Height) {
-        let Self { timers, connectivity, bonds, basefee_cycle, params, .. } = self;
-        timers.prepare((connectivity, bonds), &params.timers, next, *basefee_cycle);
-    }
-
-    /// Number of timers in each part of the queue, for display. The newest state of a chain has a
-    /// calendar with the counts; for other states, and after a restart, timers are counted one by
-    /// one.
-    pub fn timer_buckets(&self) -> QueueCounts {
-        let Timers { queue, desk, .. } = &self.timers;
-        let now = self.height();
-        let parked = desk.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match parked.as_deref().map(|desk| &desk.calendar).filter(|found| found.now() == now) {
-            Some(calendar) => QueueCounts {
-                ring: calendar.ring().collect(),
-                epochs: calendar.epochs().collect(),
-                overflow: queue.overflow_len() as u64,
-                carry_over: calendar.counts().carry_over,
-            },
-            None => {
-                drop(parked);
-                self.timers.count(now)
-            }
-        }
-    }
-
-    /// Prices and parameters of the timer lane.
-    pub const fn lane(&self) -> &Lane {
-        &self.timers.lane
-    }
-
-    /// All parameters that are governed by key, for the next block.
-    pub const fn governed(&self) -> Governed {
-        let (lane, connectivity, bonds) = (&self.timers.lane, self.connectivity, self.bonds);
-        Governed { policy: lane.policy, config: lane.config, connectivity, bonds }
-    }
-
-    /// A timer that has not fired yet.
-    pub fn timer(&self, id: &Hash) -> Option<Timer> {
-        self.timers.queue.get(id)
-    }
-
-    pub const fn timers(&self) -> &Queue {
-        &self.timers.queue
-    }
-
-    /// Fires of recent blocks.
-    pub const fn fairness(&self) -> &Fairness {
-        &self.timers.fairness
-    }
-
-    /// Actors' weights under `gba-auction`.
-    pub const fn auction(&self) -> &Auction {
-        &self.timers.auction
-    }
-
-    /// Price of a cycle of the lane in the block at `height`, a child of this state's, on top of
-    /// the cycle basefee; zero if the policy has no lane basefee.
-    pub fn lane_basefee(&self, height: Height) -> Wei {
-        match self.timers.lane.policy_at(height) {
-            Policy::Eip1559 => self.timers.lane.price(),
-            Policy::Fifo | Policy::GbaAuction => Wei::ZERO,
-        }
-    }
-
-    /// The terms for timers scheduled in the block at `height`, a child of this state's.
-    pub fn timer_terms(&self, height: Height) -> ScheduleTerms {
-        let lane = &self.timers.lane;
-        let policy = lane.policy_at(height);
-        ScheduleTerms {
-            now: height,
-            policy,
-            config: lane.config,
-            lane_price: match policy {
-                Policy::Eip1559 => lane.price(),
-                Policy::Fifo | Policy::GbaAuction => self.basefee_cycle,
-            },
-            basefee_cycle: self.basefee_cycle,
-            basefee_cell: self.basefee_cell,
-            p50: lane.p50,
-            takes_bid: policy == Policy::Fifo || height < lane.bid_refused_from,
-        }
-    }
-
-    /// The prices that timers pay in a block with these terms, a child of this state's.
-    pub fn lane_prices(&self, terms: &ScheduleTerms) -> Prices {
-        Prices {
-            policy: terms.policy,
-            basefee_cycle: self.basefee_cycle,
-            basefee_lane: self.lane_basefee(terms.now),
-            basefee_cell: self.basefee_cell,
-            p50: terms.p50,
-            config: terms.config,
-        }
-    }
-
-    /// Adds a timer to the queue under this id.
-    pub(super) fn schedule_timer(
-        &mut self,
-        terms: &ScheduleTerms,
-        id: Hash,
-        admitted: Admitted,
-        events: &mut Vec<EventKind>,
-    ) -> Result<(), TimerError> {
-        let Admitted { mut timer, clamped_from, exceeds_cap } = admitted;
-        let (actor, limit) = (timer.actor, terms.config.max_timers_per_actor);
-        if self.timers.queue.count_of(&actor) >= limit {
-            return Err(TimerError::TooManyTimers { actor, limit });
-        }
-        timer.id = id;
-        events.push(
-            TimerScheduled {
-                timer_id: id,
-                actor,
-                height: timer.height,
-                expires_at: timer.expires_at,
-                max_fee_per_cycle: timer.max_fee_per_cycle,
-                max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
-                fee_payer: timer.fee_payer,
-                max_cost: timer.promised.unwrap_or_else(|| terms.worst_cost(&timer)),
-            }
-            .into(),
-        );
-        if let Some(stated) = clamped_from {
-            let clamped = timer.max_priority_fee_per_cycle;
-            let timer_id = id;
-            events.push(TimerPriorityClampedAtSchedule { timer_id, actor, stated, clamped }.into());
-        }
-        if let Some(cap) = exceeds_cap {
-            let gas_limit = timer.gas_limit;
-            let timer_id = id;
-            events.push(TimerExceedsAuctionCap { timer_id, actor, gas_limit, cap }.into());
-        }
-        self.timers.queue.schedule(timer);
-        Ok(())
-    }
-
-    /// Removes a timer from the queue if `may` allows it. The event names `by`.
-    pub(super) fn cancel_timer(
-        &mut self,
-        id: &Hash,
-        by: Address,
-        may: impl Fn(&Self, &Timer) -> bool,
-        events: &mut Vec<EventKind>,
-    ) -> Result<(), TimerError> {
-        let timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
-        let actor = timer.actor;
-        if !may(self, &timer) {
-            return Err(TimerError::Unauthorized { who: by, actor });
-        }
-        self.timers.queue.remove(id);
-        events.push(TimerCancelled { timer_id: *id, actor, by }.into());
-        Ok(())
-    }
-
-    /// Extends a timer's lifetime if `may` allows it. An error names `by`.
-    pub(super) fn extend_timer(
-        &mut self,
-        terms: &ScheduleTerms,
-        (id, expires_at): (&Hash, Height),
-        by: Address,
-        may: impl Fn(&Self, &Timer) -> bool,
-        events: &mut Vec<EventKind>,
-    ) -> Result<(), TimerError> {
-        let mut timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
-        if !may(self, &timer) {
-            return Err(TimerError::Unauthorized { who: by, actor: timer.actor });
-        }
-        terms.extend(&mut timer, expires_at)?;
-        self.timers.queue.replace(&timer);
-        events.push(TimerExtended { timer_id: *id, actor: timer.actor, expires_at }.into());
-        Ok(())
-    }
-
-    /// Whether `who` deployed the actor of this timer.
-    pub(super) fn deployed(&self, who: Address, timer: &Timer) -> bool {
-        self.actor(&timer.actor).is_some_and(|actor| actor.deployer == who)
-    }
-
-    /// The block from which the present limits apply: timers scheduled before it are held to them.
-    pub(super) const fn limits_since(&self) -> Height {
-        self.timers.lane.capped_from
-    }
-
-    /// An actor's weight for ranking: the numerator of W under `eip1559`, millionths under
-    /// `gba-auction`, 1 under `fifo`.
-    pub(super) fn timer_weight(&self, policy: Policy, twice_median: u64, actor: Address) -> u64 {
-        match policy {
-            Policy::Eip1559 => {
-                let recent = self.fairness().recent(&self.fairness_key(actor));
-                weight_numerator(recent, twice_median)
-            }
-            Policy::Fifo => 1,
-            Policy::GbaAuction => self.auction().weight(&actor),
-        }
-    }
-
-    /// The key under which `actor`'s fires are counted: it or its deployer (timers.md §4).
-    pub(super) fn fairness_key(&self, actor: Address) -> Address {
-        match self.params.timers.scope {
-            FairnessScope::Actor => actor,
-            FairnessScope::Deployer => self.actor(&actor).map_or(actor, |found| found.deployer),
         }
     }
 }

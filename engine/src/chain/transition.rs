@@ -28,9 +28,9 @@ mod penalties;
 mod results;
 mod tasks;
 mod timers;
+mod transactions;
 
 pub use actors::{CallFailure, FailedMessage, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES};
-pub(super) use callbacks::PendingCallback;
 pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
 pub use jobs::{JobError, candidates_root};
 pub use penalties::check_equivocation;
@@ -42,21 +42,13 @@ pub use tasks::{TaskError, check_completion};
 
 use super::{
     block::{Block, Certificate, CertificateError, certify},
-    event::{
-        EntitlementGranted, EntitlementRevoked, Event, EventKind, PresenceDerived,
-        PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
-        SubsetEpochAdvanced, Transferred,
-    },
-    receipt::{ActorReceipt, Fire, LaneReport, Receipt, ReceiptStatus},
+    event::{Event, EventKind, PresenceDerived, PresenceUnavailable, SubsetEpochAdvanced},
+    receipt::{ActorReceipt, Fire, LaneReport, Receipt},
     state::{KnownPresence, MoneyError, State},
-    transaction::{
-        CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
-        SignedTransaction, Transfer,
-    },
     validators::CommitteeError,
 };
 use crate::{
-    actor::{Budget, Effect},
+    actor::Effect,
     fees::{basefee, meter},
     job::{
         MruRead, SeedCertificate, SeedRule,
@@ -68,9 +60,9 @@ use crate::{
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
-    timer::{Bid, Ids, ParameterError, Policy, ScheduleTerms, TimerError},
+    timer::{Bid, ParameterError, Policy, ScheduleTerms, TimerError},
 };
-use actors::{ActorEffects, BlockContext, PendingCall};
+use actors::{ActorEffects, BlockContext};
 use lane::OpenLane;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -384,145 +376,6 @@ impl Run<'_> {
         self.state.seed_certificate = Some(SeedCertificate { height, digest });
     }
 
-    fn transaction(&mut self, signed: &SignedTransaction) -> Receipt {
-        let hash = signed.hash();
-        self.transaction = Some(hash);
-        let mut receipt = Receipt {
-            transaction: hash,
-            sender: Address::default(),
-            status: ReceiptStatus::Success,
-            cycles: Cycles::ZERO,
-            unused: Cycles::ZERO,
-            cells: Cells::ZERO,
-            burned: Wei::ZERO,
-            tip: Wei::ZERO,
-            actor: None,
-        };
-        let reserved = match self.reserve(signed, &mut receipt) {
-            Ok(reserved) => reserved,
-            Err(reason) => {
-                receipt.status = ReceiptStatus::Skipped(reason.to_string());
-                return receipt;
-            }
-        };
-        let (before, events, results) = (self.state.clone(), self.events.len(), self.results.len());
-        if let Err(refusal) = self.apply(signed, &mut receipt) {
-            self.state = before;
-            self.events.truncate(events);
-            self.results.truncate(results);
-            if let TransactionFailure::Task(TaskError::BadProof(_)) = &refusal
-                && let Payload::CompleteTask(complete) = &signed.transaction.payload
-            {
-                self.refuse_proof(complete.task_id);
-            }
-            receipt.status = ReceiptStatus::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
-        }
-        let (mut cycles, mut cells) = signed.least();
-        if let Some(ActorReceipt { usage, .. }) = &receipt.actor {
-            cycles = cycles.saturating_add(Cycles::new(usage.cycles()));
-            cells = cells.saturating_add(Cells::new(usage.cells));
-        }
-        self.pay(&reserved, cycles, cells, &mut receipt);
-        receipt
-    }
-
-    /// Executes the transaction's payload. On failure the state is left half changed.
-    fn apply(
-        &mut self,
-        signed: &SignedTransaction,
-        receipt: &mut Receipt,
-    ) -> Result<(), TransactionFailure> {
-        let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
-        let allowance = signed.transaction.timer_allowance.unwrap_or(Wei::ZERO);
-        match &signed.transaction.payload {
-            Payload::Transfer(Transfer { to, amount }) => {
-                self.state.debit(sender, *amount)?;
-                self.state.credit(*to, *amount)?;
-                self.emit(Transferred { from: sender, to: *to, amount: *amount });
-            }
-            Payload::DeployActor(DeployActor { source }) => {
-                let (height, budget) = (self.height(), budget(signed));
-                let deployer = (sender, nonce);
-                let done = actors::deploy(&mut self.state, height, deployer, source, budget);
-                self.told(done, receipt)?;
-            }
-            Payload::CallActor(CallActor { actor, handler, payload, value }) => {
-                let place = self.place(receipt.transaction, Some(sender));
-                let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
-                let (to, value) = (*actor, *value);
-                let (handler, payload) = (handler.clone(), payload.clone());
-                let first = PendingCall { sender, to, handler, payload, value };
-                let done = actors::call(&mut self.state, (&place, &ids), first, budget(signed));
-                self.told(done, receipt)?;
-            }
-            Payload::ScheduleTimer(request) => {
-                let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
-                self.schedule_timer(sender, request, &ids)?;
-            }
-            Payload::CancelTimer(CancelTimer { timer_id }) => {
-                self.cancel_timer(sender, timer_id)?;
-            }
-            Payload::ExtendTimer(ExtendTimer { timer_id, expires_at }) => {
-                self.extend_timer(sender, timer_id, *expires_at)?;
-            }
-            Payload::SysCancelTimer(CancelTimer { timer_id }) => {
-                self.system_cancel_timer(sender, timer_id)?;
-            }
-            Payload::SysUpdateTimerConfig(update) => self.update_timer_config(sender, update)?,
-            Payload::SysExtendTimer(ExtendTimer { timer_id, expires_at }) => {
-                self.system_extend_timer(sender, timer_id, *expires_at)?;
-            }
-            Payload::SetParameter(set) => self.set_parameter(sender, set)?,
-            Payload::AddValidator(validator) => self.add_validator(sender, validator)?,
-            Payload::RemoveValidator(remove) => self.remove_validator(sender, remove.validator)?,
-            Payload::SetPhase(set) => self.set_phase(sender, *set)?,
-            Payload::RegisterRunner(register) => self.register(sender, register)?,
-            Payload::UpdateRunner(update) => {
-                let (locked, stake) = self.state.registry.update(
-                    &sender,
-                    update.capabilities.clone(),
-                    update.price_per_second,
-                    update.stake,
-                )?;
-                self.state.debit(sender, stake.saturating_sub(locked))?;
-                self.emit(RunnerUpdated { runner: sender, stake });
-            }
-            Payload::DeregisterRunner => {
-                let stake = self.state.registry.deregister(&sender)?;
-                self.state.credit(sender, stake)?;
-                self.emit(RunnerDeregistered { runner: sender, stake });
-            }
-            Payload::RunnerHeartbeat => {
-                let height = self.height();
-                self.state.registry.heartbeat(&sender, height)?;
-            }
-            Payload::GrantEntitlement(grant) => {
-                let (pool, runner) = (grant.pool.clone(), grant.runner);
-                self.state.entitlements.grant(sender, &pool, runner, grant.valid_until)?;
-                self.emit(EntitlementGranted { pool, runner });
-            }
-            Payload::RevokeEntitlement(revoke) => {
-                let (pool, runner) = (revoke.pool.clone(), revoke.runner);
-                self.state.entitlements.revoke(sender, &pool, runner)?;
-                self.emit(EntitlementRevoked { pool, runner });
-            }
-            Payload::SubmitJob(spec) => self.submit_job(sender, spec, nonce)?,
-            Payload::CancelJob(cancel) => self.cancel_job(sender, cancel.job_id)?,
-            Payload::CommitResult(commit) => self.commit_result(commit)?,
-            Payload::RevealResults(reveals) => self.reveal_results(reveals)?,
-            Payload::SubmitResult(result) => self.submit_result(result)?,
-            Payload::ReportFailure(report) => self.report_failure(report)?,
-            Payload::ReportEquivocation(report) => self.report_equivocation(report)?,
-            Payload::SlashRunner(slash) => self.slash_runner(sender, slash)?,
-            Payload::CreateTask(create) => self.create_task(sender, create)?,
-            Payload::ClaimTask(claim) => self.claim_task(sender, claim)?,
-            Payload::CreateCommitment(create) => self.create_commitment(sender, create)?,
-            Payload::CompleteTask(complete) => self.complete_task(sender, complete)?,
-            Payload::ResolveCommitment(resolve) => self.resolve_commitment(sender, resolve)?,
-        }
-        Ok(())
-    }
-
     /// The place where actors run for `cause`, a transaction or a timer.
     fn place(&self, cause: Hash, sender: Option<Address>) -> BlockContext {
         let header = &self.block.header;
@@ -556,29 +409,6 @@ impl Run<'_> {
         ended.map_err(TransactionFailure::from)
     }
 
-    fn register(
-        &mut self,
-        sender: Address,
-        register: &RegisterRunner,
-    ) -> Result<(), TransactionFailure> {
-        let address = register.pubkey.address();
-        if address != sender {
-            return Err(TransactionFailure::NotYourKey(address));
-        }
-        self.state.debit(sender, register.stake)?;
-        let height = self.height();
-        let runner = self.state.registry.register(
-            height,
-            register.pubkey.clone(),
-            register.stake,
-            register.capabilities.clone(),
-            register.price_per_second,
-        )?;
-        let index = self.state.registry.order().len() - 1;
-        self.emit(RunnerRegistered { runner, index, stake: register.stake });
-        Ok(())
-    }
-
     /// Sets the basefees for the next block and pays tips to the proposer.
     fn settle(&mut self, lane: OpenLane) -> LaneReport {
         let (used, report) = self.close_lane(lane);
@@ -608,16 +438,6 @@ impl Run<'_> {
                 self.state.burned.transactions.saturating_add(self.tips);
         }
         report
-    }
-}
-
-/// The budget of a deployment or call: its limits minus the intrinsic part.
-fn budget(signed: &SignedTransaction) -> Budget {
-    let (cycles, cells) = signed.least();
-    let transaction = &signed.transaction;
-    Budget {
-        cycles: transaction.cycle_limit.get().saturating_sub(cycles.get()),
-        cells: transaction.cell_limit.get().saturating_sub(cells.get()),
     }
 }
 

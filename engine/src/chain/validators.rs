@@ -19,7 +19,6 @@
 //! `subset_epoch_blocks` is the value at the epoch's first block. A value governed later applies
 //! from the next epoch on.
 
-use super::genesis::GenesisValidator;
 use crate::{
     presence::subset,
     primitives::{
@@ -32,6 +31,16 @@ use crate::{
 };
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use std::{cmp::Ordering, sync::Arc};
+
+/// A validator's two identities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GenesisValidator {
+    /// secp256k1 key: gives the address, signs messages to runners, orders the set.
+    pub pubkey: PublicKey,
+    /// ed25519 key for votes and p2p.
+    pub consensus_key: [u8; 32],
+}
+record!(GenesisValidator { pubkey, consensus_key });
 
 /// Maximum number of validators in a committee.
 pub const MAX_VALIDATORS: usize = 100;

@@ -11,10 +11,9 @@ use super::{
 };
 use crate::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
-    chain::{event::CallbackMade, receipt::ActorReceipt},
+    chain::{event::CallbackMade, receipt::ActorReceipt, state::PendingCallback},
     job::spec::{self, Job, JobStatus, Outcome},
     primitives::{Address, Cells, Cycles, Hash, Wei},
-    record,
     timer::Ids,
 };
 use std::sync::Arc;
@@ -32,15 +31,6 @@ pub const DISPATCHER: Address = {
     address[19] = 0x02;
     Address(address)
 };
-
-/// A callback that is still to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chain) struct PendingCallback {
-    job_id: Hash,
-    /// The result, if the job was verified.
-    result: Option<Arc<Vec<u8>>>,
-}
-record!(PendingCallback { job_id, result });
 
 impl Run<'_> {
     /// Makes the callbacks that this block has room for.

@@ -12,8 +12,7 @@ use crate::{
         receipt::Receipt,
         transaction::SignedTransaction,
     },
-    fees::meter,
-    primitives::{Cells, Cycles, Shortfall, Wei},
+    primitives::{Cells, Cycles, Wei},
 };
 
 /// The amounts set aside for a transaction.
@@ -50,20 +49,13 @@ impl Run<'_> {
         signed: &SignedTransaction,
         receipt: &mut Receipt,
     ) -> Result<Reserved, AdmissionError> {
-        let tx = &signed.transaction;
         admission::chain(signed, self.state.chain_id)?;
         receipt.sender = signed.sender()?;
         let mut account = self.state.account(&receipt.sender);
-        if tx.nonce != account.nonce {
-            return Err(AdmissionError::WrongNonce { got: tx.nonce, expected: account.nonce });
-        }
+        admission::nonce(signed, &account)?;
         admission::limits(signed)?;
         let (cycles, cells) = signed.reserve();
-        if self.cycles.saturating_add(cycles).get() > meter::MAX_BLOCK_CYCLES
-            || self.cells.saturating_add(cells).get() > meter::MAX_BLOCK_CELLS
-        {
-            return Err(AdmissionError::BlockFull);
-        }
+        admission::room((self.cycles, self.cells), (cycles, cells))?;
         let tip = admission::tips(signed, &self.state)?;
         let basefee = (self.state.basefee_cycle, self.state.basefee_cell);
         let prices = GasPrices { basefee, tip };
@@ -71,9 +63,7 @@ impl Run<'_> {
             .of(cycles, cells)
             .and_then(|(burned, tip)| burned.checked_add(tip))
             .ok_or(AdmissionError::FeeOverflow)?;
-        let short = Shortfall { payer: receipt.sender, need: fee, have: account.balance };
-        let balance = account.balance.checked_sub(fee);
-        account.balance = balance.ok_or(AdmissionError::InsufficientBalance(short))?;
+        account.balance = admission::rest(receipt.sender, &account, fee)?;
         account.nonce = account.nonce.saturating_add(1);
         self.state.accounts.insert(receipt.sender, account);
         Ok(Reserved { cycles, cells, fee, prices })

@@ -1,0 +1,458 @@
+//! What transactions ask for.
+
+use super::Excuse;
+use crate::{
+    chain::{
+        tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
+        validators::GenesisValidator,
+    },
+    fees::meter::{self, Charge},
+    job::spec::JobSpec,
+    presence::Phase,
+    primitives::{
+        Address, Hash, Height, PublicKey, Signature, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
+    },
+    record,
+    registry::Capabilities,
+    timer,
+};
+use std::sync::Arc;
+
+/// The action of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    Transfer(Transfer),
+    /// Deploys a module as an actor.
+    DeployActor(DeployActor),
+    /// Calls a handler of an actor.
+    CallActor(CallActor),
+    /// Schedules a timer of an actor that the sender deployed.
+    ScheduleTimer(Arc<timer::TimerRequest>),
+    /// Cancels a timer that the sender pays for, or of an actor that the sender deployed.
+    CancelTimer(CancelTimer),
+    /// Extends the lifetime of a timer of an actor that the sender deployed.
+    ExtendTimer(ExtendTimer),
+    /// Registers the sender as a runner.
+    RegisterRunner(RegisterRunner),
+    /// Changes the capabilities, price or stake of the sender, a runner.
+    UpdateRunner(UpdateRunner),
+    /// Ends the sender's registration.
+    DeregisterRunner,
+    /// Records an on-chain heartbeat of the sender, a runner.
+    RunnerHeartbeat,
+    /// Makes a runner a member of a pool.
+    GrantEntitlement(GrantEntitlement),
+    /// Removes a runner from a pool.
+    RevokeEntitlement(RevokeEntitlement),
+    /// Submits a job: a request for off-chain work.
+    SubmitJob(Arc<JobSpec>),
+    /// Cancels a job of the sender's, or of an actor that it deployed.
+    CancelJob(CancelJob),
+    /// Submits a committee member's commitment to its result.
+    CommitResult(CommitResult),
+    /// Reveals results that were committed to.
+    RevealResults(RevealResults),
+    /// Submits a runner's result.
+    SubmitResult(SubmitResult),
+    /// Submits a runner's signed statement that it cannot do the work.
+    ReportFailure(ReportFailure),
+    /// Proves that a runner signed two commitments in one attempt at a job. Any account may send
+    /// it.
+    ReportEquivocation(ReportEquivocation),
+    /// Creates a task, which may depend on others.
+    CreateTask(CreateTask),
+    /// Claims a task.
+    ClaimTask(ClaimTask),
+    /// Binds the sender to the output of a task that it has claimed.
+    CreateCommitment(CreateCommitment),
+    /// Proves the output of a task that the sender has committed to.
+    CompleteTask(CompleteTask),
+    /// Ends a commitment or gives up a claim.
+    ResolveCommitment(ResolveCommitment),
+    /// Cancels any timer, or does nothing if it is gone; system deployers only.
+    SysCancelTimer(CancelTimer),
+    /// Proposes values of governed parameters from a height on; system deployers only.
+    SysUpdateTimerConfig(UpdateTimerConfig),
+    /// Extends the lifetime of any timer; system deployers only.
+    SysExtendTimer(ExtendTimer),
+    /// Sets one governed parameter from the next block on; system deployers only.
+    SetParameter(SetParameter),
+    /// Adds a validator from the next consensus epoch on; system deployers only.
+    AddValidator(GenesisValidator),
+    /// Removes a validator from the next consensus epoch on; system deployers only.
+    RemoveValidator(RemoveValidator),
+    /// Begins a new migration phase; system deployers only.
+    SetPhase(SetPhase),
+    /// Slashes the bond of a runner whose result was wrong; system deployers only.
+    SlashRunner(SlashRunner),
+}
+
+/// See [`Payload::Transfer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    pub to: Address,
+    pub amount: Wei,
+}
+record!(Transfer { to, amount });
+
+/// See [`Payload::DeployActor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeployActor {
+    pub source: String,
+}
+record!(DeployActor { source });
+
+/// See [`Payload::CallActor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallActor {
+    pub actor: Address,
+    /// At most [`MAX_HANDLER_BYTES`](crate::actor::effect::MAX_HANDLER_BYTES) long.
+    pub handler: String,
+    /// The handler's second argument, at most
+    /// [`MAX_PAYLOAD_BYTES`](crate::actor::effect::MAX_PAYLOAD_BYTES) long.
+    pub payload: Vec<u8>,
+    /// Paid from the sender to the actor before the handler runs.
+    pub value: Wei,
+}
+record!(CallActor { actor, handler, payload, value });
+
+/// See [`Payload::CancelTimer`] and [`Payload::SysCancelTimer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelTimer {
+    pub timer_id: Hash,
+}
+record!(CancelTimer { timer_id });
+
+/// See [`Payload::ExtendTimer`] and [`Payload::SysExtendTimer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtendTimer {
+    pub timer_id: Hash,
+    /// The new last height at which the timer may fire.
+    pub expires_at: Height,
+}
+record!(ExtendTimer { timer_id, expires_at });
+
+/// See [`Payload::SysUpdateTimerConfig`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateTimerConfig {
+    /// Each key at most once.
+    pub settings: Vec<timer::ProposedValue>,
+    /// The first block with these values; `None`: the next block.
+    pub height: Option<Height>,
+}
+record!(UpdateTimerConfig { settings, height });
+
+/// See [`Payload::SetParameter`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetParameter {
+    /// One of [`timer::Governed::KEYS`].
+    pub key: String,
+    /// The parameter's value from the next block on.
+    pub value: u64,
+}
+record!(SetParameter { key, value });
+
+/// See [`Payload::RemoveValidator`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoveValidator {
+    pub validator: Address,
+}
+record!(RemoveValidator { validator });
+
+/// See [`Payload::SetPhase`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetPhase {
+    /// The phase from the next block on.
+    pub phase: Phase,
+}
+record!(SetPhase { phase });
+
+/// See [`Payload::RegisterRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterRunner {
+    /// The sender's key, which its connections authenticate with.
+    pub pubkey: PublicKey,
+    /// The amount to lock.
+    pub stake: Wei,
+    pub capabilities: Capabilities,
+    pub price_per_second: Wei,
+}
+record!(RegisterRunner { pubkey, stake, capabilities, price_per_second });
+
+/// See [`Payload::UpdateRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateRunner {
+    pub capabilities: Capabilities,
+    pub price_per_second: Wei,
+    /// The new stake, at least the present one; `None`: unchanged.
+    pub stake: Option<Wei>,
+}
+record!(UpdateRunner { capabilities, price_per_second, stake });
+
+/// See [`Payload::GrantEntitlement`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantEntitlement {
+    pub pool: String,
+    pub runner: Address,
+    /// The last height at which the membership counts; `None`: until revoked.
+    pub valid_until: Option<Height>,
+}
+record!(GrantEntitlement { pool, runner, valid_until });
+
+/// See [`Payload::RevokeEntitlement`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokeEntitlement {
+    pub pool: String,
+    pub runner: Address,
+}
+record!(RevokeEntitlement { pool, runner });
+
+/// See [`Payload::SubmitResult`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitResult {
+    pub job_id: Hash,
+    pub runner: Address,
+    pub result: Vec<u8>,
+    /// The runner's signature, as in its `JobResult` frame (connectivity.md §2).
+    pub runner_signature: Signature,
+}
+record!(SubmitResult { job_id, runner, result, runner_signature });
+
+/// See [`Payload::CancelJob`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelJob {
+    pub job_id: Hash,
+}
+record!(CancelJob { job_id });
+
+/// See [`Payload::CommitResult`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitResult {
+    pub job_id: Hash,
+    pub runner: Address,
+    /// keccak256(result ‖ signature\[65\]), the signature that of the runner's `JobResult` frame.
+    pub commitment: Hash,
+    /// The runner's signature, as in its `JobCommit` frame.
+    pub runner_signature: Signature,
+}
+record!(CommitResult { job_id, runner, commitment, runner_signature });
+
+/// See [`Payload::RevealResults`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevealResults {
+    pub job_id: Hash,
+    /// In committee order.
+    pub reveals: Vec<Reveal>,
+    /// The aggregator's signature over all reveals, as in its `JobAggregated` frame; `None` when
+    /// runners reveal for themselves.
+    pub aggregator_signature: Option<Signature>,
+}
+record!(RevealResults { job_id, reveals, aggregator_signature });
+
+/// A result that its runner committed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reveal {
+    pub runner: Address,
+    pub result: Vec<u8>,
+    /// The runner's signature, as in its `JobResult` frame.
+    pub runner_signature: Signature,
+}
+record!(Reveal { runner, result, runner_signature });
+
+impl Reveal {
+    /// The commitment that this result belongs to.
+    pub fn commitment(&self) -> Hash {
+        keccak256(&[&self.result, &self.runner_signature.0])
+    }
+}
+
+/// See [`Payload::ReportFailure`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportFailure {
+    pub job_id: Hash,
+    /// The runner that does not do the job.
+    pub runner: Address,
+    /// The runner's signed statement.
+    pub said: Excuse,
+    /// The runner's signature, as in the frame with the statement.
+    pub runner_signature: Signature,
+}
+record!(ReportFailure { job_id, runner, said, runner_signature });
+
+/// See [`Payload::ReportEquivocation`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportEquivocation {
+    pub job_id: Hash,
+    /// The runner that signed both.
+    pub runner: Address,
+    pub deadline_block: Height,
+    /// The smaller of the two commitments.
+    pub first: SignedCommitment,
+    pub second: SignedCommitment,
+}
+record!(ReportEquivocation { job_id, runner, deadline_block, first, second });
+
+/// A commitment as its runner signed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCommitment {
+    /// keccak256(result ‖ signature\[65\]).
+    pub commitment: Hash,
+    /// The runner's signature, as in its `JobCommit` frame.
+    pub runner_signature: Signature,
+}
+record!(SignedCommitment { commitment, runner_signature });
+
+/// See [`Payload::SlashRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlashRunner {
+    /// The job whose verified result is wrong; its mode is `economic_bond`.
+    pub job_id: Hash,
+}
+record!(SlashRunner { job_id });
+
+impl Payload {
+    /// The payload's name in commands and JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CreateTask(task) if !task.depends_on.is_empty() => "create_dependent_task",
+            _ => self.kind().1,
+        }
+    }
+
+    pub(super) fn charge(&self) -> Charge {
+        match self {
+            Self::Transfer(_) => meter::TRANSFER,
+            Self::DeployActor(_) | Self::CallActor(_) => meter::METERED,
+            Self::ScheduleTimer(timer) => meter::timer(timer.payload.len()),
+            Self::CancelTimer(_) | Self::ExtendTimer(_) => meter::timer(0),
+            Self::RegisterRunner(_) => meter::REGISTER_RUNNER,
+            Self::UpdateRunner(_) => meter::UPDATE_RUNNER,
+            Self::DeregisterRunner => meter::DEREGISTER_RUNNER,
+            Self::RunnerHeartbeat => meter::RUNNER_HEARTBEAT,
+            Self::GrantEntitlement(_) | Self::RevokeEntitlement(_) => meter::ENTITLEMENT,
+            Self::SubmitJob(_) => meter::SUBMIT_JOB,
+            Self::CancelJob(_) => meter::CANCEL_JOB,
+            Self::CommitResult(_) => meter::COMMIT_RESULT,
+            Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
+            Self::SubmitResult(_) => meter::SUBMIT_RESULT,
+            Self::ReportFailure(_) => meter::REPORT_FAILURE,
+            Self::ReportEquivocation(_) => meter::REPORT_EQUIVOCATION,
+            Self::CreateTask(task) => {
+                let requirements = task.requirements.iter().map(String::len).sum();
+                meter::create_task(task.depends_on.len(), requirements)
+            }
+            Self::ClaimTask(_) => meter::CLAIM_TASK,
+            Self::CreateCommitment(_) => meter::CREATE_COMMITMENT,
+            Self::CompleteTask(_) => meter::COMPLETE_TASK,
+            Self::ResolveCommitment(_) => meter::RESOLVE_COMMITMENT,
+            Self::SysCancelTimer(_)
+            | Self::SysUpdateTimerConfig(_)
+            | Self::SysExtendTimer(_)
+            | Self::SetParameter(_)
+            | Self::SetPhase(_)
+            | Self::SlashRunner(_)
+            | Self::AddValidator(_)
+            | Self::RemoveValidator(_) => meter::SYSTEM,
+        }
+    }
+
+    /// Whether its usage is known only after it has run.
+    pub(super) const fn is_metered(&self) -> bool {
+        matches!(self, Self::DeployActor(_) | Self::CallActor(_))
+    }
+
+    /// The value that the sender's balance must hold on top of the fee.
+    pub fn value(&self) -> Wei {
+        match self {
+            Self::Transfer(transfer) => transfer.amount,
+            Self::CallActor(call) => call.value,
+            Self::RegisterRunner(register) => register.stake,
+            Self::SubmitJob(spec) => spec.escrow(),
+            Self::CreateTask(task) => task.reward,
+            Self::CreateCommitment(commitment) => commitment.bond,
+            _ => Wei::ZERO,
+        }
+    }
+}
+
+macro_rules! kinds {
+    (
+        $($tag:literal $name:literal $kind:ident,)*
+        without a body:
+        $($bare_tag:literal $bare_name:literal $bare:ident,)*
+    ) => {
+        impl Payload {
+            /// The tag of the payload's kind in the encoding, and its name.
+            const fn kind(&self) -> (u64, &'static str) {
+                match self {
+                    $(Self::$kind(_) => ($tag, $name),)*
+                    $(Self::$bare => ($bare_tag, $bare_name),)*
+                }
+            }
+        }
+
+        impl Encode for Payload {
+            fn encode(&self, w: &mut Writer) {
+                let body: Option<&dyn Encode> = match self {
+                    $(Self::$kind(body) => Some(body),)*
+                    $(Self::$bare => None,)*
+                };
+                w.list(1 + usize::from(body.is_some()));
+                w.u64(self.kind().0);
+                if let Some(body) = body {
+                    body.encode(w);
+                }
+            }
+        }
+
+        impl Decode for Payload {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                let len = r.list(2)?;
+                match (r.u64()?, len) {
+                    $(($tag, 2) => Decode::decode(r).map(Self::$kind),)*
+                    $(($bare_tag, 1) => Ok(Self::$bare),)*
+                    _ => Err(DecodeError::Invalid("unknown transaction kind")),
+                }
+            }
+        }
+    };
+}
+
+// Gaps are reserved for later versions; tags of system instructions are their opcodes (CIP-1 §12).
+kinds! {
+    1 "transfer" Transfer,
+    2 "deploy_actor" DeployActor,
+    3 "call_actor" CallActor,
+    4 "schedule_timer" ScheduleTimer,
+    5 "cancel_timer" CancelTimer,
+    6 "extend_timer" ExtendTimer,
+    16 "register_runner" RegisterRunner,
+    17 "update_runner" UpdateRunner,
+    20 "grant_entitlement" GrantEntitlement,
+    21 "revoke_entitlement" RevokeEntitlement,
+    32 "submit_job" SubmitJob,
+    33 "cancel_job" CancelJob,
+    34 "commit_result" CommitResult,
+    35 "reveal_results" RevealResults,
+    36 "job_result_submit" SubmitResult,
+    37 "report_failure" ReportFailure,
+    38 "report_equivocation" ReportEquivocation,
+    48 "sys_cancel_timer" SysCancelTimer,
+    49 "sys_update_timer_config" SysUpdateTimerConfig,
+    50 "sys_extend_timer" SysExtendTimer,
+    51 "set_parameter" SetParameter,
+    52 "set_phase" SetPhase,
+    53 "add_validator" AddValidator,
+    54 "remove_validator" RemoveValidator,
+    55 "slash_runner" SlashRunner,
+    64 "create_task" CreateTask,
+    65 "claim_task" ClaimTask,
+    66 "create_commitment" CreateCommitment,
+    67 "complete_task_private" CompleteTask,
+    68 "resolve_commitment" ResolveCommitment,
+    without a body:
+    18 "deregister_runner" DeregisterRunner,
+    19 "runner_heartbeat" RunnerHeartbeat,
+}
