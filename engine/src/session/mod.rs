@@ -138,6 +138,7 @@ pub mod jobs;
 pub mod nonces;
 mod proposals;
 pub mod runner;
+mod streams;
 pub mod validator;
 
 #[cfg(test)]
@@ -292,6 +293,14 @@ const fn signed(holds: bool) -> Result<(), GoodbyeReason> {
     if holds { Ok(()) } else { Err(GoodbyeReason::BadSignature) }
 }
 
+/// Checks that the peer speaks this version and has the role of this side's peers.
+fn check_party((version, role): (u16, Role), expected: Role) -> Result<(), GoodbyeReason> {
+    if version != VERSION {
+        return Err(GoodbyeReason::UnsupportedVersion);
+    }
+    if role == expected { Ok(()) } else { Err(GoodbyeReason::WrongRole) }
+}
+
 /// Checks that `ack` is by the peer whose `Hello` was accepted, over this side's `challenge`.
 fn check_ack(
     ack: &HelloAck,
@@ -300,12 +309,7 @@ fn check_ack(
     peer: &PublicKey,
     challenge: &[u8; 32],
 ) -> Result<(), GoodbyeReason> {
-    if ack.version != VERSION {
-        return Err(GoodbyeReason::UnsupportedVersion);
-    }
-    if ack.party_role != role {
-        return Err(GoodbyeReason::WrongRole);
-    }
+    check_party((ack.version, ack.party_role), role)?;
     if ack.party_pubkey != *peer {
         return Err(GoodbyeReason::IdentityMismatch);
     }

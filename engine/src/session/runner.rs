@@ -1,20 +1,19 @@
 //! A runner's end of its connection to a validator.
 
 use super::{
-    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session, StreamId, check_ack,
-    signed,
+    End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party, signed,
+    streams::{JobStream, Streams},
 };
 use crate::{
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
-        HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment,
-        JobCancel, JobCommit, JobFailure, JobFrame, JobIds, JobProgress, JobProof, JobResult,
-        Message, OpenJobs, Percent, RawFrame, Role, Text, VERSION,
+        Control, Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck,
+        JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure,
+        JobFrame, JobIds, JobProgress, JobProof, JobResult, Message, OpenJobs, Percent, RawFrame,
+        Role, Text, VERSION,
     },
 };
-use std::collections::{BTreeMap, VecDeque};
 
 /// The parameters of a connection.
 #[derive(Debug, Clone)]
@@ -89,11 +88,7 @@ pub struct Runner {
     head: Height,
     /// The newest height that this validator announced.
     told: Height,
-    outputs: VecDeque<RunnerOutput>,
-    control: FrameReader,
-    next_own: StreamId,
-    next_validators: StreamId,
-    streams: BTreeMap<StreamId, RunnerStream>,
+    streams: Streams<RunnerPhase, RunnerEvent>,
 }
 
 #[derive(Debug)]
@@ -117,18 +112,8 @@ struct Heartbeat {
     nonce: u64,
 }
 
-#[derive(Debug)]
-struct RunnerStream {
-    reader: FrameReader,
-    phase: RunnerPhase,
-    /// The validator may still write on the stream.
-    readable: bool,
-    /// This side has finished its half.
-    finished: bool,
-}
-
 /// The state of a job stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum RunnerPhase {
     /// The validator opened it: an assignment or a question is due.
     Opened,
@@ -144,6 +129,7 @@ enum RunnerPhase {
     /// The validator asked for a signature over these results: the driver's answer is due.
     Aggregating { job_id: Hash, digest: Hash },
     /// Nothing is due: further frames are dropped.
+    #[default]
     Over,
 }
 
@@ -158,18 +144,16 @@ impl Runner {
             block_height: config.head,
             challenge_nonce: config.nonce,
         };
-        let open = RunnerOutput::Open { stream: StreamId::CONTROL, bytes: hello.to_frame() };
+        let mut streams = Streams::new(StreamId::FIRST_OF_RUNNER, StreamId::FIRST_OF_VALIDATOR);
+        let (stream, bytes) = (StreamId::CONTROL, hello.to_frame());
+        streams.outputs.push_back(RunnerOutput::Open { stream, bytes });
         Self {
             head: config.head,
             told: Height::GENESIS,
             config,
             state: RunnerState::Greeted,
             deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
-            outputs: VecDeque::from([open]),
-            control: FrameReader::new(Channel::Control),
-            next_own: StreamId::FIRST_OF_RUNNER,
-            next_validators: StreamId::FIRST_OF_VALIDATOR,
-            streams: BTreeMap::new(),
+            streams,
         }
     }
 
@@ -185,11 +169,11 @@ impl Runner {
 
     /// Answers every waiting assignment of a job, for all attempts.
     pub fn answer_waiting(&mut self, job_id: &Hash, status: AckStatus) {
-        let waits = |stream: &RunnerStream| match stream.phase {
+        let waits = |stream: &JobStream<RunnerPhase>| match stream.phase {
             RunnerPhase::Assigned { job_id: id, .. } => id == *job_id,
             _ => false,
         };
-        let waiting = self.streams.iter().filter(|(_, stream)| waits(stream));
+        let waiting = self.streams.jobs.iter().filter(|(_, stream)| waits(stream));
         let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
         for stream in waiting {
             self.answer(stream, status);
@@ -198,14 +182,14 @@ impl Runner {
 
     /// Answers the assignment or errand that came on `stream`.
     pub fn answer(&mut self, stream: StreamId, status: AckStatus) {
-        let Some(RunnerStream { phase, .. }) = self.streams.get_mut(&stream) else { return };
+        let Some(JobStream { phase, .. }) = self.streams.jobs.get_mut(&stream) else { return };
         let RunnerPhase::Assigned { job_id, deadline } = *phase else { return };
         *phase = RunnerPhase::Accepted { job_id };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = JobAck::signed(chain_id, key, (job_id, deadline), status).to_frame();
-        self.outputs.push_back(RunnerOutput::Send { stream, bytes });
+        self.streams.send(stream, bytes);
         if status != AckStatus::Accepted {
-            self.conclude(stream, RunnerPhase::Over);
+            self.streams.finish(stream);
         }
     }
 
@@ -214,7 +198,7 @@ impl Runner {
     pub fn progress(&mut self, job_id: Hash, fraction: Percent, detail: Option<Text>) {
         if let Some(stream) = self.accepted_on(&job_id) {
             let bytes = JobProgress { job_id, fraction, detail }.to_frame();
-            self.outputs.push_back(RunnerOutput::Send { stream, bytes });
+            self.streams.send(stream, bytes);
         }
     }
 
@@ -242,42 +226,39 @@ impl Runner {
     fn hand_in(&mut self, job_id: Hash, frame: &impl Message) -> bool {
         let phase = RunnerPhase::Delivering { job_id };
         if let Some(stream) = self.accepted_on(&job_id) {
-            self.outputs.push_back(RunnerOutput::Send { stream, bytes: frame.to_frame() });
-            self.conclude(stream, phase);
+            self.streams.send(stream, frame.to_frame());
+            self.streams.conclude(stream, phase);
             return true;
         }
-        let opened = |id: &&StreamId| id.is_runners();
-        if !self.is_established() || self.streams.keys().filter(opened).count() >= MAX_JOB_STREAMS {
+        if !self.is_established() || !self.streams.has_room() {
             return false;
         }
-        let stream = self.next_own.advance();
-        self.streams.insert(stream, RunnerStream::new(phase));
-        self.outputs.push_back(RunnerOutput::Open { stream, bytes: frame.to_frame() });
-        self.conclude(stream, phase);
+        let stream = self.streams.open(phase, frame.to_frame());
+        self.streams.conclude(stream, phase);
         true
     }
 
     /// Answers [`RunnerEvent::RevealWanted`] that came on `stream`; `None` if there is no result to
     /// show.
     pub fn reveal(&mut self, stream: StreamId, result: Option<&JobResult>) {
-        let phase = self.streams.get(&stream).map(|stream| stream.phase);
+        let phase = self.streams.jobs.get(&stream).map(|stream| stream.phase);
         let Some(RunnerPhase::Revealing { job_id }) = phase else { return };
         if let Some(result) = result.filter(|result| result.job_id == job_id) {
-            self.outputs.push_back(RunnerOutput::Send { stream, bytes: result.to_frame() });
+            self.streams.send(stream, result.to_frame());
         }
-        self.conclude(stream, RunnerPhase::Over);
+        self.streams.finish(stream);
     }
 
     /// Answers [`RunnerEvent::AggregateWanted`] that came on `stream`: signs if `agreed`.
     pub fn aggregate(&mut self, stream: StreamId, agreed: bool) {
-        let phase = self.streams.get(&stream).map(|stream| stream.phase);
+        let phase = self.streams.jobs.get(&stream).map(|stream| stream.phase);
         let Some(RunnerPhase::Aggregating { job_id, digest }) = phase else { return };
         if agreed {
             let (chain_id, key) = (self.config.chain_id, &self.config.key);
             let bytes = JobAggregated::signed(chain_id, key, job_id, &digest).to_frame();
-            self.outputs.push_back(RunnerOutput::Send { stream, bytes });
+            self.streams.send(stream, bytes);
         }
-        self.conclude(stream, RunnerPhase::Over);
+        self.streams.finish(stream);
     }
 
     /// Whether the job was accepted on a stream of this connection that is still open.
@@ -288,7 +269,7 @@ impl Runner {
     /// Tells the validator the runner's load. Nothing is sent before [`RunnerEvent::Established`].
     pub fn backpressure(&mut self, signal: &BackpressureSignal) {
         if self.is_established() {
-            self.send_control(signal.to_frame());
+            self.streams.send_control(signal.to_frame());
         }
     }
 
@@ -296,7 +277,7 @@ impl Runner {
     /// [`RunnerEvent::Established`].
     pub fn name_open(&mut self, job_ids: JobIds) {
         if self.is_established() {
-            self.send_control(OpenJobs { job_ids }.to_frame());
+            self.streams.send_control(OpenJobs { job_ids }.to_frame());
         }
     }
 
@@ -306,12 +287,8 @@ impl Runner {
         if self.is_established() {
             let (chain_id, key) = (self.config.chain_id, &self.config.key);
             let delta = CapabilityDelta::signed(chain_id, key, self.head, change);
-            self.send_control(delta.to_frame());
+            self.streams.send_control(delta.to_frame());
         }
-    }
-
-    fn say(&mut self, event: RunnerEvent) {
-        self.outputs.push_back(RunnerOutput::Event(event));
     }
 
     fn end(&mut self, end: End) {
@@ -319,10 +296,10 @@ impl Runner {
             return;
         }
         self.state = RunnerState::Closed;
-        for stream in std::mem::take(&mut self.streams).into_values() {
-            self.outputs.extend(stream.phase.given_up().map(RunnerOutput::Event));
+        for stream in std::mem::take(&mut self.streams.jobs).into_values() {
+            self.streams.outputs.extend(stream.phase.given_up().map(RunnerOutput::Event));
         }
-        self.outputs.push_back(RunnerOutput::Closed(end));
+        self.streams.outputs.push_back(RunnerOutput::Closed(end));
     }
 
     fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
@@ -330,12 +307,7 @@ impl Runner {
         match (&self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
             (RunnerState::Greeted, Control::Hello(hello)) => {
-                if hello.version != VERSION {
-                    return Err(GoodbyeReason::UnsupportedVersion);
-                }
-                if hello.party_role != Role::Validator {
-                    return Err(GoodbyeReason::WrongRole);
-                }
+                check_party((hello.version, hello.party_role), Role::Validator)?;
                 let RunnerConfig { validator, certified, .. } = &self.config;
                 if hello.party_pubkey != *validator || hello.party_pubkey != *certified {
                     return Err(GoodbyeReason::IdentityMismatch);
@@ -350,7 +322,7 @@ impl Runner {
                 let RunnerConfig { validator, nonce, key, .. } = &self.config;
                 check_ack(&ack, chain_id, Role::Validator, validator, nonce)?;
                 let own = HelloAck::signed(chain_id, key, Role::Runner, self.head, challenge);
-                self.send_control(own.to_frame());
+                self.streams.send_control(own.to_frame());
                 self.head = self.head.max(self.told);
                 let first = Heartbeat { height: self.head, nonce: 0 };
                 self.state = RunnerState::Proven(first);
@@ -360,7 +332,7 @@ impl Runner {
                 let heartbeat = *heartbeat;
                 self.verify_pong(&pong)?;
                 self.state = RunnerState::Established(heartbeat);
-                self.say(RunnerEvent::Established);
+                self.streams.say(RunnerEvent::Established);
                 self.tell(pong.block_height);
             }
             (RunnerState::Established(_), Control::Pong(pong)) => {
@@ -384,7 +356,7 @@ impl Runner {
     fn tell(&mut self, head: Height) {
         self.told = self.told.max(head);
         self.head = self.head.max(head);
-        self.say(RunnerEvent::Told { head: self.told });
+        self.streams.say(RunnerEvent::Told { head: self.told });
         self.send_ping();
     }
 
@@ -402,15 +374,11 @@ impl Runner {
 
     fn send_heartbeat(&mut self, Heartbeat { height, nonce }: Heartbeat) {
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        self.send_control(HeartbeatPing::signed(chain_id, key, height, nonce).to_frame());
-    }
-
-    fn send_control(&mut self, bytes: Vec<u8>) {
-        self.outputs.push_back(RunnerOutput::Send { stream: StreamId::CONTROL, bytes });
+        self.streams.send_control(HeartbeatPing::signed(chain_id, key, height, nonce).to_frame());
     }
 
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.jobs.get_mut(&id) else { return Ok(()) };
         let Some(frame) = JobFrame::decode(frame)? else { return Ok(()) };
         let RunnerConfig { chain_id, key, validator, .. } = &self.config;
         match (stream.phase, frame) {
@@ -418,23 +386,23 @@ impl Runner {
                 signed(assignment.verify(*chain_id, validator, &key.public_key()))?;
                 let JobAssignment { job_id, deadline_block, .. } = assignment;
                 stream.phase = RunnerPhase::Assigned { job_id, deadline: deadline_block };
-                self.say(RunnerEvent::Assigned { stream: id, assignment });
+                self.streams.say(RunnerEvent::Assigned { stream: id, assignment });
             }
             (RunnerPhase::Opened, JobFrame::Errand(errand)) => {
                 signed(errand.verify(*chain_id, &key.public_key()))?;
                 let Errand { errand_id, deadline_block, .. } = errand;
                 stream.phase =
                     RunnerPhase::Assigned { job_id: errand_id, deadline: deadline_block };
-                self.say(RunnerEvent::Sent { stream: id, errand });
+                self.streams.say(RunnerEvent::Sent { stream: id, errand });
             }
             (RunnerPhase::Assigned { job_id, .. }, JobFrame::Proof(proof))
                 if proof.job_id == job_id =>
             {
-                self.say(RunnerEvent::Proved { stream: id, job_id, proof: proof.proof });
+                self.streams.say(RunnerEvent::Proved { stream: id, job_id, proof: proof.proof });
             }
             (RunnerPhase::Opened, JobFrame::Proof(JobProof { job_id, proof })) => {
-                self.say(RunnerEvent::EndProved { job_id, proof });
-                self.conclude(id, RunnerPhase::Over);
+                self.streams.say(RunnerEvent::EndProved { job_id, proof });
+                self.streams.finish(id);
             }
             // The proof and the runner's answer crossed on the way.
             (
@@ -444,7 +412,7 @@ impl Runner {
             (RunnerPhase::Opened, JobFrame::Reveal(asked)) => {
                 signed(asked.verify(*chain_id, validator))?;
                 stream.phase = RunnerPhase::Revealing { job_id: asked.job_id };
-                self.say(RunnerEvent::RevealWanted { stream: id, job_id: asked.job_id });
+                self.streams.say(RunnerEvent::RevealWanted { stream: id, job_id: asked.job_id });
             }
             (RunnerPhase::Opened, JobFrame::Aggregate(aggregate)) => {
                 let job_id = aggregate.job_id;
@@ -453,13 +421,13 @@ impl Runner {
                 signed(reveals.all(|reveal| reveal.verify(*chain_id, &job_id)))?;
                 stream.phase =
                     RunnerPhase::Aggregating { job_id, digest: aggregate.reveals.digest() };
-                self.say(RunnerEvent::AggregateWanted { stream: id, aggregate });
+                self.streams.say(RunnerEvent::AggregateWanted { stream: id, aggregate });
             }
             (phase, JobFrame::Cancel(cancel)) if phase.may_be_cancelled(&cancel.job_id) => {
                 signed(cancel.verify(*chain_id, validator))?;
                 let JobCancel { job_id, deadline_block: deadline, reason, .. } = cancel;
-                self.say(RunnerEvent::Cancelled { job_id, deadline, reason });
-                self.conclude(id, RunnerPhase::Over);
+                self.streams.say(RunnerEvent::Cancelled { job_id, deadline, reason });
+                self.streams.finish(id);
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -470,36 +438,22 @@ impl Runner {
         if id == StreamId::CONTROL {
             return self.end(End::Lost);
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.readable = false;
-        let event = match stream.phase {
+        let Some(phase) = self.streams.ended(id) else { return };
+        let event = match phase {
             RunnerPhase::Delivering { job_id } if cleanly => {
                 Some(RunnerEvent::Delivered { job_id })
             }
             phase => phase.given_up(),
         };
-        self.outputs.extend(event.map(RunnerOutput::Event));
-        self.conclude(id, RunnerPhase::Over);
-    }
-
-    /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
-    /// too.
-    fn conclude(&mut self, id: StreamId, phase: RunnerPhase) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.phase = phase;
-        if !std::mem::replace(&mut stream.finished, true) {
-            self.outputs.push_back(RunnerOutput::Finish { stream: id });
-        }
-        if !stream.readable {
-            self.streams.remove(&id);
-        }
+        self.streams.outputs.extend(event.map(RunnerOutput::Event));
+        self.streams.finish(id);
     }
 
     fn accepted_on(&self, job_id: &Hash) -> Option<StreamId> {
-        let accepted = |(_, stream): &(&StreamId, &RunnerStream)| {
+        let accepted = |(_, stream): &(&StreamId, &JobStream<RunnerPhase>)| {
             stream.phase == RunnerPhase::Accepted { job_id: *job_id }
         };
-        self.streams.iter().find(accepted).map(|(id, _)| *id)
+        self.streams.jobs.iter().find(accepted).map(|(id, _)| *id)
     }
 }
 
@@ -507,7 +461,7 @@ impl Session for Runner {
     type Event = RunnerEvent;
 
     fn poll_output(&mut self) -> Option<RunnerOutput> {
-        self.outputs.pop_front()
+        self.streams.outputs.pop_front()
     }
 
     fn next_timeout(&self) -> Option<u64> {
@@ -527,28 +481,19 @@ impl Session for Runner {
             }
             RunnerState::Proven(_) | RunnerState::Established(_) => {}
         }
-        let opened = |id: &&StreamId| !id.is_runners();
-        if self.streams.keys().filter(opened).count() >= MAX_PEER_STREAMS {
+        let stream = self.streams.accept(RunnerPhase::Opened);
+        if stream.is_none() {
             self.close(GoodbyeReason::RateLimited);
-            return None;
         }
-        let stream = self.next_validators.advance();
-        self.streams.insert(stream, RunnerStream::new(RunnerPhase::Opened));
-        Some(stream)
+        stream
     }
 
     fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
         while !matches!(self.state, RunnerState::Closed) {
-            let reader = match self.streams.get_mut(&stream) {
-                Some(stream) if stream.phase == RunnerPhase::Over => return,
-                Some(stream) => &mut stream.reader,
-                None if stream == StreamId::CONTROL => &mut self.control,
-                None => return,
-            };
-            let handled = match reader.feed(&mut bytes) {
-                Ok(None) => return,
-                Ok(Some(frame)) if stream == StreamId::CONTROL => self.control_frame(&frame),
-                Ok(Some(frame)) => self.job_frame(stream, &frame),
+            let Some(frame) = self.streams.read(stream, &mut bytes) else { return };
+            let handled = match frame {
+                Ok(frame) if stream == StreamId::CONTROL => self.control_frame(&frame),
+                Ok(frame) => self.job_frame(stream, &frame),
                 Err(error) => Err(error.reason()),
             };
             if let Err(reason) = handled {
@@ -584,15 +529,9 @@ impl Session for Runner {
         if matches!(self.state, RunnerState::Closed) {
             return;
         }
-        self.send_control(Goodbye { reason }.to_frame());
-        self.outputs.push_back(RunnerOutput::Finish { stream: StreamId::CONTROL });
+        self.streams.send_control(Goodbye { reason }.to_frame());
+        self.streams.outputs.push_back(RunnerOutput::Finish { stream: StreamId::CONTROL });
         self.end(End::Local(reason));
-    }
-}
-
-impl RunnerStream {
-    const fn new(phase: RunnerPhase) -> Self {
-        Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
     }
 }
 

@@ -1,21 +1,22 @@
 //! A validator's end of a runner's connection.
 
+mod dispatch;
+
+pub use dispatch::AssignError;
+
 use super::{
-    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session,
-    StreamId, check_ack, signed,
+    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party, signed,
+    streams::{JobStream, Streams},
 };
 use crate::{
     presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
-        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
-        Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, JobAck,
-        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobFrame,
-        JobIds, JobProgress, JobProof, JobResult, JobReveal, Message as _, RawFrame, Reveals, Role,
-        VERSION,
+        AckStatus, BackpressureSignal, CapabilityDelta, Control, Goodbye, GoodbyeReason,
+        HeartbeatPong, Hello, HelloAck, JobAck, JobAggregated, JobCommit, JobFailure, JobFrame,
+        JobIds, JobProgress, JobResult, Message as _, RawFrame, Role, VERSION,
     },
 };
-use std::collections::{BTreeMap, VecDeque};
 
 /// The parameters of a connection.
 #[derive(Debug, Clone)]
@@ -87,20 +88,6 @@ pub enum ValidatorEvent {
 /// What a driver does next.
 pub type ValidatorOutput = super::Output<ValidatorEvent>;
 
-/// Why a job cannot be dispatched or asked about on this connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AssignError {
-    /// The handshake is not complete, or the connection is over.
-    #[error("the connection is not established")]
-    NotEstablished,
-    /// The job, or the same question about it, is under way here.
-    #[error("the job is under way on this connection")]
-    AlreadyDispatched,
-    /// [`MAX_JOB_STREAMS`] streams are open.
-    #[error("{MAX_JOB_STREAMS} streams about jobs are open on this connection")]
-    TooManyStreams,
-}
-
 /// A validator's end of one connection. [`super`] describes how to drive it and the protocol.
 #[derive(Debug)]
 pub struct Validator {
@@ -111,11 +98,7 @@ pub struct Validator {
     head: Height,
     /// The last head that was announced to the runner.
     told: Height,
-    outputs: VecDeque<ValidatorOutput>,
-    control: FrameReader,
-    next_own: StreamId,
-    next_runners: StreamId,
-    streams: BTreeMap<StreamId, ValidatorStream>,
+    streams: Streams<ValidatorPhase, ValidatorEvent>,
 }
 
 #[derive(Debug)]
@@ -138,18 +121,8 @@ enum ValidatorState {
     Closed,
 }
 
-#[derive(Debug)]
-struct ValidatorStream {
-    reader: FrameReader,
-    phase: ValidatorPhase,
-    /// The runner may still write on the stream.
-    readable: bool,
-    /// This side has finished its half.
-    finished: bool,
-}
-
 /// What the runner is expected to send on a job stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ValidatorPhase {
     /// The runner opened the stream to hand in a result, a commitment or a failure report.
     HandOver,
@@ -172,6 +145,7 @@ enum ValidatorPhase {
     /// Its signature over a committee's results, within the timeout of an ack.
     Aggregating { job_id: Hash, digest: Hash, since: Height },
     /// Nothing: further frames are dropped.
+    #[default]
     Over,
 }
 
@@ -184,11 +158,7 @@ impl Validator {
             config,
             state: ValidatorState::Connected,
             deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
-            outputs: VecDeque::new(),
-            control: FrameReader::new(Channel::Control),
-            next_own: StreamId::FIRST_OF_VALIDATOR,
-            next_runners: StreamId::FIRST_OF_RUNNER,
-            streams: BTreeMap::new(),
+            streams: Streams::new(StreamId::FIRST_OF_VALIDATOR, StreamId::FIRST_OF_RUNNER),
         }
     }
 
@@ -229,138 +199,7 @@ impl Validator {
             HelloAck::signed(chain_id, key, Role::Validator, self.head, &hello.challenge_nonce);
         let bytes = [own.to_frame(), ack.to_frame()].concat();
         self.state = ValidatorState::Challenged(hello.party_pubkey.clone());
-        self.outputs.push_back(ValidatorOutput::Send { stream: StreamId::CONTROL, bytes });
-    }
-
-    /// Dispatches a job that a block assigned to the runner; the assignment needs no signature yet.
-    pub fn assign(&mut self, unsigned: JobAssignment) -> Result<(), AssignError> {
-        let JobAssignment { job_id, block_height, deadline_block, .. } = unsigned;
-        let since = self.head.max(block_height);
-        let phase = ValidatorPhase::dispatched(job_id, deadline_block, since);
-        self.may_open(&phase)?;
-        let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let frame = JobAssignment::signed(chain_id, key, &self.config.certified, unsigned);
-        self.open(phase, frame.to_frame());
-        Ok(())
-    }
-
-    /// Sends the runner an errand that its agent has signed.
-    pub fn send_errand(&mut self, errand: &Errand) -> Result<(), AssignError> {
-        let Errand { errand_id, deadline_block, .. } = *errand;
-        let phase = ValidatorPhase::dispatched(errand_id, deadline_block, self.head);
-        self.may_open(&phase)?;
-        self.open(phase, errand.to_frame());
-        Ok(())
-    }
-
-    /// Sends a proof that the chain assigns a job which the runner has not answered. Nothing is
-    /// sent without an unanswered dispatch, or a second time.
-    pub fn prove(&mut self, job_id: &Hash, proof: Body) {
-        let Some(id) = self.stream_of(job_id) else { return };
-        let Some(ValidatorStream {
-            phase: ValidatorPhase::Unanswered { proved, .. },
-            finished: false,
-            ..
-        }) = self.streams.get_mut(&id)
-        else {
-            return;
-        };
-        if !std::mem::replace(proved, true) {
-            let bytes = JobProof { job_id: *job_id, proof }.to_frame();
-            self.outputs.push_back(ValidatorOutput::Send { stream: id, bytes });
-        }
-    }
-
-    /// Sends a proof, on a new stream, that the chain no longer assigns a cancelled job to the
-    /// runner.
-    pub fn prove_end(&mut self, job_id: Hash, proof: Body) -> Result<(), AssignError> {
-        if !self.is_established() {
-            return Err(AssignError::NotEstablished);
-        }
-        self.has_room()?;
-        let stream = self.open(ValidatorPhase::Over, JobProof { job_id, proof }.to_frame());
-        self.conclude(stream, ValidatorPhase::Over);
-        Ok(())
-    }
-
-    /// Asks for the result of a job that the runner has committed to. The outcome is
-    /// [`ValidatorEvent::Revealed`] or nothing: a runner without an answer ends the stream, and
-    /// after [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
-    pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
-        let phase = ValidatorPhase::Revealing { job_id, since: self.head };
-        self.may_open(&phase)?;
-        let frame = JobReveal::signed(self.config.chain_id, &self.config.key, job_id);
-        self.open(phase, frame.to_frame());
-        Ok(())
-    }
-
-    /// Asks for the runner's signature over the results of a committee whose aggregator it is. The
-    /// outcome is [`ValidatorEvent::Aggregated`] or nothing, as with [`Self::ask_reveal`].
-    pub fn ask_aggregate(&mut self, job_id: Hash, reveals: Reveals) -> Result<(), AssignError> {
-        let phase =
-            ValidatorPhase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
-        self.may_open(&phase)?;
-        let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let frame = JobAggregate::signed(chain_id, key, job_id, reveals);
-        self.open(phase, frame.to_frame());
-        Ok(())
-    }
-
-    fn may_open(&self, phase: &ValidatorPhase) -> Result<(), AssignError> {
-        if !self.is_established() {
-            return Err(AssignError::NotEstablished);
-        }
-        if self.streams.values().any(|stream| stream.phase.is_about_the_same(phase)) {
-            return Err(AssignError::AlreadyDispatched);
-        }
-        self.has_room()
-    }
-
-    fn has_room(&self) -> Result<(), AssignError> {
-        let own = |id: &&StreamId| !id.is_runners();
-        if self.streams.keys().filter(own).count() >= MAX_JOB_STREAMS {
-            return Err(AssignError::TooManyStreams);
-        }
-        Ok(())
-    }
-
-    fn open(&mut self, phase: ValidatorPhase, bytes: Vec<u8>) -> StreamId {
-        let stream = self.next_own.advance();
-        self.streams.insert(stream, ValidatorStream::new(phase));
-        self.outputs.push_back(ValidatorOutput::Open { stream, bytes });
-        stream
-    }
-
-    /// The chain no longer assigns the attempt with this deadline to the runner: sends `JobCancel`,
-    /// on the assignment's stream if it is open. A later result on that stream is dropped.
-    pub fn cancel(
-        &mut self,
-        job_id: &Hash,
-        deadline: Height,
-        reason: CancelReason,
-    ) -> Result<(), AssignError> {
-        if !self.is_established() {
-            return Err(AssignError::NotEstablished);
-        }
-        let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let bytes = JobCancel::signed(chain_id, key, (*job_id, deadline), reason).to_frame();
-        let dispatched = self.stream_of(job_id);
-        let writable = dispatched.filter(|stream| !self.streams[stream].finished);
-        if let Some(stream) = writable {
-            self.outputs.push_back(ValidatorOutput::Send { stream, bytes });
-        } else {
-            self.has_room()?;
-            let stream = self.open(ValidatorPhase::Over, bytes);
-            self.conclude(stream, ValidatorPhase::Over);
-        }
-        if let Some(stream) = dispatched {
-            self.conclude(stream, ValidatorPhase::Over);
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, event: ValidatorEvent) {
-        self.outputs.push_back(ValidatorOutput::Event(event));
+        self.streams.send(StreamId::CONTROL, bytes);
     }
 
     fn end(&mut self, end: End) {
@@ -368,28 +207,23 @@ impl Validator {
             return;
         }
         self.state = ValidatorState::Closed;
-        self.streams.clear();
-        self.outputs.push_back(ValidatorOutput::Closed(end));
+        self.streams.jobs.clear();
+        self.streams.outputs.push_back(ValidatorOutput::Closed(end));
     }
 
     fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         match (&mut self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
             (ValidatorState::Opened, Control::Hello(hello)) => {
-                if hello.version != VERSION {
-                    return Err(GoodbyeReason::UnsupportedVersion);
-                }
-                if hello.party_role != Role::Runner {
-                    return Err(GoodbyeReason::WrongRole);
-                }
+                check_party((hello.version, hello.party_role), Role::Runner)?;
                 let (runner, nonce) = (hello.party_pubkey.clone(), hello.challenge_nonce);
                 self.state = ValidatorState::Admitting(hello);
-                self.say(ValidatorEvent::Admit { runner, nonce });
+                self.streams.say(ValidatorEvent::Admit { runner, nonce });
             }
             (ValidatorState::Challenged(runner), Control::HelloAck(ack)) => {
                 check_ack(&ack, self.config.chain_id, Role::Runner, runner, &self.config.nonce)?;
                 self.state = ValidatorState::Established { runner: runner.clone(), nonce: None };
-                self.say(ValidatorEvent::Established);
+                self.streams.say(ValidatorEvent::Established);
                 self.send_pong();
             }
             (ValidatorState::Established { runner, nonce }, Control::Ping(ping)) => {
@@ -398,17 +232,17 @@ impl Validator {
                 }
                 signed(ping.verify(self.config.chain_id, runner))?;
                 *nonce = Some(ping.nonce);
-                self.say(ValidatorEvent::Pinged { height: ping.block_height });
+                self.streams.say(ValidatorEvent::Pinged { height: ping.block_height });
             }
             (ValidatorState::Established { .. }, Control::Backpressure(signal)) => {
-                self.say(ValidatorEvent::Backpressure(signal));
+                self.streams.say(ValidatorEvent::Backpressure(signal));
             }
             (ValidatorState::Established { .. }, Control::OpenJobs(open)) => {
-                self.say(ValidatorEvent::Open(open.job_ids));
+                self.streams.say(ValidatorEvent::Open(open.job_ids));
             }
             (ValidatorState::Established { runner, .. }, Control::Capabilities(delta)) => {
                 signed(delta.verify(self.config.chain_id, runner))?;
-                self.say(ValidatorEvent::Capabilities(delta));
+                self.streams.say(ValidatorEvent::Capabilities(delta));
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -417,7 +251,7 @@ impl Validator {
 
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         let (ValidatorState::Established { runner, .. }, Some(stream)) =
-            (&self.state, self.streams.get_mut(&id))
+            (&self.state, self.streams.jobs.get_mut(&id))
         else {
             return Ok(());
         };
@@ -432,8 +266,8 @@ impl Validator {
         match (stream.phase, frame) {
             (ValidatorPhase::HandOver, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
-                self.say(event);
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(event);
+                self.streams.finish(id);
             }
             (_, frame) if job_of_stream != Some(frame.job_id()) => {
                 return Err(GoodbyeReason::MalformedFrame);
@@ -446,17 +280,17 @@ impl Validator {
                 let outcome = match ack.status {
                     AckStatus::Accepted => {
                         stream.phase = ValidatorPhase::Accepted { job_id };
-                        self.say(ValidatorEvent::Accepted { job_id });
+                        self.streams.say(ValidatorEvent::Accepted { job_id });
                         return Ok(());
                     }
                     AckStatus::Duplicate => DispatchOutcome::Duplicate,
                     AckStatus::Reject(reason) => {
-                        self.say(ValidatorEvent::Rejected(ack));
+                        self.streams.say(ValidatorEvent::Rejected(ack));
                         DispatchOutcome::SoftFailure(Some(reason))
                     }
                 };
-                self.say(ValidatorEvent::Outcome { job_id, outcome });
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.streams.finish(id);
             }
             (
                 ValidatorPhase::Unanswered { job_id, .. },
@@ -466,33 +300,34 @@ impl Validator {
                 | JobFrame::Failure(_),
             ) => {
                 let outcome = DispatchOutcome::SoftFailure(None);
-                self.say(ValidatorEvent::Outcome { job_id, outcome });
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.streams.finish(id);
             }
             (ValidatorPhase::Accepted { .. }, JobFrame::Progress(progress)) => {
-                self.say(ValidatorEvent::Progress(progress));
+                self.streams.say(ValidatorEvent::Progress(progress));
             }
             (ValidatorPhase::Accepted { job_id }, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
-                self.say(event);
-                self.say(ValidatorEvent::Outcome { job_id, outcome: DispatchOutcome::Success });
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(event);
+                self.streams
+                    .say(ValidatorEvent::Outcome { job_id, outcome: DispatchOutcome::Success });
+                self.streams.finish(id);
             }
             (ValidatorPhase::Failed { .. }, JobFrame::Ack(_) | JobFrame::Progress(_)) => {}
             (ValidatorPhase::Failed { .. }, frame) => {
                 let event = handed_in(frame, chain_id, runner)?;
-                self.say(event);
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(event);
+                self.streams.finish(id);
             }
             (ValidatorPhase::Revealing { .. }, JobFrame::Result(result)) => {
                 signed(result.verify(chain_id, runner))?;
-                self.say(ValidatorEvent::Revealed(result));
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(ValidatorEvent::Revealed(result));
+                self.streams.finish(id);
             }
             (ValidatorPhase::Aggregating { digest, .. }, JobFrame::Aggregated(answer)) => {
                 signed(answer.verify(chain_id, runner, &digest))?;
-                self.say(ValidatorEvent::Aggregated { answer, digest });
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(ValidatorEvent::Aggregated { answer, digest });
+                self.streams.finish(id);
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
@@ -504,12 +339,13 @@ impl Validator {
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
         self.told = self.head;
-        self.outputs.push_back(ValidatorOutput::Send { stream: StreamId::CONTROL, bytes });
+        self.streams.send(StreamId::CONTROL, bytes);
     }
 
     /// Gives up on unanswered frames that are late. Only a late assignment has consequences.
     fn expire(&mut self) {
-        let unanswered = |(id, stream): (&StreamId, &ValidatorStream)| match stream.phase {
+        let unanswered = |(id, stream): (&StreamId, &JobStream<ValidatorPhase>)| match stream.phase
+        {
             ValidatorPhase::Revealing { since, .. } | ValidatorPhase::Aggregating { since, .. }
                 if self.is_late(since) =>
             {
@@ -517,9 +353,9 @@ impl Validator {
             }
             _ => None,
         };
-        let questions: Vec<_> = self.streams.iter().filter_map(unanswered).collect();
+        let questions: Vec<_> = self.streams.jobs.iter().filter_map(unanswered).collect();
         for stream in questions {
-            self.conclude(stream, ValidatorPhase::Over);
+            self.streams.finish(stream);
         }
         self.expire_dispatches();
     }
@@ -532,6 +368,7 @@ impl Validator {
     fn expire_dispatches(&mut self) {
         let due: Vec<_> = self
             .streams
+            .jobs
             .iter()
             .filter_map(|(id, stream)| match stream.phase {
                 ValidatorPhase::Unanswered { job_id, since, alive, .. } if self.is_late(since) => {
@@ -546,8 +383,8 @@ impl Validator {
             } else {
                 DispatchOutcome::HardFailure
             };
-            self.say(ValidatorEvent::Outcome { job_id, outcome });
-            self.conclude(stream, ValidatorPhase::Failed { job_id });
+            self.streams.say(ValidatorEvent::Outcome { job_id, outcome });
+            self.streams.conclude(stream, ValidatorPhase::Failed { job_id });
         }
     }
 
@@ -555,15 +392,14 @@ impl Validator {
         if id == StreamId::CONTROL {
             return self.end(End::Lost);
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.readable = false;
-        match stream.phase {
+        let Some(phase) = self.streams.ended(id) else { return };
+        match phase {
             // No answer can come, but it is a hard failure only after the timeout.
             ValidatorPhase::Unanswered { alive: false, .. } => {}
             ValidatorPhase::Unanswered { job_id, alive: true, .. } => {
                 let outcome = DispatchOutcome::SoftFailure(None);
-                self.say(ValidatorEvent::Outcome { job_id, outcome });
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.say(ValidatorEvent::Outcome { job_id, outcome });
+                self.streams.finish(id);
             }
             ValidatorPhase::HandOver
             | ValidatorPhase::Accepted { .. }
@@ -571,30 +407,9 @@ impl Validator {
             | ValidatorPhase::Revealing { .. }
             | ValidatorPhase::Aggregating { .. }
             | ValidatorPhase::Over => {
-                self.conclude(id, ValidatorPhase::Over);
+                self.streams.finish(id);
             }
         }
-    }
-
-    /// Finishes this side's half of the stream, and forgets the stream if the other half has ended
-    /// too.
-    fn conclude(&mut self, id: StreamId, phase: ValidatorPhase) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        stream.phase = phase;
-        if !std::mem::replace(&mut stream.finished, true) {
-            self.outputs.push_back(ValidatorOutput::Finish { stream: id });
-        }
-        if !stream.readable {
-            self.streams.remove(&id);
-        }
-    }
-
-    /// The stream that the job was dispatched on.
-    fn stream_of(&self, job_id: &Hash) -> Option<StreamId> {
-        let dispatched = |(_, stream): &(&StreamId, &ValidatorStream)| {
-            stream.phase.is_dispatch() && stream.phase.job_id() == Some(*job_id)
-        };
-        self.streams.iter().find(dispatched).map(|(id, _)| *id)
     }
 }
 
@@ -602,7 +417,7 @@ impl Session for Validator {
     type Event = ValidatorEvent;
 
     fn poll_output(&mut self) -> Option<ValidatorOutput> {
-        self.outputs.pop_front()
+        self.streams.outputs.pop_front()
     }
 
     fn next_timeout(&self) -> Option<u64> {
@@ -620,14 +435,11 @@ impl Session for Validator {
                 Some(StreamId::CONTROL)
             }
             ValidatorState::Established { .. } => {
-                let handed_over = |id: &&StreamId| id.is_runners();
-                if self.streams.keys().filter(handed_over).count() >= MAX_PEER_STREAMS {
+                let stream = self.streams.accept(ValidatorPhase::HandOver);
+                if stream.is_none() {
                     self.close(GoodbyeReason::RateLimited);
-                    return None;
                 }
-                let stream = self.next_runners.advance();
-                self.streams.insert(stream, ValidatorStream::new(ValidatorPhase::HandOver));
-                Some(stream)
+                stream
             }
             ValidatorState::Opened
             | ValidatorState::Admitting(_)
@@ -640,16 +452,10 @@ impl Session for Validator {
 
     fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
         while !matches!(self.state, ValidatorState::Closed) {
-            let reader = match self.streams.get_mut(&stream) {
-                Some(stream) if stream.phase == ValidatorPhase::Over => return,
-                Some(stream) => &mut stream.reader,
-                None if stream == StreamId::CONTROL => &mut self.control,
-                None => return,
-            };
-            let handled = match reader.feed(&mut bytes) {
-                Ok(None) => return,
-                Ok(Some(frame)) if stream == StreamId::CONTROL => self.control_frame(&frame),
-                Ok(Some(frame)) => self.job_frame(stream, &frame),
+            let Some(frame) = self.streams.read(stream, &mut bytes) else { return };
+            let handled = match frame {
+                Ok(frame) if stream == StreamId::CONTROL => self.control_frame(&frame),
+                Ok(frame) => self.job_frame(stream, &frame),
                 Err(error) => Err(error.reason()),
             };
             if let Err(reason) = handled {
@@ -700,8 +506,8 @@ impl Session for Validator {
             _ => {
                 let bytes = Goodbye { reason }.to_frame();
                 let stream = StreamId::CONTROL;
-                self.outputs.push_back(ValidatorOutput::Send { stream, bytes });
-                self.outputs.push_back(ValidatorOutput::Finish { stream });
+                self.streams.send(stream, bytes);
+                self.streams.outputs.push_back(ValidatorOutput::Finish { stream });
             }
         }
         self.end(End::Local(reason));
@@ -729,12 +535,6 @@ fn handed_in(
         }
         _ => return Err(GoodbyeReason::MalformedFrame),
     })
-}
-
-impl ValidatorStream {
-    const fn new(phase: ValidatorPhase) -> Self {
-        Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
-    }
 }
 
 impl ValidatorPhase {

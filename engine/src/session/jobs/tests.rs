@@ -2,8 +2,8 @@
 
 use super::{super::MAX_PEER_STREAMS, *};
 use crate::{
-    primitives::{SecretKey, keccak256},
-    wire::{Body, Reason, RevealedResult, Reveals},
+    primitives::{Address, SecretKey, keccak256},
+    wire::{Body, JobAggregate, Reason, RevealedResult, Reveals},
 };
 
 const CHAIN: u64 = 1;
