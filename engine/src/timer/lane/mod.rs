@@ -27,19 +27,19 @@
 //! every timer are marked `inline`: the pass is generic and compiled into the crate that calls it.
 
 mod prices;
-mod ranking;
+mod rank;
 mod table;
 mod top;
 mod way;
 
 pub use prices::{Prices, Room};
-pub use ranking::{Pick, Ranking};
+pub use rank::{Pick, Ranking};
 pub use way::{Way, way};
 
 use super::{Due, GC_CYCLES, Policy};
 use crate::primitives::{Height, Wei};
 use prices::Rates;
-use ranking::Ready;
+use rank::Ready;
 use table::Table;
 use top::Top;
 
