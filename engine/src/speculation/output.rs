@@ -6,11 +6,13 @@ use crate::{primitives::Wei, proof::PROOF_BYTES, record};
 /// An instruction or a notice to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineOutput {
-    /// Make the proof of a task whose output is known: call [`Speculation::proving`] when a prover
-    /// begins with it, then [`Speculation::proved`].
+    /// Make the proof of a task whose output is known: call
+    /// [`proving`](super::Speculation::proving) when a prover begins with it, then
+    /// [`proved`](super::Speculation::proved).
     Prove { task: TaskId },
-    /// Submit [`Speculation::proof`] of a task to the chain, then call [`Speculation::answer`].
-    /// After a restore the same proof may be requested twice.
+    /// Submit [`proof`](super::Speculation::proof) of a task to the chain, then call
+    /// [`answer`](super::Speculation::answer). After a restore the same proof may be requested
+    /// twice.
     Submit {
         task: TaskId,
         /// The number to be passed with the answer.
@@ -26,8 +28,8 @@ pub enum EngineOutput {
     LateSuccess { task: TaskId },
     /// The circuit breaker opened or closed.
     Breaker(BreakerState),
-    /// Try to reach the lost chain, then call [`Speculation::chain_back`] if that succeeds. After
-    /// the last attempt no task is accepted until it does.
+    /// Try to reach the lost chain, then call [`chain_back`](super::Speculation::chain_back) if
+    /// that succeeds. After the last attempt no task is accepted until it does.
     TryChain {
         /// The number of the try, from 1 to [`TRIES`](super::away::TRIES).
         attempt: u32,

@@ -20,14 +20,15 @@ use crate::{
 pub struct Counters {
     pub tasks_scheduled: u64,
     /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL). A repeated request that
-    /// is refused for the same reason counts once ([`Request::refused`]).
+    /// is refused for the same reason counts once
+    /// ([`RunRequest::refused`](super::RunRequest::refused)).
     pub tasks_rejected: Vec<u64>,
     /// Proofs handed out for submission, including repetitions.
     pub proofs_submitted: u64,
     pub proofs_confirmed: u64,
     /// Proofs that the chain refused or that were not delivered.
     pub proofs_failed: u64,
-    /// Rollbacks, in the order of [`RollbackReason::ALL`].
+    /// Rollbacks, in the order of [`RollbackReason::ALL`](super::RollbackReason::ALL).
     pub rollbacks: Vec<u64>,
     pub tasks_rolled_back: u64,
 }
@@ -167,7 +168,7 @@ impl Speculation {
         self.checkpoints.iter()
     }
 
-    /// The last rollbacks, oldest first, at most [`HISTORY`].
+    /// The last rollbacks, oldest first, at most [`HISTORY`](super::rollback::HISTORY).
     pub fn history(&self) -> impl Iterator<Item = &Summary> {
         self.history.iter()
     }

@@ -15,32 +15,20 @@ use std::sync::Arc;
 impl Genesis {
     /// The state before block 1.
     pub fn state(&self) -> Result<State, GenesisError> {
-        State::genesis(self)
-    }
-
-    /// Block 0. Every node derives it; it is not voted on.
-    pub fn block(&self) -> Result<Block, GenesisError> {
-        let header = self.state()?.head().clone();
-        Ok(Block { header, certificates: Vec::new(), transactions: Vec::new() })
-    }
-}
-
-impl State {
-    fn genesis(genesis: &Genesis) -> Result<Self, GenesisError> {
-        let mut validators = genesis.validators.clone();
+        let mut validators = self.validators.clone();
         validators.sort_by_key(|v| v.pubkey.address());
         if validators.is_empty() {
             return Err(GenesisError::NoValidators);
         }
-        if genesis.params.epoch_blocks < MIN_EPOCH_BLOCKS {
-            return Err(GenesisError::EpochBlocks(genesis.params.epoch_blocks));
+        if self.params.epoch_blocks < MIN_EPOCH_BLOCKS {
+            return Err(GenesisError::EpochBlocks(self.params.epoch_blocks));
         }
-        let timers = genesis.params.timers.check();
+        let timers = self.params.timers.check();
         timers.map_err(|error| GenesisError::Timers(Box::new(error)))?;
-        let connectivity = genesis.params.connectivity;
+        let connectivity = self.params.connectivity;
         let checked = connectivity.check();
         checked.map_err(|error| GenesisError::Connectivity(Box::new(error)))?;
-        let bonds = genesis.params.tasks.bonds;
+        let bonds = self.params.tasks.bonds;
         bonds.check().map_err(|error| GenesisError::Tasks(Box::new(error)))?;
         for pair in validators.windows(2) {
             if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
@@ -48,7 +36,7 @@ impl State {
             }
         }
         let (mut accounts, mut supply) = (Map::default(), Wei::ZERO);
-        for endowment in &genesis.endowments {
+        for endowment in &self.endowments {
             let account = Account { nonce: 0, balance: endowment.balance };
             if accounts.insert(endowment.account, account).is_some() {
                 return Err(GenesisError::Repeated(endowment.account));
@@ -56,7 +44,7 @@ impl State {
             supply = supply.checked_add(endowment.balance).ok_or(GenesisError::Supply)?;
         }
         let mut registry = Registry::default();
-        for runner in &genesis.runners {
+        for runner in &self.runners {
             supply = supply.checked_add(runner.stake).ok_or(GenesisError::Supply)?;
             registry
                 .register(
@@ -69,11 +57,11 @@ impl State {
                 .map_err(|error| GenesisError::Runner { runner: runner.pubkey.address(), error })?;
         }
         let order = registry.order().clone();
-        let mut state = Self {
-            chain_id: genesis.chain_id(),
-            params: Arc::new(genesis.params.clone()),
+        let mut state = State {
+            chain_id: self.chain_id(),
+            params: Arc::new(self.params.clone()),
             validators: Validators::genesis(validators, connectivity.subset_epoch_blocks),
-            head: Arc::new(Header::unrooted_genesis(genesis.timestamp_ms)),
+            head: Arc::new(Header::unrooted_genesis(self.timestamp_ms)),
             head_hash: Hash::ZERO,
             accounts,
             registry,
@@ -86,22 +74,28 @@ impl State {
             actors: Map::default(),
             code: Map::default(),
             storage: Map::default(),
-            timers: Timers::genesis(&genesis.params.timers),
+            timers: Timers::genesis(&self.params.timers),
             tasks: Tasks::default(),
-            basefee_cycle: genesis.params.genesis_basefee,
-            basefee_cell: genesis.params.genesis_basefee,
+            basefee_cycle: self.params.genesis_basefee,
+            basefee_cell: self.params.genesis_basefee,
             burned: Burned::default(),
             orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
             presence: None,
             seed_certificate: None,
-            migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
+            migration: Migration { phase: self.params.phase, since: Height::GENESIS },
             connectivity,
             bonds,
         };
-        let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
+        let mut header = Header::unrooted_genesis(self.timestamp_ms);
         header.executed.state_root = state.root();
         state.head_hash = header.hash();
         state.head = Arc::new(header);
         Ok(state)
+    }
+
+    /// Block 0. Every node derives it; it is not voted on.
+    pub fn block(&self) -> Result<Block, GenesisError> {
+        let header = self.state()?.head().clone();
+        Ok(Block { header, certificates: Vec::new(), transactions: Vec::new() })
     }
 }

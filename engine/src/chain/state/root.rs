@@ -31,7 +31,7 @@ pub enum Part {
     Committees = 15,
     /// The subset epochs, hashed in the same way.
     Subsets = 16,
-    /// keccak256 of the encoded [`KnownPresence`]; zero if no P(h) is known.
+    /// keccak256 of the encoded [`KnownPresence`](super::KnownPresence); zero if no P(h) is known.
     Presence = 17,
 }
 

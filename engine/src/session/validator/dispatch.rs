@@ -77,8 +77,10 @@ impl Validator {
     }
 
     /// Asks for the result of a job that the runner has committed to. The outcome is
-    /// [`ValidatorEvent::Revealed`] or nothing: a runner without an answer ends the stream, and
-    /// after [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
+    /// [`Revealed`](super::ValidatorEvent::Revealed) or nothing: a runner without an answer ends
+    /// the stream, and after
+    /// [`ack_timeout_blocks`](crate::presence::Connectivity::ack_timeout_blocks) the validator
+    /// does.
     pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
         let phase = ValidatorPhase::Revealing { job_id, since: self.head };
         self.may_open(&phase)?;
@@ -88,7 +90,8 @@ impl Validator {
     }
 
     /// Asks for the runner's signature over the results of a committee whose aggregator it is. The
-    /// outcome is [`ValidatorEvent::Aggregated`] or nothing, as with [`Self::ask_reveal`].
+    /// outcome is [`Aggregated`](super::ValidatorEvent::Aggregated) or nothing, as with
+    /// [`Self::ask_reveal`].
     pub fn ask_aggregate(&mut self, job_id: Hash, reveals: Reveals) -> Result<(), AssignError> {
         let phase =
             ValidatorPhase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
